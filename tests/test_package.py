@@ -1,0 +1,99 @@
+"""The packages as packages: version, public names, and what importing them does and does not do."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Each package and those of the suite that it may import: wrappers -> planners -> exo_envs.
+LAYERS = {
+    "exo_envs": {"exo_envs"},
+    "planners": {"exo_envs", "planners"},
+    "wrappers": {"exo_envs", "planners", "wrappers"},
+}
+
+
+def imported_packages(path):
+    """The top-level packages that a file imports, at any depth of its code."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module.partition(".")[0]
+
+
+def run_python(code):
+    """Run code in a fresh interpreter that treats every warning as an error."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_statement_of_the_version_agrees():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert importlib.import_module("exo_envs").__version__ == project["version"]
+    assert version("exo-envs") == project["version"], "run scripts/setup.sh again"
+    assert re.search(r"^version: (.+)$", citation, re.MULTILINE)[1] == project["version"]
+    assert re.search(r"^## \[(\d.*?)\]", changelog, re.MULTILINE)[1] == project["version"]
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_point_one_way(package):
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    forbidden = LAYERS.keys() - LAYERS[package] | {"tests", "scripts"}
+    broken = {
+        str(path.relative_to(ROOT)): sorted(wrong)
+        for path in files
+        if (wrong := forbidden & set(imported_packages(path)))
+    }
+    assert not broken
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_public_names_exist_and_the_package_is_typed(package):
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", [])
+    assert len(names) == len(set(names))
+    assert [name for name in names if not hasattr(module, name)] == []
+    assert (ROOT / package / "py.typed").exists()
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_importing_is_light(package):
+    """What only some users need is imported on first use; nothing is printed."""
+    heavy = {"matplotlib", "moviepy", "pybullet", "pygame", "scipy", "sklearn", "torch"}
+    output = run_python(f"import sys, {package}; assert not {heavy} & sys.modules.keys()")
+    assert output == ""
+
+
+def test_importing_again_registers_nothing_again():
+    run_python(
+        """
+import importlib
+import gymnasium as gym
+import exo_envs
+
+before = {name: id(spec) for name, spec in gym.registry.items()}
+assert any(name.startswith("Exo") for name in before)
+importlib.reload(exo_envs)
+gym.make("exo_envs:ExoGrid-v0").close()
+assert before == {name: id(spec) for name, spec in gym.registry.items()}
+"""
+    )
