@@ -1,0 +1,241 @@
+"""Many environments over one :class:`ExoMDP`: a ``gymnasium.vector.VectorEnv``."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from exo_envs.env import (
+    Observation,
+    Snapshot,
+    check_options,
+    check_render_mode,
+    observation_space,
+    observe,
+)
+from exo_envs.inputs import as_actions, as_state
+from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
+from exo_envs.noise import Noise
+from exo_envs.viewer import Viewer
+
+VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
+
+
+class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+    """``num_envs`` lanes of an :class:`ExoMDP`, stepped as one batch.
+
+    Observations, infos and all three autoreset modes are those of Gymnasium's ``SyncVectorEnv``
+    over as many :class:`ExoEnv`; only the random numbers differ, because the lanes share their
+    generators. Under one seed the exogenous noise of a lane does not depend on the actions; which
+    initial state a lane gets when it is reset alone depends on the order of those resets.
+
+    Args:
+        mdp: the model.
+        num_envs: the number of lanes.
+        max_episode_steps: cuts episodes off before ``mdp.horizon`` does.
+        autoreset_mode: an ``AutoresetMode`` or its value.
+        render_mode: None, or one of ``metadata["render_modes"]`` that returns something:
+            ``render()`` gives a tuple with one frame per lane.
+        viewer: what draws the states; by default they are drawn as text.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+
+    def __init__(
+        self,
+        mdp: ExoMDP,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        viewer: Viewer | None = None,
+    ) -> None:
+        """See the class."""
+        for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
+            if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
+                raise ValueError(f"{name} is a whole number, at least 1, not {number!r}")
+        self.mdp = mdp
+        self.num_envs = int(num_envs)
+        self.single_observation_space = observation_space(mdp)
+        self.single_action_space = spaces.Discrete(mdp.num_actions)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.viewer = Viewer(mdp) if viewer is None else viewer
+        modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
+        self.render_mode = check_render_mode(render_mode, modes)
+        self.metadata = {  # type: ignore[misc]
+            **self.viewer.metadata,
+            "render_modes": modes,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        self._limit = min(mdp.horizon, max_episode_steps or mdp.horizon)
+        self._state: State | None = None
+        self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
+        self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
+        self._noise: Noise
+
+    @property
+    def state(self) -> State:
+        """The current states (a copy)."""
+        return State(*(np.array(part) for part in self._require_state()))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode in every lane, or in some.
+
+        Args:
+            seed: seeds ``np_random``, from which all lanes draw.
+            options: ``{"state": s}`` starts in ``s``, one state for all lanes or a batch of
+                ``num_envs``; ``{"reset_mask": lanes}``, boolean, resets only those lanes.
+        """
+        options = check_options(options, ("state", "reset_mask"))
+        given = (
+            as_state(self.mdp, options["state"], (self.num_envs,)) if "state" in options else None
+        )
+        if "reset_mask" in options:
+            lanes = self._check_reset_mask(options["reset_mask"])
+            if seed is not None:
+                raise ValueError("lanes share their generators: a seed resets all of them or none")
+            if given is not None:
+                given = State(given.endogenous[lanes], given.exogenous[lanes])
+            self._restart(self._require_state(), lanes, given)
+        else:
+            if seed is not None and not isinstance(seed, (int, np.integer)):
+                raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
+            super().reset(seed=seed)
+            self._noise = Noise.spawn(self.np_random)
+            self._state = given or self.mdp.sample_initial(self.num_envs, self.np_random)
+            self._elapsed_steps[:] = 0
+            self._ended[:] = False
+        return observe(self._require_state()), {}
+
+    def step(self, actions: Any) -> VectorStep:
+        """Step every lane; lanes that ended are reset as ``autoreset_mode`` says."""
+        state = self._require_state()
+        actions = as_actions(self.mdp, actions, (self.num_envs,))
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            raise ResetNeeded(
+                f"autoreset is disabled and lanes {np.flatnonzero(self._ended).tolist()} have "
+                'ended: reset them with reset(options={"reset_mask": ...})'
+            )
+        restarted = self._ended.copy()
+        # Lanes that only wait for their reset are stepped too, for nothing: so the noise that
+        # the other lanes get does not depend on them.
+        self._state, rewards, terms = self.mdp.transition(
+            state, actions, self._noise.endogenous, exogenous_rng=self._noise.exogenous
+        )
+        self._elapsed_steps += 1
+        if restarted.any():
+            self._restart(self._state, restarted)
+            rewards[restarted] = 0.0
+        terminations = self.mdp.is_terminal(self._state) & ~restarted
+        truncations = (self._elapsed_steps >= self._limit) & ~restarted
+        ended = terminations | truncations
+
+        infos: dict[str, Any] = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            if ended.any():
+                infos |= self._final_infos(self._state, ended, terms)
+                self._restart(self._state, ended)
+            infos |= _masked_info("reward_terms", terms, ~ended)
+        else:
+            self._ended = ended
+            infos |= _masked_info("reward_terms", terms, ~restarted)
+        return observe(self._state), rewards, terminations, truncations, infos
+
+    def get_state(self) -> Snapshot:
+        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
+        return Snapshot(
+            self.state,
+            self._elapsed_steps.copy(),
+            copy.deepcopy(self._noise),
+            copy.deepcopy(self.np_random),
+            self._np_random_seed,
+            self._ended.copy(),
+        )
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot of this environment or of one with as many lanes."""
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(
+                f"set_state takes what get_state returned, not {type(snapshot).__name__}; "
+                'to start at a state use reset(options={"state": state})'
+            )
+        if np.shape(snapshot.elapsed_steps) != (self.num_envs,):
+            raise ValueError(f"the snapshot is not of an environment with {self.num_envs} lanes")
+        self._state = as_state(self.mdp, snapshot.state, (self.num_envs,))
+        self._elapsed_steps = snapshot.elapsed_steps.copy()
+        self._noise = copy.deepcopy(snapshot.noise)
+        self._np_random = copy.deepcopy(snapshot.np_random)
+        self._np_random_seed = snapshot.np_random_seed
+        self._ended = snapshot.ended.copy()
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Draw the state of every lane as ``render_mode`` says."""
+        if self.render_mode is None:
+            gym.logger.warn(
+                "render() without a render mode draws nothing; give one to gym.make_vec: "
+                f"{self.metadata['render_modes']}"
+            )
+            return None
+        draw = self.viewer.text if self.render_mode == "ansi" else self.viewer.draw
+        return tuple(draw(State(*lane)) for lane in zip(*self.state, strict=True))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free what drawing needed."""
+        self.viewer.close()
+
+    def _restart(self, state: State, lanes: BoolArray, given: State | None = None) -> None:
+        """Start new episodes in some lanes of ``state``, in place."""
+        fresh = given or self.mdp.sample_initial(int(lanes.sum()), self.np_random)
+        state.endogenous[lanes] = fresh.endogenous
+        state.exogenous[lanes] = fresh.exogenous
+        self._elapsed_steps[lanes] = 0
+        self._ended[lanes] = False
+
+    def _final_infos(self, state: State, ended: BoolArray, terms: FloatArray) -> dict[str, Any]:
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        for lane in np.flatnonzero(ended):
+            final_obs[lane] = observe(State(state.endogenous[lane], state.exogenous[lane]))
+        return {
+            "final_obs": final_obs,
+            "_final_obs": ended.copy(),
+            "final_info": _masked_info("reward_terms", terms.copy(), ended),
+            "_final_info": ended.copy(),
+        }
+
+    def _check_reset_mask(self, lanes: Any) -> BoolArray:
+        if not isinstance(lanes, np.ndarray) or lanes.dtype != np.bool_:
+            raise TypeError(f"options['reset_mask'] is an array of booleans, not {lanes!r}")
+        if lanes.shape != (self.num_envs,) or not lanes.any():
+            raise ValueError(
+                f"options['reset_mask'] has shape ({self.num_envs},) and at least one lane, "
+                f"not {lanes}"
+            )
+        return lanes
+
+    def _require_state(self) -> State:
+        if self._state is None:
+            raise ResetNeeded("call reset() first: the environment has no state yet")
+        return self._state
+
+
+def _masked_info(key: str, values: FloatArray, lanes: BoolArray) -> dict[str, Any]:
+    """Gymnasium's vector info of one key that only some lanes have (``values`` is changed)."""
+    if lanes.all():
+        return {key: values, f"_{key}": lanes.copy()}
+    if not lanes.any():
+        return {}
+    values[~lanes] = 0.0
+    return {key: values, f"_{key}": lanes.copy()}
