@@ -1,0 +1,6 @@
+"""ExoGrid: the paper's small domain."""
+
+from exo_envs.grid.env import GridEnv, GridVectorEnv
+from exo_envs.grid.model import GridMDP, GridParameters
+
+__all__ = ["GridEnv", "GridMDP", "GridParameters", "GridVectorEnv"]

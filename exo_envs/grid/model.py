@@ -1,0 +1,103 @@
+"""The model of ExoGrid: the paper's small domain (section 6.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exo_envs.floor import Floor, Move
+from exo_envs.grid.kernels import endogenous_step, exogenous_step, reward_terms
+from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
+
+
+@dataclass(frozen=True)
+class GridParameters:
+    """The numbers of ExoGrid; all of them are ours, the paper names none.
+
+    Attributes:
+        goal_reward: paid for standing at the table with the object; ends the episode.
+        crash_cost: the price of walking into the guard.
+        slip: the probability that the robot stays where it is instead of moving.
+        carry: the probability that the carrier takes the object to the next table.
+        turn: the probability that the carrier turns round.
+        follow: the probability that the guard goes where it intends to be.
+        reconsider: the probability that the guard changes its intent.
+        weather_change: the probability that the weather changes.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+    """
+
+    goal_reward: float = 100.0
+    crash_cost: float = 30.0
+    slip: float = 0.1
+    carry: float = 0.2
+    turn: float = 0.05
+    follow: float = 0.9
+    reconsider: float = 0.3
+    weather_change: float = 0.1
+    discount: float = 0.95
+    horizon: int = 40
+
+
+class GridMDP(ExoMDP):
+    """A robot looks for an object that somebody carries about, past a guard in one of two doors.
+
+    See :class:`exo_envs.grid.GridEnv` for the domain.
+    """
+
+    floor = Floor(3, 4, walls=((1, 1),))
+    tables = ((0, 0), (0, 3), (2, 3))
+    doors = ((0, 1), (2, 1))
+    start = (2, 0)
+
+    exogenous_variables = (
+        Variable("object", len(tables)),
+        Variable("carrier", 2),
+        Variable("guard", len(doors)),
+        Variable("guard_intent", len(doors)),
+        Variable("weather", 2),
+    )
+    done = floor.num_cells  # the robot's value when the episode is over
+    endogenous_variables = (Variable("robot", done + 1),)
+    num_actions = len(Move)
+
+    def __init__(self, parameters: GridParameters | None = None) -> None:
+        """Build the model from its parameters."""
+        self.parameters = p = parameters or GridParameters()
+        self.discount = p.discount
+        self.horizon = p.horizon
+        self._layout = (
+            self.floor.moves,
+            np.array([self.floor.cell(*table) for table in self.tables]),
+            np.array([self.floor.cell(*door) for door in self.doors]),
+        )
+        self._event_probabilities = np.array(
+            [p.carry, p.turn, p.follow, p.reconsider, p.weather_change]
+        )
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """The robot starts in its corner; everything else is anywhere."""
+        exogenous = rng.integers(self.exogenous_sizes, size=(size, len(self.exogenous_sizes)))
+        return State(np.full((size, 1), self.floor.cell(*self.start)), exogenous)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """P(x'|x): the object follows the carrier, the guard its intent."""
+        uniform = rng.random(exogenous.shape)
+        return exogenous_step(exogenous, uniform, self._event_probabilities, len(self.tables))
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """P(n'|n,a,x): the robot moves unless it slips or meets the guard."""
+        uniform = rng.random(state.endogenous.shape[:-1])
+        return endogenous_step(*state, action, uniform, self.parameters.slip, *self._layout)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The object pays for being found, the guard for being walked into."""
+        p = self.parameters
+        return reward_terms(*state, action, p.goal_reward, p.crash_cost, *self._layout)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """The episode is over once the object has been found."""
+        return np.equal(state.endogenous[..., 0], self.done)

@@ -1,0 +1,84 @@
+"""The colours of the pictures, and how a mask changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+Colour: TypeAlias = tuple[int, int, int]
+
+# The robot is gold and purple, kept cells are red and occupied ones green as in the paper's
+# figure; nothing else has those colours, save the lights of machines (up is green, down is red).
+GOLD: Colour = (240, 180, 30)
+PURPLE: Colour = (106, 40, 150)
+KEPT: Colour = (214, 40, 40)
+OCCUPIED: Colour = (60, 176, 80)
+
+MARK: Colour = (0, 200, 255)  # the ring around what else a mask keeps
+
+GOAL: Colour = (255, 30, 150)
+OBJECT: Colour = (244, 132, 40)
+PORTER: Colour = (36, 98, 178)
+CAP: Colour = (22, 44, 92)  # of the porters
+WANDERER: Colour = (96, 178, 190)
+SKIN: Colour = (238, 206, 178)
+TABLE: Colour = (166, 120, 78)
+
+FLOOR: Colour = (242, 240, 234)
+FLOOR_OTHER: Colour = (230, 227, 219)
+GROUT: Colour = (206, 203, 194)
+WALL: Colour = (84, 90, 102)
+INK: Colour = (40, 42, 50)
+PAPER: Colour = (255, 255, 255)
+FADED: Colour = (200, 199, 194)
+
+
+def mix(colour: Colour, other: Colour, share: float) -> Colour:
+    """``colour`` with a ``share`` of ``other`` in it.
+
+    >>> mix((0, 0, 0), (200, 100, 0), 0.5)
+    (100, 50, 0)
+    """
+    red, green, blue = (
+        round((1 - share) * mine + share * yours)
+        for mine, yours in zip(colour, other, strict=True)
+    )
+    return red, green, blue
+
+
+def faded(colour: Colour) -> Colour:
+    """The grey that stands for ``colour`` where a mask ignores the thing."""
+    light = round(0.3 * colour[0] + 0.59 * colour[1] + 0.11 * colour[2])
+    return mix((light, light, light), FADED, 0.8)
+
+
+class Emphasis:
+    """What a mask does to a picture: it fades the things whose variables it drops.
+
+    >>> without, with_mask = Emphasis(None), Emphasis(["weather"])
+    >>> without.paint(GOLD, "guard") == GOLD == with_mask.paint(GOLD, "weather", "guard")
+    True
+    >>> without.marks("weather"), with_mask.marks("weather"), with_mask.marks("guard")
+    (False, True, False)
+    """
+
+    def __init__(self, mask: Iterable[str] | None) -> None:
+        """Take the names that the mask keeps, or None where there is no mask."""
+        self._names = None if mask is None else frozenset(mask)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a mask."""
+        return self._names is not None
+
+    def shows(self, *names: str) -> bool:
+        """Whether a thing with these variables keeps its colours."""
+        return self._names is None or any(name in self._names for name in names)
+
+    def marks(self, *names: str) -> bool:
+        """Whether a thing with these variables is marked as kept."""
+        return self._names is not None and self.shows(*names)
+
+    def paint(self, colour: Colour, *names: str) -> Colour:
+        """The colour of a part of a thing with these variables."""
+        return colour if self.shows(*names) else faded(colour)
