@@ -4,11 +4,11 @@ Importing this package registers its environments: ``gym.make("ExoGrid-v0")``.
 """
 
 from exo_envs.adapter import AdaptedMDP, as_mdp
+from exo_envs.drawing.viewer import Viewer
 from exo_envs.env import ExoEnv, Snapshot
 from exo_envs.mdp import ExoMDP, State, Transition, Variable
 from exo_envs.registration import register_envs
 from exo_envs.vector_env import ExoVectorEnv
-from exo_envs.viewer import Viewer
 
 __version__ = "0.1.0"
 

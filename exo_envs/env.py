@@ -12,11 +12,11 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from exo_envs.drawing.viewer import Viewer
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_action, as_mask, as_state
 from exo_envs.mdp import ExoMDP, State
 from exo_envs.noise import Noise
-from exo_envs.viewer import Viewer
 
 Observation: TypeAlias = dict[str, NDArray[np.int64]]
 

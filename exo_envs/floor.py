@@ -36,8 +36,8 @@ class Floor:
     >>> floor = Floor(3, 4, walls=((1, 1),))
     >>> floor.cell(2, 3), floor.position(11)
     (11, (2, 3))
-    >>> floor.moves[floor.cell(0, 1), Move.DOWN] == floor.cell(0, 1)  # a wall
-    np.True_
+    >>> bool(floor.moves[floor.cell(0, 1), Move.DOWN] == floor.cell(0, 1))  # a wall
+    True
     """
 
     rows: int

@@ -158,7 +158,7 @@ class ExoMDP(ABC):
         terms = self.reward_terms(state, action)
         reward = terms.sum(axis=-1) + self.endogenous_reward(state.endogenous, action)
         if np.count_nonzero(terminal):  # half the price of any() on one lane
-            terms = np.where(terminal[..., None], 0.0, terms)
+            terms = _overwrite(terms, 0.0, terminal)
             reward = np.where(terminal, 0.0, reward)
         return reward, terms
 
@@ -177,8 +177,8 @@ class ExoMDP(ABC):
         )
         endogenous = self.sample_endogenous(state, np.asarray(action), rng)
         if np.count_nonzero(terminal):  # half the price of any() on one lane
-            endogenous = np.where(terminal[..., None], state.endogenous, endogenous)
-            exogenous = np.where(terminal[..., None], state.exogenous, exogenous)
+            endogenous = _overwrite(endogenous, state.endogenous, terminal)
+            exogenous = _overwrite(exogenous, state.exogenous, terminal)
         return State(endogenous, exogenous)
 
     # --- sizes and names ------------------------------------------------------------------
@@ -225,7 +225,16 @@ class ExoMDP(ABC):
 
     def __repr__(self) -> str:
         """Name the model and its size."""
+        exponent = math.floor(10 * math.log10(self.num_states)) / 10
         return (
             f"{type(self).__name__}({len(self.exogenous_variables)} exogenous variables, "
-            f"10^{math.log10(self.num_states):.1f} states, {self.num_actions} actions)"
+            f"10^{exponent:.1f} states, {self.num_actions} actions)"
         )
+
+
+def _overwrite(values: Any, by: Any, lanes: BoolArray) -> Any:
+    """Replace the rows of some lanes, in place: what a model returns is ours to write to."""
+    if not values.flags.writeable:
+        values = values.copy()
+    np.copyto(values, by, where=lanes[..., None])
+    return values

@@ -7,6 +7,9 @@ import gymnasium as gym
 #: id -> the module that holds the environment and its vector twin, and their names.
 ENVIRONMENTS = {
     "ExoGrid-v0": ("exo_envs.grid", "GridEnv", "GridVectorEnv"),
+    "ExoFactory-v0": ("exo_envs.factory", "FactoryEnv", "FactoryVectorEnv"),
+    "ExoCrowd-v0": ("exo_envs.crowd", "CrowdEnv", "CrowdVectorEnv"),
+    "ExoSynthetic-v0": ("exo_envs.synthetic", "SyntheticEnv", "SyntheticVectorEnv"),
 }
 
 

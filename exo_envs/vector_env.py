@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from exo_envs.drawing.viewer import Viewer
 from exo_envs.env import (
     Observation,
     Snapshot,
@@ -24,7 +25,6 @@ from exo_envs.env import (
 from exo_envs.inputs import as_actions, as_state
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.noise import Noise
-from exo_envs.viewer import Viewer
 
 VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
@@ -60,6 +60,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         viewer: Viewer | None = None,
     ) -> None:
         """See the class."""
+        self.viewer = Viewer(mdp) if viewer is None else viewer  # first: close() needs it
         for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
             if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
                 raise ValueError(f"{name} is a whole number, at least 1, not {number!r}")
@@ -67,10 +68,9 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.num_envs = int(num_envs)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.observation_space = _batched(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.viewer = Viewer(mdp) if viewer is None else viewer
         modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
         self.render_mode = check_render_mode(render_mode, modes)
         self.metadata = {  # type: ignore[misc]
@@ -135,6 +135,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._state, rewards, terms = self.mdp.transition(
             state, actions, self._noise.endogenous, exogenous_rng=self._noise.exogenous
         )
+        del state  # at 124 variables a kilobyte a lane
         self._elapsed_steps += 1
         if restarted.any():
             self._restart(self._state, restarted)
@@ -229,6 +230,16 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if self._state is None:
             raise ResetNeeded("call reset() first: the environment has no state yet")
         return self._state
+
+
+def _batched(space: spaces.Dict, num_envs: int) -> spaces.Dict:
+    """Gymnasium's batch of the space, with its bounds stored for one lane instead of for all."""
+    batched = batch_space(space, num_envs)
+    for box in batched.values():
+        for bound in ("low", "high", "bounded_below", "bounded_above"):
+            row = getattr(box, bound)[0].copy()
+            setattr(box, bound, np.broadcast_to(row, box.shape))
+    return batched
 
 
 def _masked_info(key: str, values: FloatArray, lanes: BoolArray) -> dict[str, Any]:

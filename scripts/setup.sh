@@ -27,8 +27,8 @@ find_python() {
         fi
         echo "$candidate: $("$candidate" --version 2>/dev/null || echo "not found")" >&2
     done
-    echo "error: exo-envs needs Python 3.10 or newer, best 3.11 (for PyBullet); install it" \
-        "or name it: PYTHON=/path/to/python bash $0" >&2
+    echo "error: exo-envs needs Python 3.10 or newer, best 3.11 (for PyBullet);" \
+        "install it, or set PYTHON to the path of one" >&2
     return 1
 }
 

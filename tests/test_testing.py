@@ -8,6 +8,7 @@ from models import CoinMDP, CounterMDP
 from exo_envs import AdaptedMDP, ExoEnv, State, Variable
 from exo_envs.grid import GridMDP
 from exo_envs.testing import ContractError, check_mdp
+from exo_envs.testing.comparison import find_difference
 
 
 @pytest.mark.parametrize("mdp", [CounterMDP(), CoinMDP(), GridMDP()], ids=repr)
@@ -122,16 +123,20 @@ def test_only_models_are_checked():
         check_mdp(ExoEnv(CoinMDP()))
 
 
-class Reacting(gym.Env):
-    """The crowd keeps away from the agent, so it is not exogenous; the reward may not be a sum."""
+# --- environments that somebody else wrote ------------------------------------------------------
+
+
+class Crowd(gym.Env):
+    """An agent on a ring of four cells, a crowd on the same ring, and a coin.
+
+    Everything is as the contract wants it: the subclasses break one rule each, or do something
+    that only looks like it.
+    """
 
     observation_space = gym.spaces.Dict(
         endogenous=gym.spaces.MultiDiscrete([4]), exogenous=gym.spaces.MultiDiscrete([4, 2])
     )
     action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, *, reacts=False, coupled=False):
-        self.reacts, self.coupled = reacts, coupled
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -146,20 +151,136 @@ class Reacting(gym.Env):
             "exogenous": np.array([self.crowd, self.coin]),
         }
 
-    def step(self, action):
-        crowd, coin = self.crowd, self.coin
-        reward = float(crowd * coin if self.coupled else crowd + coin)
-        self.crowd = (crowd + int(self.np_random.integers(2))) % 4
-        if self.reacts and self.crowd == self.agent:
-            self.crowd = (self.crowd + 1) % 4
+    def pay(self):
+        return float(self.crowd + self.coin)
+
+    def move_crowd(self):
+        self.crowd = (self.crowd + int(self.np_random.integers(2))) % 4
         self.coin = int(self.np_random.integers(2))
+
+    def move_agent(self, action):
         self.agent = (self.agent + int(action)) % 4
+
+    def step(self, action):
+        reward = self.pay()
+        self.move_crowd()
+        self.move_agent(action)
         return self.observe(), reward, False, False, {}
 
 
-def test_adapted_environments_are_held_to_exogeneity_and_a_sum():
-    check_mdp(AdaptedMDP(Reacting(), discount=0.9, horizon=20))
-    with pytest.raises(ContractError, match="'exogeneity' is broken: with the same x"):
-        check_mdp(AdaptedMDP(Reacting(reacts=True), discount=0.9, horizon=20))
-    with pytest.raises(ContractError, match="'reward' is broken: the environment pays"):
-        check_mdp(AdaptedMDP(Reacting(coupled=True), discount=0.9, horizon=20))
+class KeepsAway(Crowd):
+    """The crowd makes room for the agent."""
+
+    def move_crowd(self):
+        super().move_crowd()
+        if self.crowd == self.agent:
+            self.crowd = (self.crowd + 1) % 4
+
+
+class PaysTogether(Crowd):
+    def pay(self):
+        return float(self.crowd * self.coin)
+
+
+class StopsWithTheAgent(Crowd):
+    """The agent's last step, from cell 2 or of any other kind, is not followed by the crowd's."""
+
+    def step(self, action):
+        if self.agent == 2 or self.np_random.random() < 0.2 * self.agent:
+            return self.observe(), self.pay(), True, False, {}
+        return super().step(action)
+
+
+class LooksAhead(Crowd):
+    """The agent follows the coin that has just been thrown."""
+
+    def move_agent(self, action):
+        if self.coin:
+            super().move_agent(action)
+
+
+class EndsAhead(Crowd):
+    """The episode ends when the coin has just fallen on 1."""
+
+    def step(self, action):
+        observation, reward, *_ = super().step(action)
+        return observation, reward, bool(self.coin), False, {}
+
+
+class Lottery(Crowd):
+    """It pays a prize on top, or none."""
+
+    def pay(self):
+        return super().pay() + float(self.np_random.random() < 0.25)
+
+
+class LotteryTogether(Crowd):
+    """The coin says who wins: neither it nor the crowd pays by itself."""
+
+    def pay(self):
+        return float((self.crowd >= 2) == self.coin) + float(self.np_random.random() < 0.25)
+
+
+def adapt(env, **kwargs):
+    return AdaptedMDP(env, discount=0.9, horizon=20, **kwargs)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("env", [Crowd(), StopsWithTheAgent()], ids=type)
+def test_good_environments_pass(env, seed):
+    check_mdp(adapt(env), rng=seed, num_samples=150)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (KeepsAway(), "'exogeneity' is broken: with the same x, 'exogenous_0' becomes"),
+        (EndsAhead(), "'exogeneity' is broken: with the same x, 'exogenous_1' becomes 0 in 100%"),
+        (LooksAhead(), "'exogeneity' is broken: 'endogenous_0' looks at the next x"),
+        (PaysTogether(), "'reward' is broken: the environment pays .* make one variable of them"),
+        (Lottery(), "'reward' is broken: the environment pays .* give AdaptedMDP reward_samples"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
+)
+def test_environments_that_break_a_rule_are_found_out(env, message):
+    with pytest.raises(ContractError, match=message):
+        check_mdp(adapt(env))
+
+
+def test_rewards_that_depend_on_chance_are_compared_on_average():
+    kwargs = {"num_states": 8, "num_samples": 100}
+    check_mdp(adapt(Lottery(), reward_samples=20), reward_range=5.0, **kwargs)
+    together = adapt(LotteryTogether(), reference=([0], [0, 0]), reward_samples=100)
+    with pytest.raises(ContractError, match=r"'reward' is broken: .* on average over 100 steps"):
+        check_mdp(together, reward_range=2.0, **kwargs)
+    with pytest.raises(ContractError, match=r"further apart than reward_range=0.5"):
+        check_mdp(adapt(Lottery(), reward_samples=2), reward_range=0.5, **kwargs)
+    with pytest.raises(ValueError, match="reward_range is a positive number or None, not -1"):
+        check_mdp(adapt(Lottery()), reward_range=-1)
+
+
+# --- the comparison -----------------------------------------------------------------------------
+
+
+def test_samples_of_one_distribution_seldom_differ():
+    rng, error_probability, repeats = np.random.default_rng(0), 0.2, 2000
+    found = 0
+    for _ in range(repeats):
+        samples = rng.integers(2, size=30), rng.integers(2, size=60)
+        found += find_difference(*samples, error_probability) is not None
+    assert 0 < found / repeats < error_probability
+
+
+def test_a_difference_may_be_spread_over_many_values():
+    rng = np.random.default_rng(0)
+    even, any_ = 2 * rng.integers(10, size=300), rng.integers(20, size=300)
+    difference = find_difference(even, any_, 1e-6)
+    assert difference is not None
+    assert difference.first == np.mean(even == difference.value)
+    assert difference.second == np.mean(any_ == difference.value)
+    assert abs(difference.first - difference.second) < 0.15  # no single value says much
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_samples_too_small_to_tell(size):
+    assert find_difference(np.zeros(size, dtype=int), np.ones(300, dtype=int), 1e-6) is None

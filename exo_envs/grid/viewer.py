@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from exo_envs import figures
-from exo_envs.canvas import Canvas, Point
-from exo_envs.grid.model import GridMDP
-from exo_envs.mdp import State
-from exo_envs.palette import (
+from exo_envs.drawing import figures
+from exo_envs.drawing.canvas import Canvas, Point
+from exo_envs.drawing.palette import (
     GOAL,
     INK,
     KEPT,
@@ -20,10 +18,11 @@ from exo_envs.palette import (
     WALL,
     Colour,
     Emphasis,
-    faded,
     mix,
 )
-from exo_envs.viewer import Frame, Viewer
+from exo_envs.drawing.viewer import Frame, Viewer
+from exo_envs.grid.model import GridMDP
+from exo_envs.mdp import State
 
 GUARD_COLOUR: Colour = (70, 74, 92)
 SUN: Colour = (255, 196, 30)
@@ -62,6 +61,8 @@ class GridViewer(Viewer):
 
     def __init__(self, mdp: GridMDP, *, width: int = 480) -> None:
         """See the class."""
+        if width < 64:
+            raise ValueError(f"a picture is at least 64 pixels wide, not {width}")
         super().__init__(mdp)
         self.width = width
 
@@ -81,22 +82,21 @@ class GridViewer(Viewer):
             " ".join(signs[floor.cell(row, column)] for column in range(floor.columns))
             for row in range(floor.rows)
         ]
-        return "\n".join(
-            [
-                *plan,
-                f"robot {'done' if robot == self.mdp.done else robot}, "
-                f"carrier goes {('forth', 'back')[scene.carrier]}, "
-                f"guard wants the {('upper', 'lower')[scene.intent]} door, "
-                f"{('sun', 'rain')[scene.weather]}",
-                "R robot  * object  $ both  T table  G guard  ! robot and guard  + door  # wall",
-            ]
+        rest = (
+            f"robot {'done' if robot == self.mdp.done else f'in cell {floor.position(robot)}'}, "
+            f"carrier goes {('forth', 'back')[scene.carrier]}, "
+            f"guard wants the {('upper', 'lower')[scene.intent]} door, "
+            f"{('sun', 'rain')[scene.weather]}"
         )
+        legend = "R robot  * object  $ both  T table  G guard  ! robot and guard  + door  # wall"
+        return "\n".join([*plan, rest, legend])
 
     def draw(self, state: State) -> Frame:
         """The floor plan as a picture."""
         floor = self.mdp.floor
         scale = self.width / (floor.columns + 0.2)
-        canvas = Canvas(self.width, round(scale * (floor.rows + 0.2 + STRIP)))
+        height = 2 * round(scale * (floor.rows + 0.2 + STRIP) / 2)  # videos want it even
+        canvas = Canvas(self.width, height)
         canvas.set_units(scale, (0.1 * scale, 0.1 * scale))
         scene, emphasis = _scene(state), Emphasis(self.mask)
         figures.tiles(canvas, floor.rows, floor.columns)
@@ -219,7 +219,7 @@ class GridViewer(Viewer):
                 (figures.robot, "robot"),
                 (figures.goal_sign, "goal"),
                 (figures.square, "kept by the mask"),
-                (figures.person_sign(faded(PORTER)), "ignored"),
+                (figures.ignored_sign, "ignored"),
             ]
         y = floor.rows + 0.06
         figures.row_key(canvas, (0.05, y), floor.columns - 0.6, STRIP, entries)

@@ -21,6 +21,11 @@ OBJECT: Colour = (244, 132, 40)
 PORTER: Colour = (36, 98, 178)
 CAP: Colour = (22, 44, 92)  # of the porters
 WANDERER: Colour = (96, 178, 190)
+TECHNICIAN: Colour = (70, 96, 128)
+HELMET: Colour = (252, 252, 252)
+UP: Colour = (40, 190, 80)
+DOWN: Colour = (230, 40, 40)
+LIT: Colour = (150, 225, 255)
 SKIN: Colour = (238, 206, 178)
 TABLE: Colour = (166, 120, 78)
 
@@ -40,8 +45,7 @@ def mix(colour: Colour, other: Colour, share: float) -> Colour:
     (100, 50, 0)
     """
     red, green, blue = (
-        round((1 - share) * mine + share * yours)
-        for mine, yours in zip(colour, other, strict=True)
+        round((1 - share) * mine + share * yours) for mine, yours in zip(colour, other, strict=True)
     )
     return red, green, blue
 

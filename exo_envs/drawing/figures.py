@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from exo_envs.canvas import Canvas, Point
-from exo_envs.palette import (
+from exo_envs.drawing.canvas import Canvas, Point
+from exo_envs.drawing.palette import (
     FLOOR,
     FLOOR_OTHER,
     GOAL,
@@ -18,10 +18,12 @@ from exo_envs.palette import (
     OBJECT,
     OCCUPIED,
     PAPER,
+    PORTER,
     PURPLE,
     SKIN,
     TABLE,
     Colour,
+    faded,
     mix,
 )
 
@@ -106,9 +108,7 @@ def person(
     )
     canvas.disc((x, y + 0.34 * size), 0.25 * size, fill=body, flatness=0.36)
     canvas.disc((x, y - 0.08 * size), 0.13 * size, fill=edge, flatness=0.5)
-    canvas.disc(
-        (x, y - 0.22 * size), 0.15 * size, fill=head, outline=edge, width=0.02 * size
-    )
+    canvas.disc((x, y - 0.22 * size), 0.15 * size, fill=head, outline=edge, width=0.02 * size)
     if cap is not None:
         canvas.disc((x, y - 0.31 * size), 0.19 * size, fill=cap, flatness=0.3)
         canvas.box(
@@ -181,6 +181,11 @@ def ring(canvas: Canvas, centre: Point, size: float = 1.0) -> None:
 def person_sign(body: Colour, cap: Colour | None = None) -> Sign:
     """Somebody, as a sign."""
     return lambda canvas, centre, size: person(canvas, centre, body, cap=cap, size=size)
+
+
+def ignored_sign(canvas: Canvas, centre: Point, size: float) -> None:
+    """Somebody whom a mask ignores, as a sign."""
+    person(canvas, centre, faded(PORTER), head=faded(SKIN), size=size)
 
 
 def parcel_sign(canvas: Canvas, centre: Point, size: float) -> None:

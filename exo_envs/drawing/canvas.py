@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from exo_envs.palette import INK, PAPER, Colour
-from exo_envs.viewer import Frame
+from exo_envs.drawing.palette import INK, PAPER, Colour
+from exo_envs.drawing.viewer import Frame
 
 Point: TypeAlias = tuple[float, float]
 Fill: TypeAlias = Colour | tuple[int, int, int, int]  # the fourth number is the opacity, to 255
@@ -64,13 +64,12 @@ class Canvas:
         radius: float = 0.0,
     ) -> None:
         """A rectangle between its upper left and its lower right corner."""
-        self._draw.rounded_rectangle(
-            [self._pixel(corner), self._pixel(opposite)],
-            radius=radius * self._scale,
-            fill=fill,
-            outline=outline,
-            width=self._thickness(width),
-        )
+        corners = [self._pixel(corner), self._pixel(opposite)]
+        line = self._thickness(width)
+        if radius:
+            self._draw.rounded_rectangle(corners, radius * self._scale, fill, outline, line)
+        else:  # twice as fast
+            self._draw.rectangle(corners, fill, outline, line)
 
     def disc(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +13,13 @@ from numpy.typing import NDArray
 from exo_envs.mdp import ExoMDP, State
 
 Frame = NDArray[np.uint8]  # (height, width, 3)
+
+logger = logging.getLogger(__name__)
+
+
+def has_display(*names: str) -> bool:
+    """Whether there is a screen to open a window on; on Linux, whether one of these says so."""
+    return not sys.platform.startswith("linux") or any(map(os.environ.get, names))
 
 
 class Viewer:
@@ -43,7 +53,11 @@ class Viewer:
         raise TypeError(f"{type(self).__name__} draws text only (render_mode='ansi')")
 
     def show(self, state: State) -> None:
-        """Show the picture in a window."""
+        """Show the picture in a window; without a screen it is drawn for nobody."""
+        if not has_display("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+            logger.warning("render_mode='human' has no screen to open a window on")
+            self.draw(state)
+            return
         if self._window is None:
             self._window = Window(type(self.mdp).__name__, fps=self.metadata["render_fps"])
         self._window.show(self.draw(state))

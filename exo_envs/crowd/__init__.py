@@ -1,0 +1,6 @@
+"""ExoCrowd: the paper's crowd, in which a robot looks for an object among busy agents."""
+
+from exo_envs.crowd.env import CrowdEnv, CrowdVectorEnv
+from exo_envs.crowd.model import CrowdMDP, CrowdParameters
+
+__all__ = ["CrowdEnv", "CrowdMDP", "CrowdParameters", "CrowdVectorEnv"]

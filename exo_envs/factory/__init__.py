@@ -1,0 +1,14 @@
+"""ExoFactory: a robot fulfils tasks that are issued in a stream."""
+
+from exo_envs.factory.env import FactoryEnv, FactoryVectorEnv
+from exo_envs.factory.model import DOWN, UP, WORK, FactoryMDP, FactoryParameters
+
+__all__ = [
+    "DOWN",
+    "UP",
+    "WORK",
+    "FactoryEnv",
+    "FactoryMDP",
+    "FactoryParameters",
+    "FactoryVectorEnv",
+]

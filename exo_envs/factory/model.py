@@ -1,0 +1,236 @@
+"""The model of ExoFactory: the paper's Factory (section 6.2), a stream of tasks for a robot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.factory import kernels
+from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
+from exo_envs.floor import Floor
+from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Variable
+
+__all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
+
+# The smallest value of the parameters that count something.
+_SMALLEST = {
+    "rows": 3,
+    "columns": 3,
+    "queue_length": 1,
+    "clock_size": 1,
+    "num_technicians": 0,
+    "num_noise": 0,
+    "horizon": 1,
+}
+_PROBABILITIES = ("stall", "no_order", "fail", "repair", "self_repair", "wander", "noise_flip")
+
+
+@dataclass(frozen=True)
+class FactoryParameters:
+    """The numbers of ExoFactory; all of them are ours, the paper names none.
+
+    Attributes:
+        rows: the rows of the floor, at least 3.
+        columns: the columns of the floor, at least 3.
+        queue_length: the orders on the belt, the live one included.
+        clock_size: the values of the belt's clock, hence the least number of steps that an order
+            stays in one place.
+        num_technicians: the technicians.
+        num_noise: the binary variables that never matter.
+        order_reward: paid for working at the live order's station, once per order.
+        down_cost: the price of working at a station whose machine is down.
+        stall: the probability that the clock does not tick (before its last value).
+        no_order: the probability that no order enters the belt when it moves; if one does, all
+            stations are equally likely. The default makes all six values equally likely.
+        fail: the probability that an up machine goes down.
+        repair: the probability that a down machine comes up where a technician stands.
+        self_repair: the same where none stands.
+        wander: the probability that a technician goes to another station, all equally likely.
+        noise_flip: the probability that an odd-numbered noise variable changes; the even-numbered
+            are fair coins, tossed in every step.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+    """
+
+    rows: int = 5
+    columns: int = 6
+    queue_length: int = 4
+    clock_size: int = 5
+    num_technicians: int = 2
+    num_noise: int = 10
+    order_reward: float = 100.0
+    down_cost: float = 400.0
+    stall: float = 0.1
+    no_order: float = 1 / 6
+    fail: float = 0.1
+    repair: float = 0.6
+    self_repair: float = 0.03
+    wander: float = 0.2
+    noise_flip: float = 0.1
+    discount: float = 0.97
+    horizon: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no factory."""
+        for name, smallest in _SMALLEST.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < smallest:
+                raise ValueError(f"{name} is a whole number, at least {smallest}, not {value!r}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not math.isfinite(
+                value
+            ):
+                raise ValueError(f"{field.name} is a finite number, not {value!r}")
+        for name in _PROBABILITIES:
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise ValueError(f"{name} is a probability, 0 ... 1, not {value!r}")
+        if not 0 < self.discount <= 1:
+            raise ValueError(f"discount is in (0, 1], not {self.discount!r}")
+
+
+class FactoryMDP(ExoMDP):
+    """A robot works where the live order wants it, if the machine there is up.
+
+    See :class:`exo_envs.factory.FactoryEnv` for the domain.
+
+    **Why the clock never stalls at its last value.** The robot's flag ``fulfilled`` must be
+    cleared exactly when the belt moves. But n' is drawn from P(n' | n, a, x): it sees neither x'
+    nor the noise that made it, so whether the belt moves in a step must follow from x alone. It
+    does: the clock counts down ``clock_size - 1 ... 0``, stalls may happen at every value but 0,
+    and at 0 the belt moves for certain. So ``clock == 0`` reads "the belt moves in this step", to
+    the belt (orders move up, the clock starts again) as well as to the robot (the flag is
+    cleared). All the randomness of how long an order stays live is spent before the clock reaches
+    0: an order is live for 1 + 4 / 0.9 = 5.4 steps on average. A stall at 0 would put the move
+    into the noise, and clearing the flag a step later, when the clock shows its first value,
+    would forget what was done in that step and, in a stall, clear it again.
+
+    Whoever works while the clock shows 0 is paid for the order that leaves; the flag of the next
+    order starts clear.
+
+    Attributes:
+        parameters: the numbers.
+        floor: the cells that the robot walks on.
+        station_cells: the cell of each station, shape (5,).
+        order_slice: where the orders are in x; ``clock_index``, ``machine_slice``,
+            ``technician_slice`` and ``noise_slice`` likewise.
+    """
+
+    num_actions = WORK + 1
+
+    def __init__(self, parameters: FactoryParameters | None = None) -> None:
+        """Build the model from its parameters."""
+        self.parameters = p = parameters or FactoryParameters()
+        self.discount = p.discount
+        self.horizon = p.horizon
+        self.floor = Floor(p.rows, p.columns)
+        bottom, right = p.rows - 1, p.columns - 1
+        stations = ((0, 0), (0, right), (bottom, 0), (bottom, right), (p.rows // 2, p.columns // 2))
+        self.station_cells = np.array([self.floor.cell(*station) for station in stations])
+
+        self.endogenous_variables = (
+            Variable("robot", self.floor.num_cells),
+            Variable("fulfilled", 2),
+        )
+        self.exogenous_variables = (
+            *(Variable(f"order_{i}", NUM_STATIONS + 1) for i in range(p.queue_length)),
+            Variable("clock", p.clock_size),
+            *(Variable(f"machine_{i}", 2) for i in range(NUM_STATIONS)),
+            *(Variable(f"technician_{i}", NUM_STATIONS) for i in range(p.num_technicians)),
+            *(Variable(f"noise_{i}", 2) for i in range(p.num_noise)),
+        )
+        self.order_slice = slice(0, p.queue_length)
+        self.clock_index = p.queue_length
+        self.machine_slice = slice(self.clock_index + 1, self.clock_index + 1 + NUM_STATIONS)
+        self.technician_slice = slice(
+            self.machine_slice.stop, self.machine_slice.stop + p.num_technicians
+        )
+        self.noise_slice = slice(self.technician_slice.stop, len(self.exogenous_variables))
+
+        self._station_at = np.full(self.floor.num_cells, -1)
+        self._station_at[self.station_cells] = np.arange(NUM_STATIONS)
+        self._targets = np.column_stack([self.floor.moves, np.arange(self.floor.num_cells)])
+        arrival = (1 - p.no_order) / NUM_STATIONS
+        self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
+        self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
+        self._noise_flips = np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5)
+        # Floats even where a user wrote a whole number: one compiled version does for all.
+        self._rates = (
+            float(p.stall),
+            float(p.fail),
+            float(p.repair),
+            float(p.self_repair),
+            float(p.wander),
+        )
+        self._prices = (float(p.order_reward), float(p.down_cost))
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """The robot is anywhere with nothing done; the belt is full as if it had always run."""
+        endogenous = np.zeros((size, 2), dtype=np.int64)
+        endogenous[:, 0] = rng.integers(self.floor.num_cells, size=size)
+        exogenous = rng.integers(self.exogenous_sizes, size=(size, len(self.exogenous_sizes)))
+        entering = rng.random((size, self.parameters.queue_length))
+        exogenous[:, self.order_slice] = self._order_cdf.searchsorted(entering, side="right")
+        return State(endogenous, exogenous)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
+        p = self.parameters
+        uniforms = rng.random(exogenous.shape)
+        following: IntArray = kernels.step_exogenous(
+            _lanes(exogenous),
+            uniforms.reshape(-1, uniforms.shape[-1]),
+            p.queue_length,
+            p.num_technicians,
+            p.clock_size,
+            self._order_cdf,
+            *self._rates,
+            self._noise_flips,
+        )
+        return following.reshape(exogenous.shape)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """P(n'|n,a,x): the robot moves or fulfils the live order; nothing is left to chance."""
+        del rng
+        endogenous, exogenous = state
+        following: IntArray = kernels.step_endogenous(
+            _lanes(endogenous),
+            _lanes(exogenous),
+            _actions(action, endogenous.shape[:-1]),
+            self.parameters.queue_length,
+            self._targets,
+            self._station_at,
+        )
+        return following.reshape(endogenous.shape)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The live order pays for being worked on, a down machine for being worked with."""
+        endogenous, exogenous = state
+        terms: FloatArray = kernels.reward_terms(
+            _lanes(endogenous),
+            _lanes(exogenous),
+            _actions(action, endogenous.shape[:-1]),
+            self.parameters.queue_length,
+            self._station_at,
+            *self._prices,
+        )
+        return terms.reshape(exogenous.shape)
+
+
+def _lanes(values: IntArray) -> NDArray[np.int64]:
+    """All batch dimensions as one, in the one type that the kernels are compiled for."""
+    return np.ascontiguousarray(values, dtype=np.int64).reshape(-1, values.shape[-1])
+
+
+def _actions(action: IntArray, batch_shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Actions of shape ``batch_shape``, or one for all, as the kernels want them."""
+    actions = np.asarray(action, dtype=np.int64)
+    if actions.shape != batch_shape:
+        actions = np.broadcast_to(actions, batch_shape)
+    return np.ascontiguousarray(actions).reshape(-1)

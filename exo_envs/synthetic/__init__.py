@@ -1,0 +1,15 @@
+"""ExoSynthetic: planted problems, whose right mask is known."""
+
+from exo_envs.synthetic.env import SyntheticEnv, SyntheticVectorEnv
+from exo_envs.synthetic.exact import ExactReturn, exact_return
+from exo_envs.synthetic.model import SyntheticMDP
+from exo_envs.synthetic.parameters import SyntheticParameters
+
+__all__ = [
+    "ExactReturn",
+    "SyntheticEnv",
+    "SyntheticMDP",
+    "SyntheticParameters",
+    "SyntheticVectorEnv",
+    "exact_return",
+]

@@ -1,0 +1,96 @@
+"""All rules of the contract, one after the other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from exo_envs.adapter import AdaptedMDP
+from exo_envs.mdp import ExoMDP
+from exo_envs.testing.exact import (
+    check_payment,
+    check_purity_and_determinism,
+    check_reward,
+    check_terminal,
+    check_terms,
+)
+from exo_envs.testing.form import check_declaration, check_initial, check_shapes
+from exo_envs.testing.probe import Probe, collect_states
+from exo_envs.testing.statistical import check_batching, check_exogeneity, check_mean_payment
+
+
+def check_mdp(
+    mdp: ExoMDP,
+    *,
+    rng: np.random.Generator | int | None = None,
+    num_states: int = 64,
+    num_samples: int = 300,
+    error_probability: float = 1e-6,
+    any_state: bool | None = None,
+    reward_range: float | None = None,
+) -> None:
+    """Check that ``mdp`` keeps the contract of :class:`ExoMDP`.
+
+    The rules, in the order they are checked:
+
+    - ``declaration``: variables, actions, discount and horizon make sense.
+    - ``shapes``: every method takes any leading dimensions and returns arrays of the right shape,
+      kind and range.
+    - ``purity``: arguments are not written to, and what is returned is the caller's to write to.
+    - ``determinism``: the same seed gives the same result, whatever was called in between.
+    - ``terms``: reward term i depends on no x^j but x^i.
+    - ``reward``: the reward is finite and the sum of its terms.
+    - ``terminal``: terminal states are absorbing and pay nothing.
+    - ``batching``: a batch has the distribution of as many single calls (statistical).
+
+    An adapted environment need not do what its model claims, so its own steps are looked at too:
+
+    - ``reward``: they pay the sum of the terms, each of them or, with ``reward_range``, on average
+      (then statistical).
+    - ``exogeneity``: they have the distribution P(n'|n,a,x) P(x'|x). So x' depends neither
+      on n nor on the action, and n' and the end of the episode look at x, not at x'
+      (statistical). What x' is after the end of an episode does not matter.
+
+    A model that keeps the contract fails a statistical rule with at most ``error_probability``
+    in all (Hoeffding's inequality, divided among all comparisons).
+
+    Args:
+        mdp: the model.
+        rng: a generator or a seed; by default the same one each time.
+        num_states: how many states the exact rules look at.
+        num_samples: how many samples of each state the statistical rules compare.
+        error_probability: of a statistical rule failing by chance.
+        any_state: whether to include states drawn uniformly from the whole space, reachable or
+            not; by default yes, except for adapted environments.
+        reward_range: how far apart two rewards of an adapted environment (or two sums of the
+            terms that it tells) can be, if they depend on chance: means can be compared only
+            within known bounds. The larger the model's ``reward_samples``, the more is found.
+
+    Raises:
+        ContractError: names the rule and shows the state that breaks it.
+    """
+    rng = np.random.default_rng(0 if rng is None else rng)
+    if reward_range is not None and not 0 < reward_range < math.inf:
+        raise ValueError(f"reward_range is a positive number or None, not {reward_range!r}")
+    check_declaration(mdp)
+    check_initial(mdp, rng)
+    check_shapes(Probe.of(mdp, mdp.sample_initial(8, rng), rng))  # before walking on from them
+    if any_state is None:
+        any_state = not isinstance(mdp, AdaptedMDP)
+    probe = Probe.of(mdp, collect_states(mdp, num_states, any_state, rng), rng)
+    check_shapes(probe)
+    check_purity_and_determinism(probe)
+    check_terms(probe)
+    check_reward(probe)
+    check_terminal(probe)
+    if not isinstance(mdp, AdaptedMDP):
+        check_batching(probe, num_samples, error_probability)
+        return
+    share = error_probability / 3
+    check_batching(probe, num_samples, share)
+    if reward_range is None:
+        check_payment(probe, mdp)
+    else:
+        check_mean_payment(probe, mdp, num_samples, reward_range, share)
+    check_exogeneity(probe, mdp, num_samples, share)
