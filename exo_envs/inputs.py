@@ -1,8 +1,9 @@
-"""States and actions as users hand them in: checked, and turned into arrays."""
+"""What users hand in: parameters, states and actions, checked and turned into arrays."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -112,6 +113,36 @@ def as_parameters(cls: type[P], given: Mapping[str, Any]) -> P:
         if name not in names:
             raise unknown_name(f"parameter of {cls.__name__}", name, names)
     return cls(**given)
+
+
+def check_whole(name: str, number: Any, least: int, most: int | None = None) -> None:
+    """Refuse a parameter that is not a whole number, or not from ``least`` to ``most``."""
+    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+    if not whole or number < least or (most is not None and number > most):
+        choices = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} is a whole number, {choices}, not {number!r}")
+
+
+def check_real(name: str, number: Any, least: float = -math.inf) -> None:
+    """Refuse a parameter that is not a finite number, or one below ``least``."""
+    real = isinstance(number, (int, float, np.integer, np.floating))
+    if not real or isinstance(number, bool) or not math.isfinite(number) or number < least:
+        choices = "" if least == -math.inf else f", at least {least:g}"
+        raise ValueError(f"{name} is a finite number{choices}, not {number!r}")
+
+
+def check_probability(name: str, number: Any) -> None:
+    """Refuse a parameter that is not a probability."""
+    check_real(name, number)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} is a probability, 0 ... 1, not {number!r}")
+
+
+def check_discount(number: Any) -> None:
+    """Refuse what cannot be the paper's gamma."""
+    check_real("discount", number)
+    if not 0 < number <= 1:
+        raise ValueError(f"discount is in (0, 1], not {number!r}")
 
 
 def as_action(mdp: ExoMDP, action: Any) -> int:

@@ -233,12 +233,15 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
 
 def _batched(space: spaces.Dict, num_envs: int) -> spaces.Dict:
-    """Gymnasium's batch of the space, with its bounds stored for one lane instead of for all."""
-    batched = batch_space(space, num_envs)
+    """Gymnasium's batch of the space, with the bounds of one lane shared by all.
+
+    They would otherwise take more memory than a lane's state, and twice that in the making.
+    """
+    batched = batch_space(space, 1)
     for box in batched.values():
+        box._shape = (num_envs, *box.shape[1:])
         for bound in ("low", "high", "bounded_below", "bounded_above"):
-            row = getattr(box, bound)[0].copy()
-            setattr(box, bound, np.broadcast_to(row, box.shape))
+            setattr(box, bound, np.broadcast_to(getattr(box, bound), box.shape))
     return batched
 
 

@@ -110,6 +110,26 @@ def test_episodes_start_in_the_corner_with_the_world_anywhere():
     assert len(np.unique(state.exogenous, axis=0)) == 48
 
 
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"slip": 1.5}, r"slip is a probability, 0 \.\.\. 1, not 1.5"),
+        ({"weather_change": -0.1}, r"weather_change is a probability, 0 \.\.\. 1, not -0.1"),
+        ({"carry": float("nan")}, r"carry is a finite number, not nan"),
+        ({"follow": "often"}, r"follow is a finite number, not 'often'"),
+        ({"turn": True}, r"turn is a finite number, not True"),
+        ({"crash_cost": -1}, r"crash_cost is a finite number, at least 0, not -1"),
+        ({"goal_reward": float("inf")}, r"goal_reward is a finite number, at least 0, not inf"),
+        ({"discount": 0}, r"discount is in \(0, 1\], not 0"),
+        ({"horizon": 4.0}, r"horizon is a whole number, at least 1, not 4.0"),
+    ],
+    ids=str,
+)
+def test_bad_parameters(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        GridParameters(**numbers)
+
+
 @pytest.fixture(scope="module")
 def returns_by_mask():
     """What the reduced policy of each mask earns in the full model, exactly.

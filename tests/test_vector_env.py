@@ -34,6 +34,7 @@ def same(ours, theirs):
 def test_autoreset_is_that_of_sync_vector_env(mode, seed):
     ours, theirs = both(mode)
     assert ours.observation_space == theirs.observation_space
+    assert ours.observation_space.sample() in theirs.observation_space
     assert ours.single_observation_space == theirs.single_observation_space
     assert ours.action_space == theirs.action_space
     assert ours.single_action_space == theirs.single_action_space

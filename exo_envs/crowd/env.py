@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from gymnasium.vector import AutoresetMode
 
-from exo_envs.crowd.model import CrowdMDP, CrowdParameters
+from exo_envs.crowd.model import CrowdMDP
+from exo_envs.crowd.parameters import CrowdParameters
 from exo_envs.crowd.viewer import CrowdViewer
 from exo_envs.env import ExoEnv
 from exo_envs.inputs import as_parameters
@@ -25,16 +26,16 @@ class CrowdEnv(ExoEnv):
     follows, all numbers included, is ours.
 
     Six tables stand on a floor of 8 x 8 cells, spread out by
-    :func:`exo_envs.crowd.model.place_tables`, none in the lower left quarter::
+    :func:`exo_envs.crowd.tables.place_tables`, none in the lower left quarter::
 
         . . T . . . . T        T  a table
         . . . . . . . .        R  where the robot starts
         . . . . T . . .
-        T . . . . . . .
+        T . . . R . . .
         . . . . . . T .
         . . . . . . . .
         . . . . . . . .
-        R . . . . T . .
+        . . . . . T . .
 
     Sixteen agents walk from table to table; they ignore the robot and each other, and may share
     a cell. An agent on its way stands still with probability `stand_still` and otherwise goes
@@ -43,11 +44,13 @@ class CrowdEnv(ExoEnv):
     - The ten **wanderers** choose another table, each as likely, when they are at theirs. That
       takes a step. They carry nothing.
     - The six **porters** own an object each: porter i owns `object_i`. At its object's table a
-      porter picks it up with probability `pick_up` a step, and chooses another table as it does;
-      it carries the object there, puts it down, which takes a step, and stays with it until it
-      picks it up again. The other six objects never move.
+      porter picks it up with probability `pick_up` a step, and chooses another table as it does.
+      It carries the object there and puts it down, which takes a step in which it chooses
+      another table again, to stroll to while its object stays behind. There it turns back, which
+      takes a step too, and goes for its object. The other six objects never move.
 
-    So whoever knows a porter's destination knows where its object will lie.
+    So an object lies on a table while its porter is away, for the robot to reach; and whoever
+    knows the porter's state can tell how long it will, or on which table it will be put down.
 
     ## Action Space
     `Discrete(5)`: stay, up, down, left, right (:class:`exo_envs.floor.Move`).
@@ -70,11 +73,11 @@ class CrowdEnv(ExoEnv):
 
     Any combination of values is a state. Occupancy follows from the agents' cells one step on,
     whatever it was. A porter and its object may contradict each other: the object is in a hand
-    that carries nothing, or on a table while the porter carries or goes to another table. Then
-    the porter stands still for a step, after which the object lies on the table where it was
-    (or, from a hand, on the one that the porter was going to) and the porter goes for it. A
-    wanderer that carries stops doing so. An object without a porter stays in a hand if it is in
-    one. Every object flagged as the goal pays.
+    that carries nothing, or on a table while the porter carries. Then the porter stands still
+    for a step, after which it carries nothing, the object lies on the table where it was (or,
+    from a hand, on the one that the porter was going to) and the porter goes for it. A wanderer
+    that carries stops doing so. An object without a porter stays in a hand if it is in one.
+    Every object flagged as the goal pays.
 
     ## Rewards
     - `goal_reward` for any action in a cell with the table on which the goal lies.
@@ -85,11 +88,16 @@ class CrowdEnv(ExoEnv):
     together: a robot that has reached the goal had better stay.
 
     ## Starting State
-    The robot is in the lower left corner. Agents are on the straight line between two tables
-    chosen at random, uniformly along it; a porter carries its object with the probability that
-    it does so in the long run, and else is with it at a random table. The other objects are on
-    random tables. The goal is drawn from the porters' objects (`goal="movable"`, the paper's
-    Goal 2) or from the other ones (`goal="fixed"`, its Goal 1).
+    The robot is next to the centre, in row `grid_size // 2 - 1` and column `grid_size // 2`. The
+    paper does not say where; we keep it out of the lower left quarter, which a robot that starts
+    there would need, and which the paper's (Figure 3) never does. On floors of other sizes a
+    table may stand in that cell.
+
+    Agents are on the straight line between two tables chosen at random, as far along it as a walk
+    is at a random time. A porter carries its object, strolls, returns or is with its object with
+    the probability that it does so in the long run (0.32, 0.32, 0.28 and 0.08). The objects that
+    lie are on random tables. The goal is drawn from the porters' objects (`goal="movable"`, the
+    paper's Goal 2) or from the other ones (`goal="fixed"`, its Goal 1).
 
     ## Episode End
     Terminates one step after the robot has reached the goal, with the step that pays; truncated

@@ -8,7 +8,7 @@ values an agent, porters first, then objects.
 
 from __future__ import annotations
 
-import math
+from enum import IntEnum
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,15 @@ from numpy.typing import NDArray
 from exo_envs.mdp import FloatArray
 
 Int64Array = NDArray[np.int64]
+
+
+class Phase(IntEnum):
+    """What a porter is doing."""
+
+    CARRYING = 0  # its object to a table
+    STROLLING = 1  # to another table, its object left behind
+    RETURNING = 2  # to its object
+    WAITING = 3  # at its object's table, until it picks it up
 
 
 @njit(cache=True)
@@ -89,17 +98,19 @@ def _advance_porter(
 ) -> tuple[int, int, int, int]:
     """One step of a porter and its object: cell, destination, carrying and place."""
     hand = num_tables
-    if place != (hand if carrying else destination):
+    if carrying != (place == hand):
         # They disagree, which never happens by itself: the object is put down and gone for.
         table = destination if place == hand else place
         return cell, table, 0, table
     if not arrived:
         return onward, destination, carrying, place
-    if carrying:
-        return cell, destination, 0, destination
+    if carrying:  # puts it down and goes for a stroll
+        return cell, _another(destination, u, num_tables), 0, destination
+    if place != destination:  # turns back
+        return cell, place, 0, place
     if u < pick_up:
         return cell, _another(destination, u / pick_up, num_tables), 1, hand
-    return cell, destination, carrying, place
+    return cell, destination, 0, place
 
 
 @njit(cache=True)
@@ -110,11 +121,12 @@ def begin(
     num_cells: int,
     num_agents: int,
     num_porters: int,
-    carrying_share: float,
+    stand_still: float,
+    phase_bounds: FloatArray,  # (4,): cumulative probabilities of a porter's phases
     goals: tuple[int, int],  # the first object that may be the goal, and the last
     exogenous: Int64Array,  # (lanes, m), filled with x
 ) -> bool:
-    """Draw x from P(x_0): agents are on the straight line between two tables."""
+    """Draw x from P(x_0): agents are about the straight line between two tables."""
     num_tables = table_positions.shape[0]
     objects = num_cells + 3 * num_agents
     num_objects = exogenous.shape[1] - objects
@@ -127,20 +139,23 @@ def begin(
             origin = _index(uniforms[lane, 3 * agent], num_tables)
             destination = _another(origin, uniforms[lane, 3 * agent + 1], num_tables)
             progress = uniforms[lane, 3 * agent + 2]
+            arrival = 1.0 - stand_still  # it stands there for one step, see _position
             carrying = 0
             if agent < num_porters:
-                if progress < carrying_share:
+                phase, progress = _phase(progress, phase_bounds)
+                place = origin
+                if phase == Phase.CARRYING:
                     carrying = 1
-                    progress /= carrying_share
-                    exogenous[lane, objects + agent] = hand
-                else:
-                    progress = 0.0
+                    place = hand
+                elif phase == Phase.RETURNING:
+                    place = destination
+                    arrival = 0.0  # it is then waiting
+                elif phase == Phase.WAITING:
                     destination = origin
-                    exogenous[lane, objects + agent] = origin
-            down = table_positions[destination, 0] - table_positions[origin, 0]
-            right = table_positions[destination, 1] - table_positions[origin, 1]
-            row = table_positions[origin, 0] + math.floor(progress * down + 0.5)
-            column = table_positions[origin, 1] + math.floor(progress * right + 0.5)
+                exogenous[lane, objects + agent] = place
+            row, column = _position(
+                table_positions[origin], table_positions[destination], progress, arrival
+            )
             j = num_cells + 3 * agent
             exogenous[lane, j] = row * columns + column
             exogenous[lane, j + 1] = destination
@@ -149,6 +164,38 @@ def begin(
         goal = goals[0] + _index(uniforms[lane, -1], goals[1] - goals[0] + 1)
         exogenous[lane, objects + goal] += hand + 1
     return True
+
+
+@njit(cache=True)
+def _phase(u: float, bounds: FloatArray) -> tuple[int, float]:
+    """The phase in which the u-quantile of a porter's time is, and how much of it has passed."""
+    phase, start = 0, 0.0
+    while u >= bounds[phase]:
+        start = bounds[phase]
+        phase += 1
+    return phase, (u - start) / (bounds[phase] - start)
+
+
+@njit(cache=True)
+def _position(
+    origin: Int64Array,  # (2,): row and column
+    destination: Int64Array,  # (2,)
+    progress: float,  # 0 ... 1: how much of the time on the way has passed
+    arrival: float,  # the time spent there at the end, as a part of that for a cell on the way
+) -> tuple[int, int]:
+    """Where an agent on its way is: as many steps on as fit the time, near the straight line."""
+    down, right = destination[0] - origin[0], destination[1] - origin[1]
+    steps = abs(down) + abs(right)
+    if steps == 0:
+        return origin[0], origin[1]
+    # The bound: a progress below 1 times the time may round up to the time.
+    taken = min(int(progress * (steps + arrival)), steps if arrival > 0 else steps - 1)
+    vertical = (2 * taken * abs(down) + steps) // (2 * steps)  # rounded
+    horizontal = taken - vertical
+    return (
+        origin[0] + (vertical if down > 0 else -vertical),
+        origin[1] + (horizontal if right > 0 else -horizontal),
+    )
 
 
 @njit(cache=True)

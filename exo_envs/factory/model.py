@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 from exo_envs.factory import kernels
 from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.floor import Floor
+from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
 from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Variable
 
 __all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
 
 # The smallest value of the parameters that count something.
-_SMALLEST = {
+_LEAST = {
     "rows": 3,
     "columns": 3,
     "queue_length": 1,
@@ -75,22 +75,13 @@ class FactoryParameters:
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no factory."""
-        for name, smallest in _SMALLEST.items():
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < smallest:
-                raise ValueError(f"{name} is a whole number, at least {smallest}, not {value!r}")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not math.isfinite(
-                value
-            ):
-                raise ValueError(f"{field.name} is a finite number, not {value!r}")
+        for name, least in _LEAST.items():
+            check_whole(name, getattr(self, name), least)
+        for name in ("order_reward", "down_cost"):
+            check_real(name, getattr(self, name))
         for name in _PROBABILITIES:
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise ValueError(f"{name} is a probability, 0 ... 1, not {value!r}")
-        if not 0 < self.discount <= 1:
-            raise ValueError(f"discount is in (0, 1], not {self.discount!r}")
+            check_probability(name, getattr(self, name))
+        check_discount(self.discount)
 
 
 class FactoryMDP(ExoMDP):

@@ -8,6 +8,7 @@ import numpy as np
 
 from exo_envs.floor import Floor, Move
 from exo_envs.grid.kernels import endogenous_step, exogenous_step, reward_terms
+from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
 
 
@@ -38,6 +39,15 @@ class GridParameters:
     weather_change: float = 0.1
     discount: float = 0.95
     horizon: int = 40
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no grid."""
+        for name in ("goal_reward", "crash_cost"):
+            check_real(name, getattr(self, name), least=0)
+        for name in ("slip", "carry", "turn", "follow", "reconsider", "weather_change"):
+            check_probability(name, getattr(self, name))
+        check_discount(self.discount)
+        check_whole("horizon", self.horizon, 1)
 
 
 class GridMDP(ExoMDP):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
+from exo_envs.inputs import check_whole
 
 #: The smallest and largest value of every whole-numbered argument.
 WHOLE = {
@@ -80,12 +80,8 @@ class SyntheticParameters:
 
     def __post_init__(self) -> None:
         """Refuse what no problem can be made of."""
-        for name, (low, high) in WHOLE.items():
-            value = getattr(self, name)
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not whole or value < low or (high is not None and value > high):
-                bound = f"at least {low}" if high is None else f"from {low} to {high}"
-                raise ValueError(f"{name} is a whole number, {bound}, not {value!r}")
+        for name, (least, most) in WHOLE.items():
+            check_whole(name, getattr(self, name), least, most)
         for name in ("num_xor_pairs", "num_moving"):
             if getattr(self, name) > self.num_paying:
                 raise ValueError(

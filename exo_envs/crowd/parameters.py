@@ -1,0 +1,93 @@
+"""The numbers of ExoCrowd, and which of them make a crowd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exo_envs.crowd.tables import cells_for_tables
+from exo_envs.errors import unknown_name
+from exo_envs.floor import Floor
+from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
+
+GOALS = ("movable", "fixed")
+
+# The smallest value of the parameters that count something.
+_LEAST = {
+    "grid_size": 2,
+    "num_agents": 0,
+    "num_porters": 0,
+    "num_objects": 1,
+    "num_tables": 2,
+    "horizon": 1,
+}
+
+
+@dataclass(frozen=True)
+class CrowdParameters:
+    """The numbers of ExoCrowd. The paper gives 124 variables and 10^80 states; the rest is ours.
+
+    Attributes:
+        grid_size: the floor has ``grid_size`` x ``grid_size`` cells.
+        num_agents: how many agents there are, porters included.
+        num_porters: how many of them carry an object about; porter i carries object i. More
+            agents alone are more wanderers.
+        num_objects: how many objects there are; those without a porter never move.
+        num_tables: how many tables there are; see :func:`exo_envs.crowd.tables.place_tables`.
+        goal: the goal is drawn anew each episode, from the porters' objects ("movable", the
+            paper's Goal 2) or from the other ones ("fixed", its Goal 1).
+        goal_reward: paid for standing at the table with the goal; ends the episode.
+        crash_cost: the price of stepping into an occupied cell.
+        stand_still: the probability that an agent on its way makes no step.
+        pick_up: the probability that a porter who has come back to its object's table picks the
+            object up, which so takes it ``1 / pick_up`` steps on average.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+    """
+
+    grid_size: int = 8
+    num_agents: int = 16
+    num_porters: int = 6
+    num_objects: int = 12
+    num_tables: int = 6
+    goal: str = "movable"
+    goal_reward: float = 1000.0
+    crash_cost: float = 100.0
+    stand_still: float = 0.1
+    pick_up: float = 0.5
+    discount: float = 0.97
+    horizon: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no crowd."""
+        if self.goal not in GOALS:
+            raise unknown_name("goal", self.goal, GOALS)
+        for name, least in _LEAST.items():
+            check_whole(name, getattr(self, name), least)
+        for name in ("goal_reward", "crash_cost"):
+            check_real(name, getattr(self, name), least=0)
+        for name in ("stand_still", "pick_up"):
+            check_probability(name, getattr(self, name))
+        check_discount(self.discount)
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        """Refuse counts that do not go together."""
+        for name, limit in (("num_agents", self.num_agents), ("num_objects", self.num_objects)):
+            if self.num_porters > limit:
+                raise ValueError(
+                    f"num_porters={self.num_porters} is more than {name}={limit}: "
+                    "every porter is an agent and has an object of its own"
+                )
+        if self.goal == "movable" and self.num_porters == 0:
+            raise ValueError('goal="movable" needs a porter, and num_porters is 0')
+        if self.goal == "fixed" and self.num_objects == self.num_porters:
+            raise ValueError(
+                f'goal="fixed" needs an object without a porter, and each of the '
+                f"num_objects={self.num_objects} has one"
+            )
+        places = len(cells_for_tables(Floor(self.grid_size, self.grid_size)))
+        if self.num_tables > places:
+            raise ValueError(
+                f"num_tables={self.num_tables} do not fit: a floor with grid_size="
+                f"{self.grid_size} has {places} cells outside its lower left quarter"
+            )
