@@ -17,6 +17,8 @@ CROWDS = {
     "fixed": {"goal": "fixed"},
     "odd": {"grid_size": 5, "num_agents": 4, "num_porters": 3, "num_objects": 4, "num_tables": 3},
     "restless": {"stand_still": 0, "pick_up": 1},
+    "strolling": {"stroll": 1.0},
+    "sometimes": {"stroll": 0.4, "goal": "fixed"},
     "frozen": {"stand_still": 1.0, "pick_up": 0.0},
     "nobody": {"num_agents": 0, "num_porters": 0, "num_objects": 2, "goal": "fixed"},
 }
@@ -69,7 +71,9 @@ def reference_porter(p, tables, porter, place, u):
         cell = step_towards(cell, tables[table], p.grid_size, u, p.stand_still)
         return (cell, table, carrying), place
     if carrying:
-        return (cell, other_table(table, u, p.num_tables), 0), table
+        strolls = u < p.stroll
+        onward = other_table(table, u / p.stroll, p.num_tables) if strolls else table
+        return (cell, onward, 0), table
     if place != table:
         return (cell, place, 0), place
     if u < p.pick_up:
@@ -228,7 +232,9 @@ def test_trajectories_stay_consistent(name):
         before = x
         x = mdp.sample_exogenous(x, rng)
         phase, next_phase = phases(mdp, before), phases(mdp, x)
-        assert np.isin(next_phase - phase, [0, 1, -3]).all()  # the phases follow each other
+        # The phases follow each other; a porter that does not stroll goes from 0 to 3.
+        assert np.isin(next_phase - phase, [0, 1, -3, 3]).all()
+        assert (phase[next_phase - phase == 3] == 0).all()
         porters_objects = slice(mdp.object_slice.start, mdp.object_slice.start + mdp.num_porters)
         moved = x[:, porters_objects] != before[:, porters_objects]
         assert (moved == ((phase != next_phase) & ((phase == 0) | (phase == 3)))).all()
@@ -272,7 +278,10 @@ def test_every_porter_takes_its_object_to_every_table():
     assert seen.all()
 
 
-@pytest.mark.parametrize("numbers", [{}, {"pick_up": 0.1, "stand_still": 0.3, "num_tables": 3}])
+@pytest.mark.parametrize(
+    "numbers",
+    [{}, {"stroll": 1.0}, {"stroll": 0.3, "pick_up": 0.1, "stand_still": 0.3, "num_tables": 3}],
+)
 def test_porters_start_as_busy_as_they_stay(numbers):
     """Every share is within Hoeffding's bound for 16 of them at an error probability of 1e-6."""
     p = CrowdParameters(num_agents=60, num_porters=60, num_objects=60, **numbers)
@@ -280,7 +289,7 @@ def test_porters_start_as_busy_as_they_stay(numbers):
     rows, columns = np.divmod(mdp.table_cells, mdp.floor.columns)
     apart = np.abs(rows[:, None] - rows) + np.abs(columns[:, None] - columns)
     walk = apart[apart > 0].mean() / (1 - p.stand_still)
-    steps = np.array([walk + 1, walk + 1, walk, 1 / p.pick_up])
+    steps = np.array([walk + 1, p.stroll * (walk + 1), p.stroll * walk, 1 / p.pick_up])
     x = mdp.sample_initial(2000, rng).exogenous
     start = phases(mdp, x)
     for _ in range(500):
@@ -291,9 +300,9 @@ def test_porters_start_as_busy_as_they_stay(numbers):
         np.testing.assert_allclose(shares, steps / steps.sum(), atol=bound)
 
 
-def test_objects_lie_about_without_their_porters():
+def test_objects_lie_about_without_porters_that_stroll():
     """The bounds are Hoeffding's, each at an error probability of 1e-6."""
-    mdp, rng = CrowdMDP(), np.random.default_rng(16)
+    mdp, rng = CrowdMDP(CrowdParameters(stroll=1.0)), np.random.default_rng(16)
     x = mdp.sample_initial(3000, rng).exogenous
     for _ in range(100):
         x = mdp.sample_exogenous(x, rng)

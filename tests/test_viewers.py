@@ -9,10 +9,10 @@ import pytest
 from gymnasium.wrappers import RecordVideo
 
 from exo_envs import State
-from exo_envs.drawing import scene
 from exo_envs.crowd.env import CrowdEnv, CrowdVectorEnv
 from exo_envs.crowd.model import CrowdMDP, CrowdParameters
 from exo_envs.crowd.viewer import CrowdViewer
+from exo_envs.drawing import scene
 from exo_envs.drawing.palette import GOAL, GOLD, OCCUPIED, PURPLE
 from exo_envs.factory.env import FactoryEnv
 from exo_envs.factory.model import UP, FactoryMDP, FactoryParameters

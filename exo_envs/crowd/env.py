@@ -45,12 +45,12 @@ class CrowdEnv(ExoEnv):
       takes a step. They carry nothing.
     - The six **porters** own an object each: porter i owns `object_i`. At its object's table a
       porter picks it up with probability `pick_up` a step, and chooses another table as it does.
-      It carries the object there and puts it down, which takes a step in which it chooses
-      another table again, to stroll to while its object stays behind. There it turns back, which
-      takes a step too, and goes for its object. The other six objects never move.
+      It carries the object there and puts it down, which takes a step. Then it picks it up
+      again; or, with probability `stroll` (by default never), it first strolls to another table
+      and back while its object stays behind. The other six objects never move.
 
-    So an object lies on a table while its porter is away, for the robot to reach; and whoever
-    knows the porter's state can tell how long it will, or on which table it will be put down.
+    So a porter's object is on its way for most of the time, and whoever knows the porter's state
+    can tell on which table it will be put down, and be there to meet it.
 
     ## Action Space
     `Discrete(5)`: stay, up, down, left, right (:class:`exo_envs.floor.Move`).

@@ -37,6 +37,7 @@ def advance(
     num_porters: int,
     stand_still: float,
     pick_up: float,
+    stroll: float,
     following: Int64Array,  # (lanes, m), filled with x'
 ) -> bool:
     """Draw x' from P(x' | x)."""
@@ -70,6 +71,7 @@ def advance(
                     arrived,
                     u,
                     pick_up,
+                    stroll,
                     num_tables,
                 )
                 y[objects + agent] = place + flag
@@ -94,6 +96,7 @@ def _advance_porter(
     arrived: bool,  # at its destination
     u: float,
     pick_up: float,
+    stroll: float,
     num_tables: int,
 ) -> tuple[int, int, int, int]:
     """One step of a porter and its object: cell, destination, carrying and place."""
@@ -104,8 +107,10 @@ def _advance_porter(
         return cell, table, 0, table
     if not arrived:
         return onward, destination, carrying, place
-    if carrying:  # puts it down and goes for a stroll
-        return cell, _another(destination, u, num_tables), 0, destination
+    if carrying:  # puts it down
+        if u < stroll:
+            return cell, _another(destination, u / stroll, num_tables), 0, destination
+        return cell, destination, 0, destination
     if place != destination:  # turns back
         return cell, place, 0, place
     if u < pick_up:

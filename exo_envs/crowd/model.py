@@ -58,6 +58,7 @@ class CrowdMDP(ExoMDP):
         self._phase_bounds = _phase_bounds(p, self._table_positions)
         # Floats even where a user wrote a whole number: one compiled version does for all.
         self._stand_still, self._pick_up = float(p.stand_still), float(p.pick_up)
+        self._stroll = float(p.stroll)
         self._prices = (float(p.goal_reward), float(p.crash_cost))
         first, last = 0, p.num_porters - 1
         if p.goal == "fixed":
@@ -96,6 +97,7 @@ class CrowdMDP(ExoMDP):
             p.num_porters,
             self._stand_still,
             self._pick_up,
+            self._stroll,
             following,
         )
         if not in_range:
@@ -211,13 +213,14 @@ def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> Flo
 
     The phases are those of :class:`exo_envs.crowd.kernels.Phase`. A walk between two tables takes
     distance / (1 - stand_still) steps; putting the object down and turning back take one each,
-    and to pick it up 1 / pick_up. All are multiplied out here, since any may be infinite.
+    and to pick it up 1 / pick_up; only the share ``stroll`` of the cycles has a stroll. All are
+    multiplied out here, since any may be infinite.
     """
     steps = np.abs(table_positions[:, None] - table_positions).sum(axis=-1)
     distance = steps.sum() / (p.num_tables * (p.num_tables - 1))
     moving = 1.0 - p.stand_still
     walk, turn = p.pick_up * distance, p.pick_up * moving
-    durations = np.array([walk + turn, walk + turn, walk, moving])
+    durations = np.array([walk + turn, p.stroll * (walk + turn), p.stroll * walk, moving])
     if not durations.any():  # nobody ever moves
         durations[Phase.WAITING] = 1.0
     bounds = np.cumsum(durations / durations.sum())

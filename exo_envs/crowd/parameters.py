@@ -38,8 +38,10 @@ class CrowdParameters:
         goal_reward: paid for standing at the table with the goal; ends the episode.
         crash_cost: the price of stepping into an occupied cell.
         stand_still: the probability that an agent on its way makes no step.
-        pick_up: the probability that a porter who has come back to its object's table picks the
-            object up, which so takes it ``1 / pick_up`` steps on average.
+        pick_up: the probability that a porter at its object's table picks the object up, which
+            so takes it ``1 / pick_up`` steps on average.
+        stroll: the probability that a porter who has put its object down first strolls to another
+            table and back, and leaves the object lying there meanwhile.
         discount: the paper's gamma.
         horizon: the length of an episode.
     """
@@ -54,6 +56,7 @@ class CrowdParameters:
     crash_cost: float = 100.0
     stand_still: float = 0.1
     pick_up: float = 0.5
+    stroll: float = 0.0
     discount: float = 0.97
     horizon: int = 50
 
@@ -65,7 +68,7 @@ class CrowdParameters:
             check_whole(name, getattr(self, name), least)
         for name in ("goal_reward", "crash_cost"):
             check_real(name, getattr(self, name), least=0)
-        for name in ("stand_still", "pick_up"):
+        for name in ("stand_still", "pick_up", "stroll"):
             check_probability(name, getattr(self, name))
         check_discount(self.discount)
         self._check_counts()
