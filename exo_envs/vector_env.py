@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import gymnasium as gym
 import numpy as np
@@ -237,11 +237,11 @@ def _batched(space: spaces.Dict, num_envs: int) -> spaces.Dict:
 
     They would otherwise take more memory than a lane's state, and twice that in the making.
     """
-    batched = batch_space(space, 1)
-    for box in batched.values():
-        box._shape = (num_envs, *box.shape[1:])
+    batched = cast("spaces.Dict", batch_space(space, 1))
+    for box in cast("list[spaces.Box]", list(batched.values())):
+        box._shape = shape = (num_envs, *box.shape[1:])
         for bound in ("low", "high", "bounded_below", "bounded_above"):
-            setattr(box, bound, np.broadcast_to(getattr(box, bound), box.shape))
+            setattr(box, bound, np.broadcast_to(getattr(box, bound), shape))
     return batched
 
 

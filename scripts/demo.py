@@ -1,6 +1,6 @@
 """A first look: play an episode of every environment, and leave it as a small film.
 
-    bash scripts/demo.sh [--output FOLDER] [--steps N]
+bash scripts/demo.sh [--output FOLDER] [--steps N]
 """
 
 from __future__ import annotations
