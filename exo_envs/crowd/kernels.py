@@ -107,10 +107,11 @@ def _advance_porter(
         return cell, table, 0, table
     if not arrived:
         return onward, destination, carrying, place
-    if carrying:  # puts it down
+    if carrying:  # puts it down, and perhaps goes for a stroll
+        onto = destination
         if u < stroll:
-            return cell, _another(destination, u / stroll, num_tables), 0, destination
-        return cell, destination, 0, destination
+            destination = _another(onto, u / stroll, num_tables)
+        return cell, destination, 0, onto
     if place != destination:  # turns back
         return cell, place, 0, place
     if u < pick_up:
