@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import gymnasium as gym
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from exo_envs.drawing.viewer import Viewer
 from exo_envs.env import (
+    ExoEnv,
     Observation,
     Snapshot,
     check_options,
@@ -230,6 +232,34 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if self._state is None:
             raise ResetNeeded("call reset() first: the environment has no state yet")
         return self._state
+
+
+class VectorTwin(ExoVectorEnv):
+    """The vector twin of an environment class: of the same model, drawn by the same viewer.
+
+    A domain names its environment as ``single``; the twin takes the arguments of both.
+    """
+
+    single: ClassVar[Callable[..., ExoEnv]]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **arguments: Any,
+    ) -> None:
+        """See the class."""
+        env = type(self).single(**arguments)
+        super().__init__(
+            env.mdp,
+            num_envs,
+            max_episode_steps=max_episode_steps,
+            autoreset_mode=autoreset_mode,
+            render_mode=env.render_mode,
+            viewer=env.viewer,
+        )
 
 
 def _batched(space: spaces.Dict, num_envs: int) -> spaces.Dict:

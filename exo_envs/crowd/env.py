@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gymnasium.vector import AutoresetMode
-
 from exo_envs.crowd.model import CrowdMDP
 from exo_envs.crowd.parameters import CrowdParameters
 from exo_envs.crowd.viewer import CrowdViewer
 from exo_envs.env import ExoEnv
 from exo_envs.inputs import as_parameters
-from exo_envs.vector_env import ExoVectorEnv
+from exo_envs.vector_env import VectorTwin
 
 
 class CrowdEnv(ExoEnv):
@@ -138,28 +136,8 @@ class CrowdEnv(ExoEnv):
         super().__init__(mdp, render_mode, viewer=CrowdViewer(mdp, backend=render_backend))
 
 
-class CrowdVectorEnv(ExoVectorEnv):
+class CrowdVectorEnv(VectorTwin):
     """The vector twin of :class:`CrowdEnv`: ``gym.make_vec("ExoCrowd-v0", num_envs=512)``."""
 
     metadata: ClassVar[dict[str, Any]] = CrowdViewer.metadata  # type: ignore[misc]
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        *,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: str | None = None,
-        render_backend: str = "bullet",
-        **parameters: Any,
-    ) -> None:
-        """Take the arguments of :class:`ExoVectorEnv` and those of :class:`CrowdEnv`."""
-        mdp = CrowdMDP(as_parameters(CrowdParameters, parameters))
-        super().__init__(
-            mdp,
-            num_envs,
-            max_episode_steps=max_episode_steps,
-            autoreset_mode=autoreset_mode,
-            render_mode=render_mode,
-            viewer=CrowdViewer(mdp, backend=render_backend),
-        )
+    single = CrowdEnv

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gymnasium.vector import AutoresetMode
-
 from exo_envs.env import ExoEnv
 from exo_envs.factory.model import FactoryMDP, FactoryParameters
 from exo_envs.factory.viewer import FactoryViewer
 from exo_envs.inputs import as_parameters
-from exo_envs.vector_env import ExoVectorEnv
+from exo_envs.vector_env import VectorTwin
 
 
 class FactoryEnv(ExoEnv):
@@ -126,28 +124,8 @@ class FactoryEnv(ExoEnv):
         super().__init__(mdp, render_mode, viewer=FactoryViewer(mdp, render_backend))
 
 
-class FactoryVectorEnv(ExoVectorEnv):
+class FactoryVectorEnv(VectorTwin):
     """The vector twin of :class:`FactoryEnv`: ``gym.make_vec("ExoFactory-v0", num_envs=512)``."""
 
     metadata: ClassVar[dict[str, Any]] = FactoryViewer.metadata  # type: ignore[misc]
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        *,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: str | None = None,
-        render_backend: str = "bullet",
-        **parameters: Any,
-    ) -> None:
-        """Take the arguments of :class:`ExoVectorEnv` and those of :class:`FactoryEnv`."""
-        mdp = FactoryMDP(as_parameters(FactoryParameters, parameters))
-        super().__init__(
-            mdp,
-            num_envs,
-            max_episode_steps=max_episode_steps,
-            autoreset_mode=autoreset_mode,
-            render_mode=render_mode,
-            viewer=FactoryViewer(mdp, render_backend),
-        )
+    single = FactoryEnv

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gymnasium.vector import AutoresetMode
-
 from exo_envs.env import ExoEnv
 from exo_envs.inputs import as_parameters
 from exo_envs.synthetic.model import SyntheticMDP
 from exo_envs.synthetic.parameters import SyntheticParameters
-from exo_envs.vector_env import ExoVectorEnv
+from exo_envs.vector_env import VectorTwin
 
 
 class SyntheticEnv(ExoEnv):
@@ -100,23 +98,7 @@ class SyntheticEnv(ExoEnv):
         super().__init__(SyntheticMDP(as_parameters(SyntheticParameters, parameters)), render_mode)
 
 
-class SyntheticVectorEnv(ExoVectorEnv):
-    """The vector twin of :class:`SyntheticEnv`, which `gym.make_vec("ExoSynthetic-v0")` gives."""
+class SyntheticVectorEnv(VectorTwin):
+    """The vector twin of :class:`SyntheticEnv`: ``gym.make_vec("ExoSynthetic-v0", num_envs=9)``."""
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        *,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: str | None = None,
-        **parameters: Any,
-    ) -> None:
-        """Take the arguments of :class:`ExoVectorEnv` and those of :class:`SyntheticEnv`."""
-        super().__init__(
-            SyntheticMDP(as_parameters(SyntheticParameters, parameters)),
-            num_envs,
-            max_episode_steps=max_episode_steps,
-            autoreset_mode=autoreset_mode,
-            render_mode=render_mode,
-        )
+    single = SyntheticEnv
