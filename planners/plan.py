@@ -1,0 +1,51 @@
+"""What every planner returns, and the one way to ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from exo_envs import ExoMDP
+from exo_envs.mdp import FloatArray
+from planners.policy import Policy
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A policy, and the truth about how it was found.
+
+    Attributes:
+        policy: the best policy found.
+        values: the value of each state where the planner computes them: shape (X, N) over the
+            joint values of x and n, both in C order; otherwise None.
+        converged: whether the planner reached its tolerance, within its time.
+        residual: how far it was from a fixed point when it stopped; zero for online planners.
+        iterations: sweeps over the state space, or look-ahead steps of an online planner.
+        seconds: everything it took, enumeration included.
+        loss_bound: the policy's value is at most this much below the optimum, in every state of
+            the model that was planned in (infinite where nothing can be said).
+    """
+
+    policy: Policy
+    values: FloatArray | None
+    converged: bool
+    residual: float
+    iterations: int
+    seconds: float
+    loss_bound: float = float("inf")
+
+
+class Planner(Protocol):
+    """Anything that plans."""
+
+    def plan(
+        self,
+        mdp: ExoMDP,
+        *,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Plan:
+        """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included."""
+        ...
