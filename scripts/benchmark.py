@@ -1,4 +1,4 @@
-"""Benchmarks: `python scripts/benchmark.py step`.
+"""Benchmarks: `python scripts/benchmark.py step` and `python scripts/benchmark.py plan`.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
+import benchmark_plan
 import gymnasium as gym
 import numpy as np
 
@@ -35,7 +36,15 @@ def main() -> None:
     step.add_argument("ids", nargs="*", default=sorted(ENVIRONMENTS), help="default: all")
     step.add_argument("--seconds", type=float, default=0.5, help="per contender and round")
     step.add_argument("--rounds", type=int, default=5)
+    step.set_defaults(run=run)
+    benchmark_plan.add_command(commands)
     arguments = parser.parse_args()
+    print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")
+    arguments.run(arguments)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """The sub-command ``step``."""
     for env_id in arguments.ids:
         compare_shells(env_id, arguments.seconds, arguments.rounds)
     if "ExoCrowd-v0" in arguments.ids:
@@ -144,5 +153,4 @@ def memory_per_lane(env_id: str, lanes: int = 4096) -> float:
 
 
 if __name__ == "__main__":
-    print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")
     main()

@@ -78,7 +78,7 @@ def test_public_names_exist_and_the_package_is_typed(package):
 @pytest.mark.parametrize("package", LAYERS)
 def test_importing_is_light(package):
     """What only some users need is imported on first use; nothing is printed."""
-    heavy = {"matplotlib", "moviepy", "pybullet", "pygame", "scipy", "sklearn", "torch"}
+    heavy = {"matplotlib", "moviepy", "pybullet", "pygame", "quantecon", "sklearn", "torch"}
     output = run_python(f"import sys, {package}; assert not {heavy} & sys.modules.keys()")
     assert output == ""
 

@@ -27,6 +27,12 @@ def test_the_step_benchmark_prints_every_contender():
         assert contender in printed
 
 
-@pytest.mark.parametrize("script", ["demo.py", "benchmark.py", "pictures.py"])
+def test_objectives_are_compared_line_by_line():
+    masks = ["--mask", "object", "--mask", "object,guard*", "--mask", "*"]
+    printed = run("objective.py", "ExoGrid-v0", "--rollouts", 50, "--data", 200, *masks)
+    assert [line.split()[0] for line in printed.splitlines()[-3:]] == ["1", "3", "5"]
+
+
+@pytest.mark.parametrize("script", ["demo.py", "benchmark.py", "objective.py", "pictures.py"])
 def test_help_is_help(script):
     assert "usage" in run(script, "--help")

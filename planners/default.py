@@ -1,0 +1,70 @@
+"""A planner that picks a planner."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from exo_envs import ExoMDP
+from planners.factored import FactoredMDP
+from planners.forecast_planner import ForecastPlanner
+from planners.plan import Plan, Planner
+from planners.reduced import ReducedMDP
+from planners.uct import UCT
+from planners.value_iteration import ValueIteration
+
+
+class DefaultPlanner:
+    """Value iteration where it fits, forecasts where only n can be enumerated, else tree search.
+
+    Args:
+        max_states: how many states value iteration is asked to sweep at most.
+        memory_limit: how many bytes it may take.
+        max_endogenous_pairs: how many pairs (n, a) are enumerated at most.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_states: int = 5_000_000,
+        memory_limit: float = 2e9,
+        max_endogenous_pairs: int = 100_000,
+    ) -> None:
+        """See the class."""
+        self.max_states = max_states
+        self.memory_limit = memory_limit
+        self.max_endogenous_pairs = max_endogenous_pairs
+
+    def choose(self, mdp: ExoMDP) -> Planner:
+        """The planner for a model of this size."""
+        endogenous = math.prod(int(size) for size in mdp.endogenous_sizes)
+        if endogenous * mdp.num_actions > self.max_endogenous_pairs:
+            return UCT()
+        exact = ValueIteration(memory_limit=self.memory_limit)
+        fits = mdp.num_states <= self.max_states and mdp.discount < 1
+        if fits and exact.bytes_needed(mdp) <= self.memory_limit:
+            return exact
+        return ForecastPlanner()
+
+    def plan(
+        self,
+        mdp: ExoMDP,
+        *,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Plan:
+        """Plan with the planner that :meth:`choose` picks."""
+        start = time.perf_counter()
+        rng = np.random.default_rng(0) if rng is None else rng
+        planner = self.choose(mdp)
+        if not isinstance(mdp, FactoredMDP) and not isinstance(planner, UCT):
+            mdp = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+            planner = self.choose(mdp)  # what the tables need is only known now
+        spent = time.perf_counter() - start
+        return planner.plan(
+            mdp,
+            rng=rng,
+            time_limit=None if time_limit is None else max(0.0, time_limit - spent),
+        )
