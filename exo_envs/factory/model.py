@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from exo_envs.batches import as_lanes, lanes
 from exo_envs.factory import kernels
 from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.floor import Floor
@@ -171,10 +171,10 @@ class FactoryMDP(ExoMDP):
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
         p = self.parameters
-        uniforms = rng.random(exogenous.shape)
+        x = lanes(exogenous)
         following: IntArray = kernels.step_exogenous(
-            _lanes(exogenous),
-            uniforms.reshape(-1, uniforms.shape[-1]),
+            x,
+            rng.random(x.shape),
             p.queue_length,
             p.num_technicians,
             p.clock_size,
@@ -189,39 +189,16 @@ class FactoryMDP(ExoMDP):
     ) -> IntArray:
         """P(n'|n,a,x): the robot moves or fulfils the live order; nothing is left to chance."""
         del rng
-        endogenous, exogenous = state
+        shape, batch = as_lanes(state, action)
         following: IntArray = kernels.step_endogenous(
-            _lanes(endogenous),
-            _lanes(exogenous),
-            _actions(action, endogenous.shape[:-1]),
-            self.parameters.queue_length,
-            self._targets,
-            self._station_at,
+            *batch, self.parameters.queue_length, self._targets, self._station_at
         )
-        return following.reshape(endogenous.shape)
+        return following.reshape(*shape, batch.endogenous.shape[-1])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The live order pays for being worked on, a down machine for being worked with."""
-        endogenous, exogenous = state
+        shape, batch = as_lanes(state, action)
         terms: FloatArray = kernels.reward_terms(
-            _lanes(endogenous),
-            _lanes(exogenous),
-            _actions(action, endogenous.shape[:-1]),
-            self.parameters.queue_length,
-            self._station_at,
-            *self._prices,
+            *batch, self.parameters.queue_length, self._station_at, *self._prices
         )
-        return terms.reshape(exogenous.shape)
-
-
-def _lanes(values: IntArray) -> NDArray[np.int64]:
-    """All batch dimensions as one, in the one type that the kernels are compiled for."""
-    return np.ascontiguousarray(values, dtype=np.int64).reshape(-1, values.shape[-1])
-
-
-def _actions(action: IntArray, batch_shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Actions of shape ``batch_shape``, or one for all, as the kernels want them."""
-    actions = np.asarray(action, dtype=np.int64)
-    if actions.shape != batch_shape:
-        actions = np.broadcast_to(actions, batch_shape)
-    return np.ascontiguousarray(actions).reshape(-1)
+        return terms.reshape(*shape, batch.exogenous.shape[-1])

@@ -1,97 +1,83 @@
-"""The dynamics of ExoGrid for one lane; NumPy's broadcasting makes the batches.
+"""The loops of ExoGrid, compiled: pure functions of states and of uniform random numbers.
 
-Each kernel is a generalised ufunc: a pure function of the state and of uniform noise drawn
-beforehand, with the layout of the floor in small tables.
+States come as flat batches, n of shape (lanes, 1) and x of shape (lanes, 5).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import float64, guvectorize, int64, njit, void
+import numpy as np
+from numba import njit
 
 OBJECT, CARRIER, GUARD, INTENT, WEATHER = range(5)
 
 
 @njit(cache=True)
-def _arrived(n: Any, x: Any, tables: Any) -> Any:
-    return n[0] == tables[x[OBJECT]]
+def exogenous_step(exogenous: Any, uniforms: Any, probability: Any, num_tables: int) -> Any:
+    """x': each event happens with its probability, independently of the others."""
+    following = np.empty_like(exogenous)
+    for lane in range(len(exogenous)):
+        x, y = exogenous[lane], following[lane]
+        happens = uniforms[lane] < probability
+        step = 1 - 2 * x[CARRIER] if happens[OBJECT] else 0
+        y[OBJECT] = (x[OBJECT] + step) % num_tables
+        y[CARRIER] = x[CARRIER] ^ happens[CARRIER]
+        y[GUARD] = x[INTENT] if happens[GUARD] else x[GUARD]
+        y[INTENT] = x[INTENT] ^ happens[INTENT]
+        y[WEATHER] = x[WEATHER] ^ happens[WEATHER]
+    return following
 
 
 @njit(cache=True)
-def _crashes(n: Any, x: Any, action: Any, moves: Any, doors: Any) -> Any:
-    target = moves[n[0], action]
-    return target != n[0] and target == doors[x[GUARD]]
-
-
-@guvectorize(
-    [void(int64[:], float64[:], float64[:], int64, int64[:])],
-    "(m),(m),(m),()->(m)",
-    nopython=True,
-    cache=True,
-)
-def exogenous_step(x: Any, uniform: Any, probability: Any, num_tables: Any, out: Any) -> None:
-    """x': each event happens with its probability, independently of the others."""
-    step = 1 - 2 * x[CARRIER] if uniform[OBJECT] < probability[OBJECT] else 0
-    out[OBJECT] = (x[OBJECT] + step) % num_tables
-    out[CARRIER] = x[CARRIER] ^ (uniform[CARRIER] < probability[CARRIER])
-    out[GUARD] = x[INTENT] if uniform[GUARD] < probability[GUARD] else x[GUARD]
-    out[INTENT] = x[INTENT] ^ (uniform[INTENT] < probability[INTENT])
-    out[WEATHER] = x[WEATHER] ^ (uniform[WEATHER] < probability[WEATHER])
-
-
-@guvectorize(
-    [void(int64[:], int64[:], int64, float64, float64, int64[:, :], int64[:], int64[:], int64[:])],
-    "(k),(m),(),(),(),(c,a),(t),(d)->(k)",
-    nopython=True,
-    cache=True,
-)
 def endogenous_step(
-    n: Any,
-    x: Any,
+    endogenous: Any,
+    exogenous: Any,
     action: Any,
-    uniform: Any,
-    slip: Any,
-    moves: Any,
-    tables: Any,
-    doors: Any,
-    out: Any,
-) -> None:
+    uniforms: Any,  # (lanes,)
+    slip: float,
+    moves: Any,  # (cells, actions)
+    tables: Any,  # the cells of the tables
+    doors: Any,  # the cells of the doors
+) -> Any:
     """n': the robot is done where the object is; else it moves, unless it slips or crashes."""
-    done = len(moves)
-    if n[0] == done or _arrived(n, x, tables):
-        out[0] = done
-    elif uniform < slip or _crashes(n, x, action, moves, doors):
-        out[0] = n[0]
-    else:
-        out[0] = moves[n[0], action]
+    following = endogenous.copy()
+    for lane in range(len(endogenous)):
+        robot, x = endogenous[lane, 0], exogenous[lane]
+        if robot == len(moves):
+            continue
+        if robot == tables[x[OBJECT]]:
+            following[lane, 0] = len(moves)
+        elif uniforms[lane] >= slip and not _crashes(robot, x, action[lane], moves, doors):
+            following[lane, 0] = moves[robot, action[lane]]
+    return following
 
 
-@guvectorize(
-    [
-        void(
-            int64[:], int64[:], int64, float64, float64, int64[:, :], int64[:], int64[:], float64[:]
-        )
-    ],
-    "(k),(m),(),(),(),(c,a),(t),(d)->(m)",
-    nopython=True,
-    cache=True,
-)
+@njit(cache=True)
 def reward_terms(
-    n: Any,
-    x: Any,
+    endogenous: Any,
+    exogenous: Any,
     action: Any,
-    goal: Any,
-    crash: Any,
+    goal_reward: float,
+    crash_cost: float,
     moves: Any,
     tables: Any,
     doors: Any,
-    out: Any,
-) -> None:
+) -> Any:
     """R^i: the object pays for being found, the guard for being walked into."""
-    out[:] = 0.0
-    if n[0] != len(moves):
-        if _arrived(n, x, tables):
-            out[OBJECT] = goal
-        if _crashes(n, x, action, moves, doors):
-            out[GUARD] = -crash
+    terms = np.zeros(exogenous.shape)
+    for lane in range(len(endogenous)):
+        robot, x = endogenous[lane, 0], exogenous[lane]
+        if robot == len(moves):
+            continue
+        if robot == tables[x[OBJECT]]:
+            terms[lane, OBJECT] = goal_reward
+        if _crashes(robot, x, action[lane], moves, doors):
+            terms[lane, GUARD] = -crash_cost
+    return terms
+
+
+@njit(cache=True)
+def _crashes(robot: Any, x: Any, action: Any, moves: Any, doors: Any) -> Any:
+    target = moves[robot, action]
+    return target != robot and target == doors[x[GUARD]]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exo_envs.batches import as_lanes, lanes
 from exo_envs.floor import Floor, Move
-from exo_envs.grid.kernels import endogenous_step, exogenous_step, reward_terms
+from exo_envs.grid import kernels
 from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
 
@@ -82,6 +83,9 @@ class GridMDP(ExoMDP):
             np.array([self.floor.cell(*table) for table in self.tables]),
             np.array([self.floor.cell(*door) for door in self.doors]),
         )
+        # Floats even where a user wrote a whole number: one compiled version does for all.
+        self._slip = float(p.slip)
+        self._prices = (float(p.goal_reward), float(p.crash_cost))
         self._event_probabilities = np.array(
             [p.carry, p.turn, p.follow, p.reconsider, p.weather_change]
         )
@@ -93,20 +97,27 @@ class GridMDP(ExoMDP):
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): the object follows the carrier, the guard its intent."""
-        uniform = rng.random(exogenous.shape)
-        return exogenous_step(exogenous, uniform, self._event_probabilities, len(self.tables))
+        x = lanes(exogenous)
+        uniforms = rng.random(x.shape)
+        following: IntArray = kernels.exogenous_step(
+            x, uniforms, self._event_probabilities, len(self.tables)
+        )
+        return following.reshape(exogenous.shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x): the robot moves unless it slips or meets the guard."""
-        uniform = rng.random(state.endogenous.shape[:-1])
-        return endogenous_step(*state, action, uniform, self.parameters.slip, *self._layout)
+        shape, batch = as_lanes(state, action)
+        uniforms = rng.random(len(batch.action))
+        following: IntArray = kernels.endogenous_step(*batch, uniforms, self._slip, *self._layout)
+        return following.reshape(*shape, 1)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The object pays for being found, the guard for being walked into."""
-        p = self.parameters
-        return reward_terms(*state, action, p.goal_reward, p.crash_cost, *self._layout)
+        shape, batch = as_lanes(state, action)
+        terms: FloatArray = kernels.reward_terms(*batch, *self._prices, *self._layout)
+        return terms.reshape(*shape, batch.exogenous.shape[-1])
 
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the object has been found."""

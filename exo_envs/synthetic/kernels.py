@@ -1,7 +1,6 @@
-"""The dynamics of the planted problems for one lane; NumPy's broadcasting makes the batches.
+"""The loops of the planted problems, compiled: pure functions of states and of uniform numbers.
 
-Each kernel is a generalised ufunc: a pure function of the state and of uniform noise drawn
-beforehand.
+States come as flat batches, n of shape (lanes, 3) and x of shape (lanes, m).
 
 The net comes as flat tables. The edges of variable i are between ``edge_starts`` i and i + 1; the
 value that its parents call for and the distribution it is drawn anew from are at its starts in
@@ -13,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import float64, guvectorize, int64, njit, void
+import numpy as np
+from numba import njit
 
 SITE, LEFT, BET = range(3)  # the endogenous variables
 PASS = 0  # the action; 1 + v is a bet on the value v
@@ -23,20 +23,10 @@ NO_SWITCH = -1
 SHORT = -1
 
 
-@guvectorize(
-    [
-        void(
-            int64[:], float64[:], float64[:], int64[:], int64[:], int64[:], int64[:],
-            int64[:], int64[:], int64[:], float64[:], int64[:],
-        )
-    ],
-    "(m),(m),(m),(m),(s),(e),(e),(m),(f),(m),(c)->(m)",
-    nopython=True,
-    cache=True,
-)  # fmt: skip
+@njit(cache=True)
 def exogenous_step(
-    x: Any,
-    uniform: Any,
+    exogenous: Any,  # (lanes, m)
+    uniforms: Any,  # (lanes, m)
     noise: Any,
     sizes: Any,
     edge_starts: Any,
@@ -46,27 +36,30 @@ def exogenous_step(
     functions: Any,
     cdf_starts: Any,
     cdfs: Any,
-    out: Any,
-) -> None:
+) -> Any:
     """x': each variable is drawn anew, or takes the value that its parents call for."""
-    for i in range(len(x)):
-        if uniform[i] < noise[i]:
-            quantile = uniform[i] / noise[i]  # given that, it is uniform too
-            last = sizes[i] - 1
-            value = 0
-            if cdf_starts[i] == SHORT:
-                value = min(int(quantile * sizes[i]), last)
+    following = np.empty_like(exogenous)
+    for lane in range(len(exogenous)):
+        x, uniform, out = exogenous[lane], uniforms[lane], following[lane]
+        for i in range(len(x)):
+            if uniform[i] < noise[i]:
+                quantile = uniform[i] / noise[i]  # given that, it is uniform too
+                last = sizes[i] - 1
+                value = 0
+                if cdf_starts[i] == SHORT:
+                    value = min(int(quantile * sizes[i]), last)
+                else:
+                    while value < last and quantile >= cdfs[cdf_starts[i] + value]:
+                        value += 1
+                out[i] = value
+            elif function_starts[i] == SHORT:
+                out[i] = x[parents[edge_starts[i]]]
             else:
-                while value < last and quantile >= cdfs[cdf_starts[i] + value]:
-                    value += 1
-            out[i] = value
-        elif function_starts[i] == SHORT:
-            out[i] = x[parents[edge_starts[i]]]
-        else:
-            entry = function_starts[i]
-            for edge in range(edge_starts[i], edge_starts[i + 1]):
-                entry += strides[edge] * x[parents[edge]]
-            out[i] = functions[entry]
+                entry = function_starts[i]
+                for edge in range(edge_starts[i], edge_starts[i + 1]):
+                    entry += strides[edge] * x[parents[edge]]
+                out[i] = functions[entry]
+    return following
 
 
 @njit(cache=True)
@@ -96,53 +89,37 @@ def _successor(n: Any, x: Any, action: Any, slip: Any, delays: Any, switches: An
     return slip
 
 
-@guvectorize(
-    [void(int64[:], int64[:], int64, float64, float64, int64[:], int64[:], int64[:])],
-    "(k),(m),(),(),(),(s),(s)->(k)",
-    nopython=True,
-    cache=True,
-)
-def endogenous_step(
-    n: Any, x: Any, action: Any, uniform: Any, slip: Any, delays: Any, switches: Any, out: Any
-) -> None:
-    """n': a bet is placed, carried, given up, turned round or settled."""
-    if uniform < _successor(n, x, action, slip, delays, switches, out):
-        out[BET] = TURNED - out[BET]
-
-
-@guvectorize(
-    [void(int64[:], int64[:], int64, float64, int64[:], int64[:], int64[:], float64[:])],
-    "(k),(m),(),(),(s),(s)->(k),()",
-    nopython=True,
-    cache=True,
-)
+@njit(cache=True)
 def endogenous_outcomes(
-    n: Any, x: Any, action: Any, slip: Any, delays: Any, switches: Any, out: Any, turn: Any
-) -> None:
-    """P(n'|n,a,x) itself: n' if the bet goes straight, and the probability that it does not."""
-    turn[0] = _successor(n, x, action, slip, delays, switches, out)
+    endogenous: Any, exogenous: Any, action: Any, slip: float, delays: Any, switches: Any
+) -> Any:
+    """P(n'|n,a,x): n' if the bet goes straight, and the probability that it is turned round."""
+    following = np.empty_like(endogenous)
+    turn = np.empty(len(endogenous))
+    for lane in range(len(endogenous)):
+        turn[lane] = _successor(
+            endogenous[lane], exogenous[lane], action[lane], slip, delays, switches, following[lane]
+        )
+    return following, turn
 
 
-@guvectorize(
-    [void(int64[:], int64[:], int64[:], float64[:], float64[:])],
-    "(k),(m),(s),(s)->(m)",
-    nopython=True,
-    cache=True,
-)
-def reward_terms(n: Any, x: Any, paying: Any, stakes: Any, out: Any) -> None:
+@njit(cache=True)
+def reward_terms(endogenous: Any, exogenous: Any, paying: Any, stakes: Any) -> Any:
     """R^i: the paying variable of the site settles the bet."""
-    out[:] = 0.0
-    if n[LEFT] == 0 and n[BET] != NO_BET:
-        i = paying[n[SITE]]
-        out[i] = stakes[n[SITE]] if x[i] == n[BET] - 1 else -stakes[n[SITE]]
+    terms = np.zeros(exogenous.shape)
+    for lane in range(len(endogenous)):
+        site, left, bet = endogenous[lane]
+        if left == 0 and bet != NO_BET:
+            i = paying[site]
+            terms[lane, i] = stakes[site] if exogenous[lane, i] == bet - 1 else -stakes[site]
+    return terms
 
 
-@guvectorize(
-    [void(int64[:], int64, float64, int64[:], float64[:], float64[:])],
-    "(k),(),(),(s),(s)->()",
-    nopython=True,
-    cache=True,
-)
-def endogenous_reward(n: Any, action: Any, fee: Any, delays: Any, stakes: Any, out: Any) -> None:
+@njit(cache=True)
+def endogenous_reward(endogenous: Any, action: Any, fee: float, delays: Any, stakes: Any) -> Any:
     """R(n,a): a bet in hand costs its fee, step by step."""
-    out[0] = 0.0 if _held(n, action, delays) == NO_BET else -fee * stakes[n[SITE]]
+    paid = np.zeros(len(endogenous))
+    for lane in range(len(endogenous)):
+        if _held(endogenous[lane], action[lane], delays) != NO_BET:
+            paid[lane] = -fee * stakes[endogenous[lane, SITE]]
+    return paid

@@ -10,21 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.batches import Lanes, as_lanes, lanes
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.synthetic import kernels
 from exo_envs.synthetic.generator import Node, Site, generate
-from exo_envs.synthetic.kernels import (
-    BET,
-    NO_BET,
-    NO_SWITCH,
-    SHORT,
-    TURNED,
-    endogenous_outcomes,
-    endogenous_reward,
-    endogenous_step,
-    exogenous_step,
-    reward_terms,
-)
+from exo_envs.synthetic.kernels import BET, NO_BET, NO_SWITCH, SHORT, TURNED
 from exo_envs.synthetic.parameters import SyntheticParameters
 
 
@@ -69,6 +60,7 @@ class SyntheticMDP(ExoMDP):
 
         self._noise = np.array([node.noise for node in self.nodes])
         self._net = _flat_net(self.nodes)
+        self._slip, self._fee = float(p.slip), float(p.fee)
         self._delays = np.array([site.delay for site in self.sites])
         self._stakes = np.array([site.stake for site in self.sites])
         self._paying = self.exogenous_indices([site.pays for site in self.sites])
@@ -89,39 +81,52 @@ class SyntheticMDP(ExoMDP):
         # after d steps.
         blank = np.zeros((size, len(self.nodes)), dtype=np.int64)
         always = np.ones(len(self.nodes))
-        exogenous: IntArray = exogenous_step(blank, rng.random(blank.shape), always, *self._net)
+        exogenous: IntArray = kernels.exogenous_step(
+            blank, rng.random(blank.shape), always, *self._net
+        )
         for _ in range(self.depth):
             exogenous = self.sample_exogenous(exogenous, rng)
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): each variable follows its parents, or is drawn anew."""
-        following: IntArray = exogenous_step(
-            exogenous, rng.random(exogenous.shape), self._noise, *self._net
+        x = lanes(exogenous)
+        following: IntArray = kernels.exogenous_step(
+            x, rng.random(x.shape), self._noise, *self._net
         )
-        return following
+        return following.reshape(exogenous.shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x): a bet is placed, carried, given up, turned round or settled."""
-        uniform = rng.random(state.endogenous.shape[:-1])
-        following: IntArray = endogenous_step(
-            *state, action, uniform, self.parameters.slip, self._delays, self._switches
-        )
-        return following
+        shape, batch = as_lanes(state, action)
+        following, turn = self._outcomes(batch)
+        turned = rng.random(len(turn)) < turn
+        following[turned, BET] = TURNED - following[turned, BET]
+        return following.reshape(*shape, len(self.endogenous_variables))
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The variable that pays at the site settles the bet."""
-        terms: FloatArray = reward_terms(*state, self._paying, self._stakes)
-        return terms
+        shape, batch = as_lanes(state, action)
+        terms: FloatArray = kernels.reward_terms(
+            batch.endogenous, batch.exogenous, self._paying, self._stakes
+        )
+        return terms.reshape(*shape, len(self.nodes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """A bet costs its fee at every step until it pays."""
-        fees: FloatArray = endogenous_reward(
-            endogenous, action, self.parameters.fee, self._delays, self._stakes
+        shape, batch = as_lanes(State(endogenous, endogenous), action)
+        fees: FloatArray = kernels.endogenous_reward(
+            batch.endogenous, batch.action, self._fee, self._delays, self._stakes
         )
-        return fees
+        return fees.reshape(shape)
+
+    def _outcomes(self, batch: Lanes) -> tuple[NDArray[np.int64], FloatArray]:
+        straight, turn = kernels.endogenous_outcomes(
+            *batch, self._slip, self._delays, self._switches
+        )
+        return straight, turn
 
     # --- the truth ------------------------------------------------------------------------
 
@@ -144,9 +149,9 @@ class SyntheticMDP(ExoMDP):
             n' if a bet in hand goes straight, (..., 3); n' if it is turned round, (..., 3); and the
             probability of the second, (...).
         """
-        straight, turn = endogenous_outcomes(
-            *state, action, self.parameters.slip, self._delays, self._switches
-        )
+        shape, batch = as_lanes(state, action)
+        straight, turn = self._outcomes(batch)
+        straight, turn = straight.reshape(*shape, straight.shape[-1]), turn.reshape(shape)
         turned = straight.copy()
         turned[..., BET] = np.where(turned[..., BET] == NO_BET, NO_BET, TURNED - turned[..., BET])
         return straight, turned, turn
