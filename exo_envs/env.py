@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from exo_envs.drawing.viewer import Viewer
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_action, as_mask, as_state
-from exo_envs.mdp import ExoMDP, State
+from exo_envs.mdp import BoolArray, ExoMDP, State
 from exo_envs.noise import Noise
 
 Observation: TypeAlias = dict[str, NDArray[np.int64]]
@@ -95,8 +95,9 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         self.metadata = dict(self.viewer.metadata)  # type: ignore[misc]
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self._state: State | None = None  # a batch of one
+        self._terminal: BoolArray | None = None  # whether it is terminal, once that was asked
         self._elapsed_steps = 0
-        self._noise: Noise
+        self._noise = Noise.unseeded()
 
     @property
     def state(self) -> State:
@@ -117,8 +118,9 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         options = check_options(options, ("state",))
         given = as_state(self.mdp, options["state"], (1,)) if "state" in options else None
         super().reset(seed=seed)
-        self._noise = Noise.spawn(self.np_random)
+        self._noise.reseed(self.np_random)
         self._state = self.mdp.sample_initial(1, self.np_random) if given is None else given
+        self._terminal = None
         self._elapsed_steps = 0
         if self.render_mode == "human":
             self.render()
@@ -129,10 +131,15 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         state = self._require_state()
         actions = np.array([as_action(self.mdp, action)])
         self._state, reward, terms = self.mdp.transition(
-            state, actions, self._noise.endogenous, exogenous_rng=self._noise.exogenous
+            state,
+            actions,
+            self._noise.endogenous,
+            exogenous_rng=self._noise.exogenous,
+            terminal=self._terminal,
         )
         self._elapsed_steps += 1
-        terminated = bool(self.mdp.is_terminal(self._state)[0])
+        self._terminal = self.mdp.is_terminal(self._state)
+        terminated = bool(self._terminal[0])
         truncated = self._elapsed_steps >= self.mdp.horizon
         if self.render_mode == "human":
             self.render()
@@ -158,6 +165,7 @@ class ExoEnv(gym.Env[Observation, np.int64]):
                 'to start at a state use reset(options={"state": state})'
             )
         self._state = as_state(self.mdp, snapshot.state, (1,))
+        self._terminal = None
         self._elapsed_steps = snapshot.elapsed_steps
         self._noise = copy.deepcopy(snapshot.noise)
         self._np_random = copy.deepcopy(snapshot.np_random)

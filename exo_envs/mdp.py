@@ -143,9 +143,13 @@ class ExoMDP(ABC):
         rng: np.random.Generator,
         *,
         exogenous_rng: np.random.Generator | None = None,
+        terminal: BoolArray | None = None,
     ) -> Transition:
-        """One whole step: what :meth:`sample_next` and :meth:`reward` give, terms included."""
-        terminal = self.is_terminal(state)
+        """One whole step: what :meth:`sample_next` and :meth:`reward` give, terms included.
+
+        ``terminal`` is :meth:`is_terminal` of the state, for callers who know it already.
+        """
+        terminal = self.is_terminal(state) if terminal is None else terminal
         reward, terms = self._rewards(state, action, terminal)
         return Transition(
             self._successors(state, action, rng, exogenous_rng, terminal), reward, terms
@@ -156,7 +160,7 @@ class ExoMDP(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         action = np.asarray(action)
         terms = self.reward_terms(state, action)
-        reward = terms.sum(axis=-1) + self.endogenous_reward(state.endogenous, action)
+        reward = np.add.reduce(terms, axis=-1) + self.endogenous_reward(state.endogenous, action)
         if np.count_nonzero(terminal):  # half the price of any() on one lane
             terms = _overwrite(terms, 0.0, terminal)
             reward = np.where(terminal, 0.0, reward)

@@ -84,7 +84,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._state: State | None = None
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
-        self._noise: Noise
+        self._noise = Noise.unseeded()
 
     @property
     def state(self) -> State:
@@ -116,7 +116,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             if seed is not None and not isinstance(seed, (int, np.integer)):
                 raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
             super().reset(seed=seed)
-            self._noise = Noise.spawn(self.np_random)
+            self._noise.reseed(self.np_random)
             self._state = given or self.mdp.sample_initial(self.num_envs, self.np_random)
             self._elapsed_steps[:] = 0
             self._ended[:] = False

@@ -112,6 +112,9 @@ def _read_members(file: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
     file.seek(0)
     with np.load(file, allow_pickle=False) as members:
         arrays = {name: members[name] for name in members.files}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # NumPy hands other members out as bytes
+            raise ValueError(f"{name!r} is not an array")
     if HEADER not in arrays:
         raise ValueError("it has no header")
     return json.loads(arrays.pop(HEADER).tobytes().decode()), arrays

@@ -2,7 +2,8 @@
 
 Modified policy iteration on V(x, n): the expectation over x' is applied factor by factor
 (:mod:`planners.expectation`), the backup over n' and the maximum over actions in one kernel
-(:mod:`planners.vi_kernels`), until the bounds of :mod:`planners.vi_run` are close enough.
+(:mod:`planners.vi_kernels`); in between, sweeps with fixed actions are extrapolated
+(:mod:`planners.extrapolation`), until the bounds of :mod:`planners.vi_run` are close enough.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class ValueIteration:
         tolerance: the policy may lose this much, in any state, against the best one. The values
             of a plan that converged are right to half of it.
         memory_limit: bytes that a plan may take. What needs more is refused before anything is
-            allocated.
-        dtype: of V, float64 or float32. The latter takes half the memory and about half the time;
+            allocated; what is left over makes sweeps faster and fewer.
+        dtype: of V, float64 or float32. The latter takes half the memory and is a little faster;
             how far it gets is limited by rounding, see :meth:`attainable_tolerance`. A plan
             that cannot reach its tolerance for that reason stops when it can get no further,
             and says so.
@@ -73,7 +74,7 @@ class ValueIteration:
         self.max_iterations = max_iterations
 
     def bytes_needed(self, mdp: ExoMDP) -> int:
-        """The memory that a plan in ``mdp`` takes, found without taking it.
+        """The memory that a plan in ``mdp`` takes at least, in bytes, found without taking it.
 
         If already V and what has its shape need more than the limit, or if the tables of the model
         are not known yet, that is all that is counted.
@@ -95,9 +96,9 @@ class ValueIteration:
         )
 
     def attainable_tolerance(self, mdp: FactoredMDP) -> float:
-        """The smallest loss that can be proven in this ``dtype``, whatever V turns out to be.
+        """A tolerance that rounding in this ``dtype`` lets a plan reach, whatever V may be.
 
-        Plans may do better: V is rarely as large as the rewards allow.
+        Plans may do better, as V is rarely as large as the rewards allow: ``Plan.loss_bound``.
         """
         run = self._run(mdp, Clock(None))
         run.build()
@@ -117,7 +118,8 @@ class ValueIteration:
             mdp: what to plan in; if it is not a FactoredMDP, its tables are estimated first.
             rng: for that estimate.
             time_limit: at the limit the last policy comes back, not converged. If not even one
-                sweep was completed, that is action 0 everywhere, without values.
+                sweep was completed, that is action 0 everywhere, without values. Only the
+                compilation on the first use ever cannot be interrupted.
 
         Raises:
             TooLargeError: it does not fit into ``memory_limit``; nothing was allocated.

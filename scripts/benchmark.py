@@ -7,6 +7,7 @@ compare figures of one run, as ratios.
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -97,10 +98,13 @@ def race(
     """Steps per second of each contender: the best of several rounds, taken in turns."""
     for run in contenders.values():
         run(0.05)  # compilation, caches
+    gc.collect()
+    gc.freeze()  # or each contender pays for the garbage collector's walks through the others
     rates = dict.fromkeys(contenders, 0.0)
     for _ in range(rounds):
         for name, run in contenders.items():
             rates[name] = max(rates[name], run(seconds))
+    gc.unfreeze()
     return rates
 
 

@@ -1,9 +1,9 @@
-"""Benchmarks of the exact planner: `python scripts/benchmark.py plan`.
+"""Benchmarks of the planners: `python scripts/benchmark.py plan`.
 
 ValueIteration against QuantEcon's modified policy iteration, its strongest peer, on random and on
 grid-shaped MDPs with exogenous variables; then alone on products of variables, whose joint matrix
-nothing could hold. Timings on a shared machine are noisy, so contenders take turns and the best
-round of each counts; compare figures of one run, as ratios.
+nothing could hold; and the online planner on ExoCrowd. Timings on a shared machine are noisy, so
+contenders take turns and the best round of each counts; compare figures of one run, as ratios.
 """
 
 from __future__ import annotations
@@ -12,15 +12,28 @@ import argparse
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from exo_envs import State, Variable
-from planners.factored import Factor, FactoredMDP
-from planners.interchange import to_discrete_dp
-from planners.moves import Moves, Rule
-from planners.value_iteration import ValueIteration
+from exo_envs.crowd import CrowdMDP
+from planners import (
+    EndogenousSurvey,
+    Estimate,
+    ExogenousData,
+    Factor,
+    FactoredMDP,
+    ForecastPlanner,
+    Moves,
+    ReducedMDP,
+    Rule,
+    Scenarios,
+    ValueIteration,
+    evaluate,
+    to_discrete_dp,
+)
 
 SIDE = 10
 STEPS = np.array([(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)])  # stay, up, down, left, right
@@ -176,6 +189,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"\nproducts of variables of ten values, N = 100, limit {arguments.time_limit:g} s\n")
     for variables in arguments.variables:
         show_product(variables, arguments.time_limit)
+    print("\nthe online planner on ExoCrowd-v0, 500 rollouts of 50 steps\n")
+    show_online()
 
 
 def compare(name: str, mdp: FactoredMDP, rounds: int, tolerance: float = 1e-4) -> None:
@@ -213,6 +228,24 @@ def show_product(variables: int, time_limit: float) -> None:
         f"{plan.iterations:>5} sweeps  {verdict}",
         flush=True,
     )
+
+
+def show_online() -> None:
+    """Two lines: what a decision with a large mask costs."""
+    mdp, rng = CrowdMDP(), np.random.default_rng(0)
+    data = ExogenousData.collect(mdp, rng=rng)
+    survey = EndogenousSurvey.collect(mdp, data, rng)
+    scenarios = Scenarios.sample(mdp, 500, rng)
+    warm_up = Scenarios.sample(mdp, 1, rng)
+    for kept in (("occupancy", "object"), ("occupancy", "object", "porter")):
+        mask = [name for name in mdp.exogenous_names if name.startswith(kept)]
+        reduced = ReducedMDP.estimate(mdp, mask, rng=rng, data=data, survey=survey)
+        plan = ForecastPlanner().plan(reduced, rng=rng)
+        evaluate(plan.policy, mdp, scenarios=warm_up)  # compilation
+        seconds, returns = timed(partial(evaluate, plan.policy, mdp, scenarios=scenarios))
+        print(
+            f"{len(mask):>6} variables {seconds:>7.1f} s  return {Estimate.of(returns)}", flush=True
+        )
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:

@@ -92,7 +92,8 @@ class GridMDP(ExoMDP):
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot starts in its corner; everything else is anywhere."""
-        exogenous = rng.integers(self.exogenous_sizes, size=(size, len(self.exogenous_sizes)))
+        uniforms = rng.random((size, len(self.exogenous_sizes)))
+        exogenous = (uniforms * self.exogenous_sizes).astype(np.int64)
         return State(np.full((size, 1), self.floor.cell(*self.start)), exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:

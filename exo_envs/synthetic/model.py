@@ -103,7 +103,8 @@ class SyntheticMDP(ExoMDP):
         shape, batch = as_lanes(state, action)
         following, turn = self._outcomes(batch)
         turned = rng.random(len(turn)) < turn
-        following[turned, BET] = TURNED - following[turned, BET]
+        if np.count_nonzero(turned):
+            following[turned, BET] = TURNED - following[turned, BET]
         return following.reshape(*shape, len(self.endogenous_variables))
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
