@@ -50,6 +50,14 @@ def observe(state: State) -> Observation:
     }
 
 
+def check_model(mdp: Any) -> ExoMDP:
+    """The model, or an error that says what it is instead."""
+    if not isinstance(mdp, ExoMDP):
+        what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
+        raise TypeError(f"an environment is made of an ExoMDP, not of {what}")
+    return mdp
+
+
 def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> dict[str, Any]:
     """The options of a reset, or an error for one that does not exist."""
     for option in options or {}:
@@ -88,7 +96,7 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         self, mdp: ExoMDP, render_mode: str | None = None, *, viewer: Viewer | None = None
     ) -> None:
         """See the class."""
-        self.mdp = mdp
+        self.mdp = mdp = check_model(mdp)
         self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(mdp.num_actions)
         self.viewer = Viewer(mdp) if viewer is None else viewer

@@ -64,8 +64,9 @@ def _as_part(
     values = as_integers(f"the {part} part of the state", given[part])
     shape = (*batch_shape, len(variables))
     if values.shape not in (shape, shape[-1:]):
+        wanted = f"{shape[-1:]}" + ("" if batch_shape == (1,) else f" or {shape}")
         raise ValueError(
-            f"the {part} part of the state has shape {values.shape}; it should be {shape}"
+            f"the {part} part of the state has shape {values.shape}; it should be {wanted}"
         )
     sizes = np.array([v.size for v in variables], dtype=np.int64)
     wrong = (values < 0) | (values >= sizes)

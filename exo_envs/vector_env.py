@@ -19,6 +19,7 @@ from exo_envs.env import (
     ExoEnv,
     Observation,
     Snapshot,
+    check_model,
     check_options,
     check_render_mode,
     observation_space,
@@ -62,7 +63,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         viewer: Viewer | None = None,
     ) -> None:
         """See the class."""
-        self.viewer = Viewer(mdp) if viewer is None else viewer  # first: close() needs it
+        self.viewer = Viewer(check_model(mdp)) if viewer is None else viewer  # close() needs it
         for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
             if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
                 raise ValueError(f"{name} is a whole number, at least 1, not {number!r}")

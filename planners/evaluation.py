@@ -36,9 +36,15 @@ class Scenarios:
 
     @classmethod
     def sample(
-        cls, mdp: ExoMDP, n_rollouts: int, rng: np.random.Generator, *, horizon: int | None = None
+        cls,
+        mdp: ExoMDP,
+        n_rollouts: int,
+        rng: np.random.Generator | int,
+        *,
+        horizon: int | None = None,
     ) -> Scenarios:
         """Draw trajectories from ``mdp``, as long as its episodes unless told otherwise."""
+        rng = np.random.default_rng(rng)
         if n_rollouts < 1:
             raise ValueError(f"n_rollouts is at least 1, not {n_rollouts}")
         horizon = mdp.horizon if horizon is None else horizon
@@ -57,7 +63,7 @@ def evaluate(
     policy: ActionRule,
     mdp: ExoMDP,
     n_rollouts: int = 500,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     *,
     scenarios: Scenarios | None = None,
 ) -> FloatArray:
@@ -68,7 +74,7 @@ def evaluate(
             :class:`~planners.Policy` takes the variables of its mask out of it.
         mdp: the full model.
         n_rollouts: how many; with ``scenarios``, theirs.
-        rng: where scenarios are drawn from, if none are given.
+        rng: a generator or a seed from which scenarios are drawn, if none are given.
         scenarios: trajectories to share with other policies.
 
     Returns:
@@ -98,7 +104,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error."""
+    """A mean with its standard error; printed with half of its 95 % interval instead."""
 
     mean: float
     standard_error: float

@@ -6,7 +6,7 @@ J(mask) = E[return of the reduced policy in the full model] - lambda * Cost(mask
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -50,9 +50,9 @@ class Objective:
     standard_error: float
     cost: float
     plan: Plan
-    returns: FloatArray
+    returns: FloatArray = field(repr=False)
     cost_weight: float
-    reduced: ReducedMDP
+    reduced: ReducedMDP = field(repr=False)
 
     @property
     def mask(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def estimate_objective(
     mdp: ExoMDP | gym.Env[Any, Any],
     mask: Any,
     *,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     cost_weight: float = 0.0,
     cost: Cost = "size",
     n_rollouts: int = 500,
@@ -88,7 +88,7 @@ def estimate_objective(
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
         mask: names, indices or booleans.
-        rng: where all randomness comes from; by default the same each time.
+        rng: a generator, or a seed; by default the same each time.
         cost_weight: the paper's lambda.
         cost: the number of variables ("size"), the planning time in seconds ("time"), or a
             function of the mask and the plan.
@@ -104,7 +104,7 @@ def estimate_objective(
         cost_function = COSTS[cost]
     else:
         raise unknown_name("cost", cost, COSTS)
-    rng = np.random.default_rng(0) if rng is None else rng
+    rng = np.random.default_rng(0 if rng is None else rng)
     mdp = as_mdp(mdp)
     names = as_mask(mdp, mask)
     reduced = ReducedMDP.estimate(mdp, names, rng=rng, **estimation)

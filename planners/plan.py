@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +29,7 @@ class Plan:
     """
 
     policy: Policy
-    values: FloatArray | None
+    values: FloatArray | None = field(repr=False)
     converged: bool
     residual: float
     iterations: int

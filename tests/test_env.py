@@ -121,7 +121,7 @@ def test_a_given_state_does_not_alias_the_caller():
         ({"state": 3}, TypeError, "a State or a mapping"),
         ({"state": {"endogenous": [0]}}, ValueError, "no 'exogenous' part"),
         ({"state": {"endogenous": [0], "x": [0]}}, ValueError, "unknown part of a state 'x'"),
-        ({"state": ([0], [0, 0, 0, 0])}, ValueError, r"shape \(4,\); it should be \(1, 5\)"),
+        ({"state": ([0], [0, 0, 0, 0])}, ValueError, r"shape \(4,\); it should be \(5,\)"),
         ({"state": ([0], [0, 0, 0, 0, 2])}, ValueError, r"'weather' cannot be 2; .* 0 \.\.\. 1"),
         ({"state": ([-1], [0, 0, 0, 0, 0])}, ValueError, "'robot' cannot be -1"),
         ({"state": ([0], [0, 0, 0, 0, np.nan])}, ValueError, "nan, which is not a whole number"),

@@ -54,6 +54,25 @@ def looks_at_the_other_coin(self, state, action):
     return state.exogenous[..., ::-1].astype(float)
 
 
+def leaves_its_range_now_and_then(self, state, action, rng):
+    following = np.minimum(state.endogenous + rng.integers(2, size=state.endogenous.shape), 6)
+    return np.where(state.endogenous == 5, following, 0)
+
+
+def gives_all_lanes_the_first(self, state, action, rng):
+    following = (state.endogenous + rng.integers(2, size=state.endogenous.shape)) % 6
+    return np.broadcast_to(following.reshape(-1)[0], following.shape).copy()
+
+
+def pays_all_lanes_the_first(self, state, action):
+    first = state.exogenous.reshape(-1, 2)[0]
+    return np.broadcast_to(first, state.exogenous.shape).astype(float)
+
+
+def pays_no_number(self, state, action):
+    return np.where(state.exogenous == 1, np.nan, 0.0)
+
+
 def pays_infinity(self, endogenous, action):
     return np.where(endogenous[..., 0] == 3, np.inf, 0.0)
 
@@ -89,6 +108,9 @@ def pays_infinity(self, endogenous, action):
         broken("reward", endogenous_reward=pays_infinity),
         broken("reward", reward=lambda self, s, a: np.ones(s.endogenous.shape[:-1])),
         broken("batching", sample_exogenous=shares_its_noise),
+        broken("batching", sample_endogenous=gives_all_lanes_the_first),
+        broken("shapes", sample_endogenous=leaves_its_range_now_and_then),
+        broken("reward", reward_terms=pays_no_number),
     ],
 )
 def test_broken_models_are_found_out(rule, mdp):
@@ -119,8 +141,11 @@ def test_the_error_shows_the_state():
 
 
 def test_only_models_are_checked():
-    with pytest.raises(TypeError, match="ExoMDP, not ExoEnv"):
-        check_mdp(ExoEnv(CoinMDP()))
+    check_mdp(ExoEnv(CoinMDP()))  # an environment over one will do
+    with pytest.raises(TypeError, match="not the class CoinMDP"):
+        check_mdp(CoinMDP)
+    with pytest.raises(TypeError, match="not of the class CoinMDP"):
+        ExoEnv(CoinMDP)
 
 
 # --- environments that somebody else wrote ------------------------------------------------------
@@ -235,7 +260,7 @@ def test_good_environments_pass(env, seed):
     ("env", "message"),
     [
         (KeepsAway(), "'exogeneity' is broken: with the same x, 'exogenous_0' becomes"),
-        (EndsAhead(), "'exogeneity' is broken: with the same x, 'exogenous_1' becomes 0 in 100%"),
+        (EndsAhead(), "'exogeneity' is broken: .* 'exogenous_1' becomes (0 in 100|1 in 0)%"),
         (LooksAhead(), "'exogeneity' is broken: 'endogenous_0' looks at the next x"),
         (PaysTogether(), "'reward' is broken: the environment pays .* make one variable of them"),
         (Lottery(), "'reward' is broken: the environment pays .* give AdaptedMDP reward_samples"),
@@ -251,8 +276,8 @@ def test_rewards_that_depend_on_chance_are_compared_on_average():
     kwargs = {"num_states": 8, "num_samples": 100}
     check_mdp(adapt(Lottery(), reward_samples=20), reward_range=5.0, **kwargs)
     together = adapt(LotteryTogether(), reference=([0], [0, 0]), reward_samples=100)
-    with pytest.raises(ContractError, match=r"'reward' is broken: .* on average over 100 steps"):
-        check_mdp(together, reward_range=2.0, **kwargs)
+    with pytest.raises(ContractError, match=r"'reward' is broken: .* on average over 300 steps"):
+        check_mdp(together, reward_range=2.0, num_states=8, num_samples=300)
     with pytest.raises(ContractError, match=r"further apart than reward_range=0.5"):
         check_mdp(adapt(Lottery(), reward_samples=2), reward_range=0.5, **kwargs)
     with pytest.raises(ValueError, match="reward_range is a positive number or None, not -1"):

@@ -166,7 +166,11 @@ def test_states_are_given_to_all_lanes_or_to_each():
     [
         ({"seed": [1, 2, 3]}, TypeError, "a seed is one number"),
         ({"options": {"stat": 0}}, ValueError, "unknown reset option 'stat'; did you mean 'state'"),
-        ({"options": {"state": ([[0]] * 2, [[0] * 5] * 2)}}, ValueError, r"should be \(3, 1\)"),
+        (
+            {"options": {"state": ([[0]] * 2, [[0] * 5] * 2)}},
+            ValueError,
+            r"should be \(1,\) or \(3, 1\)",
+        ),
         ({"options": {"reset_mask": [True] * 3}}, TypeError, "array of booleans"),
         ({"options": {"reset_mask": np.ones(2, dtype=bool)}}, ValueError, r"shape \(3,\)"),
         ({"options": {"reset_mask": np.zeros(3, dtype=bool)}}, ValueError, "at least one lane"),

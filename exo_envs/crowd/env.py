@@ -103,9 +103,9 @@ class CrowdEnv(ExoEnv):
 
     Agents are on the straight line between two tables chosen at random, as far along it as a walk
     is at a random time. A porter carries its object, strolls, returns or is with its object with
-    the probability that it does so in the long run (0.32, 0.32, 0.28 and 0.08). The objects that
-    lie are on random tables. The goal is drawn from the porters' objects (`goal="movable"`, the
-    paper's Goal 2) or from the other ones (`goal="fixed"`, its Goal 1).
+    the probability that it does so in the long run (0.8, 0, 0 and 0.2). The objects that lie are
+    on random tables. The goal is drawn from the porters' objects (`goal="movable"`, the paper's
+    Goal 2) or from the other ones (`goal="fixed"`, its Goal 1).
 
     ## Episode End
     Terminates one step after the robot has reached the goal, with the step that pays; truncated

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
-from exo_envs.adapter import AdaptedMDP
+from exo_envs.adapter import AdaptedMDP, as_mdp
 from exo_envs.mdp import ExoMDP
 from exo_envs.testing.exact import (
+    check_lanes,
     check_payment,
     check_purity_and_determinism,
     check_reward,
@@ -21,7 +24,7 @@ from exo_envs.testing.statistical import check_batching, check_exogeneity, check
 
 
 def check_mdp(
-    mdp: ExoMDP,
+    mdp: ExoMDP | gym.Env[Any, Any],
     *,
     rng: np.random.Generator | int | None = None,
     num_states: int = 64,
@@ -39,8 +42,8 @@ def check_mdp(
       kind and range.
     - ``purity``: arguments are not written to, and what is returned is the caller's to write to.
     - ``determinism``: the same seed gives the same result, whatever was called in between.
-    - ``terms``: reward term i depends on no x^j but x^i.
     - ``reward``: the reward is finite and the sum of its terms.
+    - ``terms``: reward term i depends on no x^j but x^i.
     - ``terminal``: terminal states are absorbing and pay nothing.
     - ``batching``: a batch has the distribution of as many single calls (statistical).
 
@@ -56,7 +59,7 @@ def check_mdp(
     in all (Hoeffding's inequality, divided among all comparisons).
 
     Args:
-        mdp: the model.
+        mdp: the model, or an environment over it.
         rng: a generator or a seed; by default the same one each time.
         num_states: how many states the exact rules look at.
         num_samples: how many samples of each state the statistical rules compare.
@@ -73,6 +76,8 @@ def check_mdp(
     rng = np.random.default_rng(0 if rng is None else rng)
     if reward_range is not None and not 0 < reward_range < math.inf:
         raise ValueError(f"reward_range is a positive number or None, not {reward_range!r}")
+    if isinstance(mdp, gym.Env):
+        mdp = as_mdp(mdp)
     check_declaration(mdp)
     check_initial(mdp, rng)
     check_shapes(Probe.of(mdp, mdp.sample_initial(8, rng), rng))  # before walking on from them
@@ -81,8 +86,9 @@ def check_mdp(
     probe = Probe.of(mdp, collect_states(mdp, num_states, any_state, rng), rng)
     check_shapes(probe)
     check_purity_and_determinism(probe)
-    check_terms(probe)
     check_reward(probe)
+    check_terms(probe)
+    check_lanes(probe)
     check_terminal(probe)
     if not isinstance(mdp, AdaptedMDP):
         check_batching(probe, num_samples, error_probability)

@@ -31,13 +31,28 @@ def check_purity_and_determinism(probe: Probe) -> None:
     for name, call in reversed(probe.calls().items()):
         state, action = probe.at(everything)
         again = np.array(call(state, action, np.random.default_rng(seed)))
-        changed = np.argwhere(again != first[name])
+        changed = np.argwhere((again != first[name]) & ~(_is_nan(again) & _is_nan(first[name])))
         if len(changed):
             fail(
                 "determinism",
                 f"{name} gives another result for the same seed {probe.show(changed[0][0])} "
                 "(does it keep a generator, a state or an array that it returned?)",
             )
+
+
+def _is_nan(array: Any) -> Any:
+    """Where there is no number, which :func:`check_reward` reports."""
+    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=np.bool_)
+
+
+def check_lanes(probe: Probe) -> None:
+    """Rule ``batching`` for what is certain: a lane is what the state gives by itself."""
+    for name in ("reward_terms", "endogenous_reward", "is_terminal"):
+        call = probe.calls()[name]
+        together = np.asarray(call(*probe.at(slice(None)), probe.rng))
+        for lane in range(len(probe.actions)):
+            if not np.array_equal(together[lane], call(*probe.at(lane), probe.rng)):
+                fail("batching", f"{name} gives something else in a batch {probe.show(lane)}")
 
 
 def check_terms(probe: Probe) -> None:

@@ -10,13 +10,15 @@ from exo_envs.mdp import ExoMDP, State, Variable
 from exo_envs.testing.probe import Probe, fail
 
 _BATCH_SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (5,), (2, 3))
+_REPEATS = 4  # how often the range of everything is looked at
 
 
-def check_declaration(mdp: ExoMDP) -> None:
+def check_declaration(mdp: Any) -> None:
     """Rule ``declaration``."""
     rule = "declaration"
     if not isinstance(mdp, ExoMDP):
-        raise TypeError(f"check_mdp takes an ExoMDP, not {type(mdp).__name__}")
+        what = f"the class {mdp.__name__}" if isinstance(mdp, type) else type(mdp).__name__
+        raise TypeError(f"check_mdp takes an ExoMDP, not {what}")
     for attribute in ("endogenous_variables", "exogenous_variables"):
         variables = getattr(mdp, attribute, None)
         if not isinstance(variables, tuple) or not all(isinstance(v, Variable) for v in variables):
@@ -77,10 +79,16 @@ def _check_array(method: str, array: Any, shape: tuple[int, ...], kinds: str, wh
 
 
 def check_shapes(probe: Probe) -> None:
-    """Rule ``shapes`` for every other method."""
+    """Rule ``shapes`` for every other method, last with all states at once."""
     mdp = probe.mdp
-    for batch_shape in _BATCH_SHAPES:
+    everything = np.arange(len(probe.actions))
+    for part, endogenous in (("endogenous", True), ("exogenous", False)):
+        values = getattr(probe.states, part)
+        _check_values("sample_next", mdp, values, everything.shape, endogenous=endogenous)
+    for batch_shape in (*_BATCH_SHAPES, *[everything.shape] * _REPEATS):
         index = probe.rng.integers(len(probe.actions), size=batch_shape)
+        if batch_shape == everything.shape:
+            index = everything
         state, action = probe.at(index)
         results = {name: call(state, action, probe.rng) for name, call in probe.calls().items()}
         terms_shape = (*batch_shape, len(mdp.exogenous_variables))

@@ -14,23 +14,25 @@ from exo_envs.mdp import IntArray, State
 from exo_envs.testing.comparison import find_difference
 from exo_envs.testing.probe import Probe, fail
 
-_BATCH_STATES = 3  # states whose samples `batching` compares
+_BATCH_STATES = 4  # states whose samples `batching` compares
 _STEP_STATES = 12  # states whose steps are compared with those of an adapted environment
 
 
 def check_batching(probe: Probe, num_samples: int, error_probability: float) -> None:
-    """A batch of N identical states against N calls without a batch."""
+    """A batch in which each of several states has N lanes against N calls of each alone."""
     mdp, rng = probe.mdp, probe.rng
 
     def comparisons() -> Iterator[tuple[str, str, State, State]]:
         singles = [mdp.sample_initial(1, rng) for _ in range(num_samples)]
         apart = State(*(np.concatenate(part) for part in zip(*singles, strict=True)))
         yield "sample_initial", "", mdp.sample_initial(num_samples, rng), apart
-        for lane in rng.integers(len(probe.actions), size=_BATCH_STATES):
-            batch = probe.at(np.full(num_samples, lane))
+        lanes = rng.integers(len(probe.actions), size=_BATCH_STATES)
+        batch = _draw(probe, *probe.at(np.tile(lanes, num_samples)))
+        for k, lane in enumerate(lanes):
             singles = [_draw(probe, *probe.at(lane)) for _ in range(num_samples)]
             apart = State(*(np.array(part) for part in zip(*singles, strict=True)))
-            yield "sample_{part}", probe.show(lane), _draw(probe, *batch), apart
+            together = State(*(part[k::_BATCH_STATES] for part in batch))
+            yield "sample_{part}", probe.show(lane), together, apart
 
     parts = {"endogenous": mdp.endogenous_variables, "exogenous": mdp.exogenous_variables}
     share = error_probability / ((1 + _BATCH_STATES) * max(1, sum(map(len, parts.values()))))
@@ -45,8 +47,8 @@ def check_batching(probe: Probe, num_samples: int, error_probability: float) -> 
                         "batching",
                         f"{method.format(part=part)} has another distribution in a batch than one "
                         f"by one: {variable.name!r} is {found.value} in {found.first:.0%} against "
-                        f"{found.second:.0%} of the samples {where} (do the lanes share their "
-                        "noise?)",
+                        f"{found.second:.0%} of the samples {where} (do lanes share their "
+                        "noise, or look at each other?)",
                     )
 
 
