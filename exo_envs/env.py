@@ -202,7 +202,8 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         self.viewer.close()
 
     def _observe(self) -> Observation:
-        return {part: values[0] for part, values in observe(self._require_state()).items()}
+        endogenous, exogenous = self._require_state()
+        return observe(State(endogenous[0], exogenous[0]))
 
     def _require_state(self) -> State:
         if self._state is None:
