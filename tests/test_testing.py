@@ -64,9 +64,8 @@ def gives_all_lanes_the_first(self, state, action, rng):
     return np.broadcast_to(following.reshape(-1)[0], following.shape).copy()
 
 
-def pays_all_lanes_the_first(self, state, action):
-    first = state.exogenous.reshape(-1, 2)[0]
-    return np.broadcast_to(first, state.exogenous.shape).astype(float)
+def pays_all_lanes_the_first(self, endogenous, action):
+    return np.full(endogenous.shape[:-1], float(endogenous.reshape(-1)[0]))
 
 
 def pays_no_number(self, state, action):
@@ -109,6 +108,7 @@ def pays_infinity(self, endogenous, action):
         broken("reward", reward=lambda self, s, a: np.ones(s.endogenous.shape[:-1])),
         broken("batching", sample_exogenous=shares_its_noise),
         broken("batching", sample_endogenous=gives_all_lanes_the_first),
+        broken("batching", endogenous_reward=pays_all_lanes_the_first),
         broken("shapes", sample_endogenous=leaves_its_range_now_and_then),
         broken("reward", reward_terms=pays_no_number),
     ],
