@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 
 from exo_envs import ExoMDP
 from planners.factored import FactoredMDP
 from planners.forecast_planner import ForecastPlanner
-from planners.plan import Plan, Planner
+from planners.plan import Plan, Planner, warm_start_for
 from planners.reduced import ReducedMDP
 from planners.uct import UCT
 from planners.value_iteration import ValueIteration
@@ -23,6 +24,10 @@ class DefaultPlanner:
         max_states: how many states value iteration is asked to sweep at most.
         memory_limit: how many bytes it may take.
         max_endogenous_pairs: how many pairs (n, a) are enumerated at most.
+        tolerance: of value iteration; by default its own. It is what the policy may lose in any
+            state, so where a few hundred rollouts judge the policy, a good part of their standard
+            error does.
+        dtype: of value iteration; by default its own.
     """
 
     def __init__(
@@ -31,20 +36,24 @@ class DefaultPlanner:
         max_states: int = 5_000_000,
         memory_limit: float = 2e9,
         max_endogenous_pairs: int = 100_000,
+        tolerance: float | None = None,
+        dtype: type[np.floating[Any]] | None = None,
     ) -> None:
         """See the class."""
         self.max_states = max_states
-        self.memory_limit = memory_limit
         self.max_endogenous_pairs = max_endogenous_pairs
+        given: dict[str, Any] = {"tolerance": tolerance, "dtype": dtype}
+        given = {name: value for name, value in given.items() if value is not None}
+        self.value_iteration = ValueIteration(memory_limit=memory_limit, **given)
 
     def choose(self, mdp: ExoMDP) -> Planner:
         """The planner for a model of this size."""
         endogenous = math.prod(int(size) for size in mdp.endogenous_sizes)
         if endogenous * mdp.num_actions > self.max_endogenous_pairs:
             return UCT()
-        exact = ValueIteration(memory_limit=self.memory_limit)
+        exact = self.value_iteration
         fits = mdp.num_states <= self.max_states and mdp.discount < 1
-        if fits and exact.bytes_needed(mdp) <= self.memory_limit:
+        if fits and exact.bytes_needed(mdp) <= exact.memory_limit:
             return exact
         return ForecastPlanner()
 
@@ -54,8 +63,9 @@ class DefaultPlanner:
         *,
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
+        warm_start: Plan | None = None,
     ) -> Plan:
-        """Plan with the planner that :meth:`choose` picks."""
+        """Plan with the planner that :meth:`choose` picks, which is given the ``warm_start``."""
         start = time.perf_counter()
         rng = np.random.default_rng(0) if rng is None else rng
         planner = self.choose(mdp)
@@ -67,4 +77,5 @@ class DefaultPlanner:
             mdp,
             rng=rng,
             time_limit=None if time_limit is None else max(0.0, time_limit - spent),
+            **warm_start_for(planner, warm_start),
         )

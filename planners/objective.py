@@ -18,7 +18,7 @@ from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
 from planners.default import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
-from planners.plan import Plan, Planner
+from planners.plan import Plan, Planner, warm_start_for
 from planners.reduced import ReducedMDP
 
 CostFunction = Callable[[tuple[str, ...], Plan], float]
@@ -28,6 +28,15 @@ COSTS: dict[str, CostFunction] = {
     "size": lambda mask, plan: float(len(mask)),
     "time": lambda mask, plan: plan.seconds,
 }
+
+
+def cost_function(cost: Cost) -> CostFunction:
+    """The function that a cost stands for, or an error that names the choices."""
+    if callable(cost):
+        return cost
+    if cost in COSTS:
+        return COSTS[cost]
+    raise unknown_name("cost", cost, COSTS)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,30 @@ class Objective:
     returns: FloatArray = field(repr=False)
     cost_weight: float
     reduced: ReducedMDP = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        returns: FloatArray,
+        plan: Plan,
+        reduced: ReducedMDP,
+        *,
+        cost_weight: float = 0.0,
+        cost: Cost = "size",
+    ) -> Objective:
+        """J, from the returns of a plan."""
+        estimate = Estimate.of(returns)
+        price = cost_function(cost)(reduced.mask, plan)
+        return cls(
+            value=estimate.mean - cost_weight * price,
+            mean_return=estimate.mean,
+            standard_error=estimate.standard_error,
+            cost=price,
+            plan=plan,
+            returns=returns,
+            cost_weight=cost_weight,
+            reduced=reduced,
+        )
 
     @property
     def mask(self) -> tuple[str, ...]:
@@ -81,6 +114,7 @@ def estimate_objective(
     planner: Planner | None = None,
     time_limit: float | None = 60.0,
     scenarios: Scenarios | None = None,
+    warm_start: Objective | None = None,
     **estimation: Any,
 ) -> Objective:
     """*Estimate-Objective*: build the reduced model, plan in it, roll the policy out.
@@ -96,29 +130,18 @@ def estimate_objective(
         planner: by default one that chooses by size.
         time_limit: for planning, in seconds.
         scenarios: exogenous trajectories to share with other masks.
+        warm_start: the objective of a similar mask, whose plan is where planning starts from. That
+            makes it faster where the planner can do something with it; see
+            :class:`~planners.plan.Planner`.
         **estimation: what :meth:`ReducedMDP.estimate` takes, data to share among them.
     """
-    if callable(cost):
-        cost_function = cost
-    elif cost in COSTS:
-        cost_function = COSTS[cost]
-    else:
-        raise unknown_name("cost", cost, COSTS)
+    cost_function(cost)  # an unknown one is refused before anything is computed
     rng = np.random.default_rng(0 if rng is None else rng)
     mdp = as_mdp(mdp)
     names = as_mask(mdp, mask)
     reduced = ReducedMDP.estimate(mdp, names, rng=rng, **estimation)
-    plan = (planner or DefaultPlanner()).plan(reduced, rng=rng, time_limit=time_limit)
+    planner = planner or DefaultPlanner()
+    start = warm_start_for(planner, warm_start.plan if warm_start else None)
+    plan = planner.plan(reduced, rng=rng, time_limit=time_limit, **start)
     returns = evaluate(plan.policy, mdp, n_rollouts, rng, scenarios=scenarios)
-    estimate = Estimate.of(returns)
-    price = cost_function(names, plan)
-    return Objective(
-        value=estimate.mean - cost_weight * price,
-        mean_return=estimate.mean,
-        standard_error=estimate.standard_error,
-        cost=price,
-        plan=plan,
-        returns=returns,
-        cost_weight=cost_weight,
-        reduced=reduced,
-    )
+    return Objective.of(returns, plan, reduced, cost_weight=cost_weight, cost=cost)

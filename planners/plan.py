@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,7 +39,13 @@ class Plan:
 
 
 class Planner(Protocol):
-    """Anything that plans."""
+    """Anything that plans.
+
+    ``plan`` may also take ``warm_start: Plan | None = None``, an earlier plan for a similar model,
+    mostly one of a mask that has a few variables more or less. It may change how long planning
+    takes, never what the plan says about itself, and is ignored where it is of no use. Planners
+    need not take it: :func:`warm_start_for` tells those that do from those that do not.
+    """
 
     def plan(
         self,
@@ -49,3 +56,17 @@ class Planner(Protocol):
     ) -> Plan:
         """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included."""
         ...
+
+
+def warm_start_for(planner: Planner, plan: Plan | None) -> dict[str, Any]:
+    """The argument that starts ``planner`` from ``plan``: none, if there is no plan or no need.
+
+    >>> from planners import UCT
+    >>> warm_start_for(UCT(), None)
+    {}
+    """
+    if plan is None:
+        return {}
+    parameters = inspect.signature(planner.plan).parameters
+    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    return {"warm_start": plan} if takes_any or "warm_start" in parameters else {}

@@ -51,8 +51,12 @@ class UCT:
         *,
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
+        warm_start: Plan | None = None,
     ) -> Plan:
-        """All work is done when the policy is asked; planning only draws its seed."""
+        """All work is done when the policy is asked; planning only draws its seed.
+
+        Nothing is kept from one search to the next, so ``warm_start`` is ignored.
+        """
         start = time.perf_counter()
         rng = np.random.default_rng(0) if rng is None else rng
         policy = UCTPolicy(

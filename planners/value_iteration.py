@@ -111,6 +111,7 @@ class ValueIteration:
         *,
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
+        warm_start: Plan | None = None,
     ) -> Plan:
         """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included.
 
@@ -120,6 +121,12 @@ class ValueIteration:
             time_limit: at the limit the last policy comes back, not converged. If not even one
                 sweep was completed, that is action 0 everywhere, without values. Only the
                 compilation on the first use ever cannot be interrupted.
+            warm_start: a plan of value iteration in a similar model, mostly one of a mask that
+                has a few variables more or less. V starts from its values: the same for all values
+                of a variable that it does not know, the mean over those of a variable that
+                ``mdp`` does not have. That only saves sweeps; what is said about the result is
+                proven by the last sweep. A plan that does not fit is ignored: one without values,
+                or with other sizes of the endogenous variables or of one that both know.
 
         Raises:
             TooLargeError: it does not fit into ``memory_limit``; nothing was allocated.
@@ -139,13 +146,13 @@ class ValueIteration:
             self._refuse_large(mdp)
             rng = np.random.default_rng(0) if rng is None else rng
             model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
-        run = self._run(model, clock)
+        run = self._run(model, clock, warm_start)
         with contextlib.suppress(OutOfTimeError):
             run.build()
             run.iterate()
         return run.finish()
 
-    def _run(self, mdp: FactoredMDP, clock: Clock) -> Run:
+    def _run(self, mdp: FactoredMDP, clock: Clock, warm_start: Plan | None = None) -> Run:
         needed = self._refuse_large(mdp)
         return Run(
             mdp,
@@ -155,6 +162,7 @@ class ValueIteration:
             inner_sweeps=self.inner_sweeps,
             max_sweeps=self.max_iterations,
             spare_bytes=self.memory_limit - needed,
+            warm_start=warm_start,
         )
 
     def _refuse_large(self, mdp: ExoMDP) -> int:

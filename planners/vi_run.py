@@ -37,8 +37,14 @@ Floats = NDArray[np.floating[Any]]
 #: Sweeps with fixed actions end when their own residual is this part of that of the best actions.
 ENOUGH = 0.2
 
+#: ... or this part of what would do for the tolerance: the best actions then change it a little.
+AIM = 0.7
+
 #: Sweeps with fixed actions from one extrapolation to the next, at most and at least.
 LONGEST_CYCLE, SHORTEST_CYCLE = 8, 3
+
+#: An array has only so many dimensions; more variables than these cannot be enumerated anyway.
+MAX_WARM_VARIABLES = 30
 
 #: Extrapolation pauses while the residual has not been the smallest so far for so many times.
 MAX_SETBACKS = 3
@@ -92,6 +98,7 @@ class Run:
         inner_sweeps: int,
         max_sweeps: int | None,
         spare_bytes: float,
+        warm_start: Plan | None = None,
     ) -> None:
         """See :class:`~planners.value_iteration.ValueIteration`."""
         self.mdp = mdp
@@ -100,6 +107,7 @@ class Run:
         self.dtype = dtype
         self.inner_sweeps = inner_sweeps
         self.spare_bytes = spare_bytes
+        self.warm_start = warm_start
         self.max_sweeps = math.inf if max_sweeps is None else max_sweeps
         self.reward_range, self.reward_size = _reward_sizes(mdp)
         self.sweeps = 0
@@ -169,13 +177,17 @@ class Run:
             best, since = (span, 0) if span < best else (best, since + 1)
             if self.converged or gain * span <= rounding or since > patience:
                 return
-            self._evaluate(actions[0], span, extrapolating=since < MAX_SETBACKS)
+            enough = max(ENOUGH * span, AIM * (self.tolerance - rounding) / gain)
+            self._evaluate(actions[0], enough, extrapolating=since < MAX_SETBACKS)
 
     def _allocate(self) -> list[NDArray[Any]]:
         """Arrays for all states; returned are two for actions."""
         shape = (num_exogenous_states(self.mdp), self.mdp.num_endogenous_states)
         states, nothing = math.prod(shape), (0, shape[1])
         self.values = np.zeros(shape, dtype=self.dtype)
+        if self.warm_start is not None:
+            self._warm_up(self.warm_start)
+            self.clock.tick()
         # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
         room = self.spare_bytes if self.inner_sweeps and self.rows.longest_list == 1 else 0.0
         room -= states * (self.dtype.itemsize + 4)
@@ -187,8 +199,33 @@ class Run:
         self.changes = np.empty((self.cycle, *recorded), dtype=self.dtype)
         return [np.zeros(shape, dtype=action_type(self.mdp)) for _ in range(2)]
 
-    def _evaluate(self, actions: NDArray[Any], span: float, *, extrapolating: bool) -> None:
-        """Sweeps with these actions, until V is much closer to their fixed point."""
+    def _warm_up(self, plan: Plan) -> None:
+        """Start from the values of another plan, if they fit, instead of from zero."""
+        mdp, values = self.mdp, self.values
+        known = _values_over(mdp, plan)
+        if known is None:
+            return
+        tensor = values.reshape(*(int(size) for size in mdp.exogenous_sizes), values.shape[1])
+        dropped = tuple(range(known.ndim - tensor.ndim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if dropped and known.shape[len(dropped) :] == tensor.shape:
+                np.mean(known, axis=dropped, dtype=self.dtype, out=tensor)  # without a copy
+            else:
+                tensor[...] = np.mean(known, axis=dropped, dtype=self.dtype) if dropped else known
+        # V* lies between these, and V gets no further from it by being moved there.
+        low, high = (reward / (1.0 - mdp.discount) for reward in self.reward_range)
+        np.clip(values, low, high, out=values)
+        low, high = float(values.min()), float(values.max())
+        if math.isnan(low):
+            values[:] = 0.0
+        elif mdp.terminal.any():
+            values[:, mdp.terminal] = 0.0
+        else:
+            self.shift = float(self.dtype.type((1.0 - mdp.discount) * (low + high) / 2.0))
+            values -= self.dtype.type(self.shift / (1.0 - mdp.discount))
+
+    def _evaluate(self, actions: NDArray[Any], enough: float, *, extrapolating: bool) -> None:
+        """Sweeps with these actions, until the span of their changes is small enough."""
         for k in range(self.inner_sweeps):
             if self.sweeps >= self.max_sweeps:
                 return
@@ -201,7 +238,7 @@ class Run:
                     self.changes.reshape(self.cycle, -1),
                     up_to_constant=not self.mdp.terminal.any(),
                 )
-            if largest - least <= ENOUGH * span:
+            if largest - least <= enough:
                 return
 
     def _sweep(
@@ -265,6 +302,35 @@ class Run:
             seconds=self.clock.seconds(),
             loss_bound=self.loss_bound,
         )
+
+
+def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
+    """The values of a plan, laid out for the states of ``mdp``; None if they do not fit.
+
+    Returns:
+        First an axis for each variable that ``mdp`` does not have, then one for each that it has,
+        in its order and of length 1 where the plan does not know it, then one for n.
+    """
+    policy, values = plan.policy, plan.values
+    if values is None or not isinstance(policy, TabularPolicy):
+        return None
+    known = dict(zip(policy.mask, policy.exogenous_sizes.tolist(), strict=True))
+    wanted = dict(zip(mdp.exogenous_names, mdp.exogenous_sizes.tolist(), strict=True))
+    if (
+        policy.endogenous_sizes.tolist() != mdp.endogenous_sizes.tolist()
+        or values.shape != policy.actions.shape
+        or not np.issubdtype(values.dtype, np.floating)
+        or len({*known, *wanted}) > MAX_WARM_VARIABLES
+        or any(wanted.get(name, size) != size for name, size in known.items())
+    ):
+        return None
+    places = {name: place for place, name in enumerate(known)}
+    dropped = [places[name] for name in known if name not in wanted]
+    common = [places[name] for name in wanted if name in known]
+    tensor = values.reshape(*known.values(), values.shape[1])
+    tensor = tensor.transpose(*dropped, *common, len(known))
+    shape = [known.get(name, 1) for name in wanted]
+    return tensor.reshape(*tensor.shape[: len(dropped)], *shape, values.shape[1])
 
 
 def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
