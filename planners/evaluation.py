@@ -20,6 +20,8 @@ from exo_envs.inputs import as_actions
 from exo_envs.mdp import FloatArray
 
 ActionRule = Callable[[State], Any]
+#: (t, states (B,), actions (B,)) of the rollouts that go on at step t.
+Watch = Callable[[int, State, NDArray[Any]], None]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def evaluate(
     rng: np.random.Generator | int | None = None,
     *,
     scenarios: Scenarios | None = None,
+    watch: Watch | None = None,
 ) -> FloatArray:
     """Discounted returns of ``policy`` in ``mdp``, one for each rollout, all stepped together.
 
@@ -76,6 +79,7 @@ def evaluate(
         n_rollouts: how many; with ``scenarios``, theirs.
         rng: a generator or a seed from which scenarios are drawn, if none are given.
         scenarios: trajectories to share with other policies.
+        watch: is shown every step: its number, the states and the actions.
 
     Returns:
         The returns, shape (n_rollouts,). A rollout ends at a terminal state or at the horizon.
@@ -97,6 +101,8 @@ def evaluate(
             if not len(alive):
                 break
         actions = as_actions(mdp, policy(state), (len(alive),))
+        if watch is not None:
+            watch(t, state, actions)
         returns[alive] += mdp.discount**t * mdp.reward(state, actions)
         endogenous = mdp.sample_endogenous(state, actions, noise).astype(np.int64, copy=False)
     return returns

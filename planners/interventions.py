@@ -7,22 +7,29 @@ time. It says what may matter; whether it does in the data is for a test to deci
 Both x' are drawn with *common random numbers*, the same seed for the changed states and for the
 unchanged: then a difference is an effect. That needs a model that draws the same amount of noise
 whatever the state, as batched models do. States that were left alone show whether it does; if it
-does not, distributions are compared instead.
+does not, distributions are compared instead. Of very many variables, those that act on a target
+are found by changing all at once and halving (:mod:`planners.relevance`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
-from exo_envs.mdp import FloatArray, IntArray
+from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.counting import chi_squared_log_tail, count_table
 from planners.data import ExogenousData
+from planners.relevance import find_relevant
 
 NUM_CHANGED = 128  # states in which a variable is changed
 NUM_UNCHANGED = 32  # states after them that are left alone
 NUM_STATES, NUM_DRAWS = 16, 32  # without common random numbers
 LOG_LEVEL = np.log(1e-4)
+ONE_BY_ONE = 1_000  # more variables than this are not changed one at a time
+NUM_HALVED = 128  # comparisons of all of them in one round
 
 
 def influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
@@ -41,6 +48,37 @@ def influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
         data.memo["influence", name] = _influence(mdp, data, name)
     effect: FloatArray = data.memo["influence", name]
     return effect
+
+
+def actors_of(
+    mdp: ExoMDP, data: ExogenousData, targets: Sequence[int]
+) -> list[dict[int, float]]:
+    """The variables that act on each target, with the strength of the effect (0 to 1).
+
+    Of more than ``ONE_BY_ONE`` variables the strength is not measured and counts as 1; if the
+    model does not honour common random numbers none are found.
+    """
+    if len(data.names) <= ONE_BY_ONE:
+        effects = np.stack([influence(mdp, data, name) for name in data.names])
+        return [
+            {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
+        ]
+    base, base_next = _base(mdp, data)
+    again = base.copy()
+    again[:NUM_CHANGED] = base[NUM_CHANGED - 1 :: -1]
+    following = mdp.sample_exogenous(again, np.random.default_rng(data.seed))
+    if (following != base_next)[NUM_CHANGED:].any():
+        return [{} for _ in targets]
+    column = np.array(targets)
+
+    def differ(question: NDArray[np.int64], x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        here, there = (mdp.sample_exogenous(z, np.random.default_rng(seed)) for z in (x, y))
+        lane = np.arange(len(question))
+        return np.asarray(here[lane, column[question]] != there[lane, column[question]])
+
+    rng = np.random.default_rng([data.seed, len(data.names) + 1, *column.tolist()])
+    acts = find_relevant(differ, len(column), data, rng, num_tests=NUM_HALVED)
+    return [{int(j): 1.0 for j in np.flatnonzero(row)} for row in acts]
 
 
 def _influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:

@@ -1,5 +1,31 @@
 """Masks as Gymnasium wrappers, and the learners that find them.
 
-A mask names the exogenous variables worth reasoning about. This package holds the wrappers that
-show an agent the masked part of an observation only, and the learners that choose the mask.
+A mask names the exogenous variables worth reasoning about. :class:`MaskedObservation` shows an
+agent the masked part of an observation only; a learner such as :class:`CorrelationalMaskLearner`
+chooses the mask.
 """
+
+from wrappers.brute_force import BruteForceMaskLearner
+from wrappers.correlational import CorrelationalMaskLearner
+from wrappers.greedy import GreedyMaskLearner
+from wrappers.history import History, Progress, Record
+from wrappers.learner import LearningStoppedWarning, MaskLearner
+from wrappers.masked import MaskedObservation, MaskedVectorObservation
+from wrappers.reward_variables import RewardVariableMaskLearner, estimate_reward_variables
+from wrappers.study import Study
+
+__all__ = [
+    "BruteForceMaskLearner",
+    "CorrelationalMaskLearner",
+    "GreedyMaskLearner",
+    "History",
+    "LearningStoppedWarning",
+    "MaskLearner",
+    "MaskedObservation",
+    "MaskedVectorObservation",
+    "Progress",
+    "Record",
+    "RewardVariableMaskLearner",
+    "Study",
+    "estimate_reward_variables",
+]

@@ -1,0 +1,101 @@
+"""What a learner did, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from planners import Objective
+
+Mask = tuple[str, ...]
+Action = Literal["find", "start", "add", "drop", "try"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One step of a learner.
+
+    Attributes:
+        action: "find" if a test says that the candidate matters, "start" for the first mask whose
+            worth is estimated, "add" and "drop" for a change of the mask, "try" for a mask looked
+            at for its own sake.
+        candidate: the variables it is about.
+        accepted: whether the mask is now the one that was tried.
+        reason: why, for people.
+        mask: the learner's mask after the step.
+        score: what spoke for the candidate: information in nats, or a variance of rewards.
+        p_value: of the test that it passed, over all candidates.
+        value: the estimate of J of the mask that was tried, with half of its 95 % interval.
+        half_width: half of the 95 % interval of J, and of the mean return.
+        mean_return: of that mask's policy in the full model.
+        gain: J of the tried mask less J of the mask before, paired where both played the same
+            trajectories.
+        gain_error: its standard error.
+        plan_seconds: how long planning took.
+        samples: what the model had been asked for so far, in transitions and rewards.
+        seconds: since learning began.
+    """
+
+    action: Action
+    candidate: Mask
+    accepted: bool
+    reason: str
+    mask: Mask
+    score: float | None = None
+    p_value: float | None = None
+    value: float | None = None
+    half_width: float | None = None
+    mean_return: float | None = None
+    gain: float | None = None
+    gain_error: float | None = None
+    plan_seconds: float | None = None
+    samples: int = 0
+    seconds: float = 0.0
+
+    @staticmethod
+    def measured(objective: Objective) -> dict[str, Any]:
+        """The fields that an estimate of J fills."""
+        low, high = objective.interval()
+        return {
+            "value": objective.value,
+            "half_width": (high - low) / 2,
+            "mean_return": objective.mean_return,
+            "plan_seconds": objective.plan.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told.
+
+    Attributes:
+        stage: what goes on, for people.
+        seconds: since learning began.
+        record: the step that was just finished, or None within a step.
+        done: of ``total`` parts of the stage, where they can be counted.
+        total: how many there are; None if that is not known.
+    """
+
+    stage: str
+    seconds: float
+    record: Record | None = None
+    done: int = 0
+    total: int | None = None
+
+
+Callback = Callable[[Progress], object]
+
+
+class History(list[Record]):
+    """The steps of a learner, in order."""
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` with one row for each step (needs pandas)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("history_.to_pandas() needs pandas: pip install pandas") from error
+        names = [field.name for field in fields(Record)]
+        return pd.DataFrame([[getattr(step, name) for name in names] for step in self], None, names)

@@ -1,0 +1,82 @@
+"""How much each variable may be worth, cheaply: in which order to try what pays its price.
+
+The worth of a variable that pays is what it pays where the agent goes; that of a variable that
+predicts another one is a share of the other's worth. It only orders the search: what stays in the
+mask is decided by J.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from exo_envs.mdp import FloatArray
+from wrappers.history import Mask
+from wrappers.relevance import Relevance
+from wrappers.study import Study
+
+
+def importance(study: Study, relevance: Relevance, mask: Mask) -> dict[str, float]:
+    """A guess of what each relevant variable is worth to an agent that plans with ``mask``.
+
+    * what pays: the standard deviation of its term, over the values it has in the rollouts, at the
+      pairs (n, a) that the policy of ``mask`` meets, as often as it meets them;
+    * what moves n: the largest such deviation of any variable, where the policy meets pairs that
+      it moves;
+    * what predicts a variable i: the worth of i, discounted by a step, times the share of the
+      uncertainty about x'_i that it takes away.
+    """
+    visits = study.visits(mask)
+    worth = dict.fromkeys(relevance.findings, 0.0)
+    unit = 0.0
+    for j, table in study.survey.terms.items():
+        deviation = _deviation(study, j, table)
+        worth[study.survey.names[j]] = float(visits @ deviation)
+        unit = max(unit, float(deviation[visits > 0].max(initial=0.0)))
+    moved = visits @ study.survey.relevant
+    for j in np.flatnonzero(moved).tolist():
+        worth[study.survey.names[j]] += unit * float(moved[j])
+    changed = True
+    while changed:  # ends: a share of a worth is never more than the worth
+        changed = False
+        for target, evidence in relevance.parents.items():
+            inherited = study.mdp.discount * worth[target] / max(_entropy(study, target), 1e-12)
+            for name, told in evidence.items():
+                share = inherited * told.information
+                if name != target and share > worth[name] * (1 + 1e-9):
+                    worth[name] = min(share, worth[target])
+                    changed = True
+    return worth
+
+
+def blocks(relevance: Relevance, names: Mask, worth: dict[str, float]) -> list[Mask]:
+    """Candidates that predict each other belong together: the most valuable group first."""
+    group = {name: {name} for name in names}
+    for target in names:
+        for name in relevance.parents.get(target, ()):
+            if name in group and group[name] is not group[target]:
+                group[target] |= group[name]
+                for member in group[name]:
+                    group[member] = group[target]
+    distinct = {id(members): members for members in group.values()}.values()
+    ordered = [tuple(sorted(members, key=lambda n: (-worth[n], n))) for members in distinct]
+    return sorted(ordered, key=lambda members: (-worth[members[0]], members))
+
+
+def _frequencies(study: Study, j: int) -> FloatArray:
+    counts = np.bincount(study.data.values[:, :, j].reshape(-1), minlength=study.data.sizes[j])
+    return counts / counts.sum()
+
+
+def _deviation(study: Study, j: int, table: FloatArray) -> FloatArray:
+    """The standard deviation of a term over its variable's values, for each pair (n, a)."""
+    p = _frequencies(study, j)
+    flat = table.reshape(len(table), -1)
+    centred = flat - p @ flat
+    return np.sqrt(p @ centred**2)
+
+
+def _entropy(study: Study, name: str) -> float:
+    p = _frequencies(study, int(study.mdp.exogenous_indices([name])[0]))
+    return -sum(q * math.log(q) for q in p.tolist() if q > 0)
