@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 NEGLIGIBLE = 1e-4
 #: Tables up to this size are counted whole; they stay in the fastest cache.
 SMALL_TABLE = 2**12
+#: Small counts times their logarithms: most cells of a large table hold one of these.
+_LOGS = np.array([0.0] + [n * math.log(n) for n in range(1, 1024)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,9 @@ def conditional_information(
         statistic, freedom = _dense_information(table)
     else:
         order, starts = rows.grouped
-        statistic, freedom = _information(order, starts, target, target_size, column, column_size)
+        statistic, freedom = row_information(
+            order, starts, target, target_size, column, column_size
+        )
     return Information(max(0.0, statistic), freedom)
 
 
@@ -199,29 +203,30 @@ def _dense_information(table: Any) -> Any:
             number = 0
             for y in range(table.shape[2]):
                 number += table[r, c, y]
-                row += _weighted_log(table[r, c, y])
-            row -= _weighted_log(number)
+                row += weighted_log(table[r, c, y])
+            row -= weighted_log(number)
             num_columns += number > 0
             total += number
         for y in range(table.shape[2]):
             number = 0
             for c in range(table.shape[1]):
                 number += table[r, c, y]
-            row -= _weighted_log(number)
+            row -= weighted_log(number)
             num_targets += number > 0
         if num_columns > 1 and num_targets > 1:
-            statistic += 2.0 * (row + _weighted_log(total))
+            statistic += 2.0 * (row + weighted_log(total))
             freedom += (num_columns - 1) * (num_targets - 1)
     return statistic, freedom
 
 
 @njit(cache=True)
-def _weighted_log(number: int) -> float:
-    return number * math.log(number) if number > 1 else 0.0
+def weighted_log(number: int) -> float:
+    """A count times its logarithm."""
+    return number * math.log(number) if number >= len(_LOGS) else _LOGS[number]
 
 
 @njit(cache=True)
-def _information(
+def row_information(
     order: Any, starts: Any, target: Any, target_size: int, column: Any, column_size: int
 ) -> Any:
     """The G statistic of target and column within rows, and its degrees of freedom.
@@ -258,7 +263,7 @@ def _information(
             by_column[c] += 1
             by_target[y] += 1
         if num_columns > 1 and num_targets > 1:
-            row = _weighted_log(starts[r + 1] - starts[r]) + _sum_logs(table, met, num_met)
+            row = weighted_log(starts[r + 1] - starts[r]) + _sum_logs(table, met, num_met)
             row -= _sum_logs(by_column, columns, num_columns)
             row -= _sum_logs(by_target, targets, num_targets)
             statistic += 2.0 * row
@@ -273,7 +278,7 @@ def _information(
 def _sum_logs(counts: Any, cells: Any, number: int) -> float:
     total = 0.0
     for k in range(number):
-        total += _weighted_log(counts[cells[k]])
+        total += weighted_log(counts[cells[k]])
     return total
 
 

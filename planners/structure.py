@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.mdp import IntArray
-from planners.counting import Information, Rows, chi_squared_log_tail, conditional_information
+from planners.counting import Information, chi_squared_log_tail
 from planners.data import ExogenousData
+from planners.samples import Null, Sample
 
 #: Candidates are ranked on so many transitions; those that look best are tested on all.
 SCREENING = 12_000
@@ -39,42 +39,20 @@ SCREENING = 12_000
 TESTED = 6
 #: After the first parent, so many candidates stay in the race.
 LIVE = 32
-#: Rollouts are shifted by 1 ... SHIFTS against each other to measure the inflation of G,
-SHIFTS = 6
-#: and by more if it is as large as this.
-MORE_SHIFTS, NOTICEABLE = 32, 1.25
 #: The largest table: rows times values,
 MAX_CELLS = 2**18
 #: and with one parent only.
 MAX_CELLS_ONE_PARENT = 2**22
 
 
-class Null(NamedTuple):
-    """The distribution of G, per degree of freedom, where there is nothing to find."""
+class Evidence(NamedTuple):
+    """What the data says for one parent, given the others."""
 
-    mean: float
-    freedom: float | None  # of the chi-squared distribution with this mean and its variance
-
-    @classmethod
-    def of(cls, ratios: list[float]) -> Null:
-        """From G / freedom of pairs of rollouts that have nothing to do with each other."""
-        mean = max(1.0, float(np.mean(ratios))) if ratios else 1.0
-        variance = float(np.var(ratios, ddof=1)) if len(ratios) > 1 else 0.0
-        if mean < NOTICEABLE or variance == 0.0:
-            return cls(mean, None)
-        return cls(mean, 2.0 * mean**2 / variance)
-
-    def log_p(self, told: Information) -> float:
-        """The logarithm of the probability of a G as large as this (Satterthwaite)."""
-        if self.freedom is None:
-            return chi_squared_log_tail(told.statistic / self.mean, told.freedom)
-        freedom = min(self.freedom, told.freedom)
-        scale = self.mean * told.freedom / freedom
-        return chi_squared_log_tail(told.statistic / scale, freedom)
-
-    def gain(self, told: Information) -> float:
-        """What the gain is if G is deflated."""
-        return Information(told.statistic / self.mean, told.freedom).gain
+    information: float  # conditional mutual information in nats, less the bias, not below 0
+    plug_in: float  # the plug-in estimate of it: statistic / (2 samples)
+    statistic: float  # G
+    freedom: float  # its degrees of freedom, of the values that occur
+    log_p: float  # the logarithm of the p-value
 
 
 class ParentSearch:
@@ -107,8 +85,8 @@ class ParentSearch:
         self.max_parents = max_parents
         self.min_samples = min_samples
         step = max(1, -(-len(data.fitted) * data.num_steps // SCREENING))
-        self.all = _Sample(data, data.fitted)
-        self.few = self.all if step == 1 else _Sample(data, data.fitted[::step])
+        self.all = Sample(data, data.fitted)
+        self.few = self.all if step == 1 else Sample(data, data.fitted[::step])
 
     @classmethod
     def of(cls, data: ExogenousData, **settings: Any) -> ParentSearch:
@@ -130,24 +108,52 @@ class ParentSearch:
             suspects: those that are known to act on it, with the strength of the effect.
         """
         acting = {j: strength for j, strength in (suspects or {}).items() if strength > 0}
-        chosen = self._forward(target, list(candidates), {target, *acting})
+        live = np.array(candidates, dtype=np.intp)
+        chosen = self._forward(target, live, {target, *acting})
         group = self._group(target, chosen, list(candidates), acting)
         return self._backward(target, chosen + group, len(candidates))
 
-    def _forward(self, target: int, live: list[int], acting: set[int]) -> list[int]:
+    def explain(
+        self,
+        target: int,
+        parents: Sequence[int],
+        suspects: Mapping[int, float] | None = None,
+    ) -> dict[int, Evidence]:
+        """What the data says for each of some parents, given the others.
+
+        Args:
+            target: the variable, by its position in the data.
+            parents: its parents, as :meth:`parents` found them or of the caller's choice.
+            suspects: those that are known to act on it: like the target itself, they need no
+                comparison with other rollouts, so their p-values are those of the plain G-test.
+        """
+        exempt = {target, *(j for j, strength in (suspects or {}).items() if strength > 0)}
+        evidence = {}
+        for j in parents:
+            others = [k for k in parents if k != j]
+            told = self.all.information(target, others, j)
+            null = Null(1.0, None) if j in exempt else self.few.null(target, others, j)
+            evidence[j] = Evidence(
+                max(0.0, told.statistic - told.freedom) / (2.0 * self.all.count),
+                told.statistic / (2.0 * self.all.count),
+                *told,
+                null.log_p(told),
+            )
+        return evidence
+
+    def _forward(self, target: int, live: NDArray[np.intp], acting: set[int]) -> list[int]:
         chosen: list[int] = []
         log_level = math.log(self.level / max(1, len(live)))
-        while live and len(chosen) < self.max_parents:
+        while len(live) and len(chosen) < self.max_parents:
             if self.all.is_certain(target, chosen):
                 break
-            largest = self._largest_parent(target, chosen)
-            live = [j for j in live if self.data.sizes[j] <= largest]
-            told = {j: self.few.information(target, chosen, j) for j in live}
+            live = live[self.data.sizes[live] <= self._largest_parent(target, chosen)]
+            statistic, freedom = self.few.screen(target, chosen, live)
             # The variable itself first, where others say just as much.
-            ranked = sorted(live, key=lambda j: (-told[j].gain, j != target, j))
+            live = live[np.lexsort((live, live != target, 2.0 * freedom - statistic))]
             if chosen:
-                ranked = ranked[:LIVE]
-            tested = {j: self.all.information(target, chosen, j) for j in ranked[:TESTED]}
+                live = live[:LIVE]
+            tested = self.all.tests(target, chosen, live[:TESTED].tolist())
             best = next(
                 (
                     j
@@ -161,7 +167,7 @@ class ParentSearch:
             if best is None:
                 break
             chosen.append(best)
-            live = [j for j in ranked if j != best]
+            live = live[live != best]
         return chosen
 
     def _passes(
@@ -235,97 +241,3 @@ class ParentSearch:
                 break
             kept.remove(min(needless, key=lambda j: told[j].gain))
         return tuple(kept)
-
-
-class _Sample:
-    """Transitions of some rollouts, and what was counted in them."""
-
-    def __init__(self, data: ExogenousData, rollouts: NDArray[np.intp]) -> None:
-        self.data = data
-        self.rollouts = rollouts
-        self.count = len(rollouts) * data.num_steps
-        self._columns: dict[tuple[str, int], IntArray] = {}
-        self._rows: dict[tuple[int, ...], Rows] = {}
-        self._told: dict[Any, Any] = {}
-
-    def before(self, j: int) -> IntArray:
-        """x_j now."""
-        if ("before", j) not in self._columns:
-            self._columns["before", j] = self.data.before(j, self.rollouts)
-        return self._columns["before", j]
-
-    def after(self, i: int) -> IntArray:
-        """x_i a step later."""
-        if ("after", i) not in self._columns:
-            self._columns["after", i] = self.data.after(i, self.rollouts)
-        return self._columns["after", i]
-
-    def rows(self, given: Sequence[int]) -> Rows:
-        """The samples by the joint value of some variables."""
-        given = tuple(given)
-        if given not in self._rows:
-            if len(self._rows) > 64:  # a few megabytes each, hardly ever asked for again
-                self._rows.clear()
-            if given:
-                size = int(self.data.sizes[given[-1]])
-                self._rows[given] = self.rows(given[:-1]).split(self.before(given[-1]), size)
-            else:
-                self._rows[given] = Rows.of(self.count)
-        return self._rows[given]
-
-    def num_rows(self, given: tuple[int, ...]) -> int:
-        """The number of joint values that occur."""
-        key = ("rows", *given)
-        if key not in self._told:
-            self._told[key] = self.rows(given).count
-        return int(self._told[key])
-
-    def is_certain(self, target: int, given: Sequence[int]) -> bool:
-        """Whether every row has one value of the target only."""
-        key = ("certain", target, *given)
-        if key not in self._told:
-            rows = self.rows(given)
-            size = int(self.data.sizes[target])
-            self._told[key] = rows.split(self.after(target), size).count == rows.count
-        return bool(self._told[key])
-
-    def information(self, target: int, given: Sequence[int], j: int) -> Information:
-        """What x_j tells about x'_i given others."""
-        key = (target, *given, j)
-        if key not in self._told:
-            self._told[key] = self._test(target, given, self.before(j), int(self.data.sizes[j]))
-        told: Information = self._told[key]
-        return told
-
-    def joint_information(
-        self, target: int, given: Sequence[int], group: Sequence[int]
-    ) -> Information:
-        """What some variables together tell about x'_i given others."""
-        key = ("joint", target, *given, -1, *group)
-        if key not in self._told:
-            rows = self.rows(group)
-            self._told[key] = self._test(target, given, rows.row, rows.count)
-        told: Information = self._told[key]
-        return told
-
-    def null(self, target: int, given: Sequence[int], *group: int) -> Null:
-        """How G behaves where there is nothing to find: between different rollouts."""
-        key = ("null", target, *given, -1, *group)
-        if key not in self._told:
-            rows = self.rows(group)
-            column = rows.row.reshape(len(self.rollouts), -1)
-            ratios: list[float] = []
-            for shift in range(1, min(1 + MORE_SHIFTS, len(self.rollouts))):
-                shifted = np.roll(column, shift, axis=0).reshape(-1)
-                told = self._test(target, given, shifted, rows.count)
-                ratios.append(told.statistic / told.freedom if told.freedom else 1.0)
-                if shift == SHIFTS and np.mean(ratios) < NOTICEABLE:
-                    break
-            self._told[key] = Null.of(ratios)
-        null: Null = self._told[key]
-        return null
-
-    def _test(self, target: int, given: Sequence[int], column: IntArray, size: int) -> Information:
-        rows = self.rows(given)
-        target_size = int(self.data.sizes[target])
-        return conditional_information(rows, self.after(target), target_size, column, size)

@@ -1,4 +1,4 @@
-"""Benchmarks: `python scripts/benchmark.py step` and `python scripts/benchmark.py plan`.
+"""Benchmarks: `python scripts/benchmark.py step`, `plan` and `information`.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -12,6 +12,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
+import benchmark_information
 import benchmark_plan
 import gymnasium as gym
 import numpy as np
@@ -39,6 +40,7 @@ def main() -> None:
     step.add_argument("--rounds", type=int, default=5)
     step.set_defaults(run=run)
     benchmark_plan.add_command(commands)
+    benchmark_information.add_command(commands)
     arguments = parser.parse_args()
     print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")
     arguments.run(arguments)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -435,3 +436,79 @@ def test_every_pair_of_a_larger_net():
     expected = {f"x{i}": {f"x{j}"} for j, i in itertools.pairwise([*range(10), 0])}
     expected["x0"] = {"x9"}
     assert all_parents(mdp, data) == expected
+
+
+def test_the_evidence_for_parents():
+    """x0 follows x1 and, less often, x2; of x3 it knows nothing."""
+    sizes = (2, 2, 4, 16)
+
+    def step(x, u):
+        following = lazily(0.5, sizes)(x, u)
+        second = (x[:, 2] >= 2).astype(int)
+        following[:, 0] = np.where(u[:, 0] < 0.6, x[:, 1], np.where(u[:, 0] < 0.9, second, 0))
+        return following
+
+    mdp = ProcessMDP(sizes, step)
+    data = ExogenousData.collect(mdp, 800, np.random.default_rng(0))
+    search = ParentSearch(data)
+    parents = search.parents(0, range(4))
+    assert set(parents) == {1, 2}
+    evidence = search.explain(0, parents)
+    assert list(evidence) == list(parents)
+    assert evidence[1].information > evidence[2].information > 0.01
+    for j, other in ((1, 2), (2, 1)):
+        rows = data.before(other, data.fitted)
+        expected = conditional_mutual_information(
+            rows, data.after(0, data.fitted), data.before(j, data.fitted)
+        )
+        count = len(rows)
+        found = evidence[j]
+        assert found.plug_in == pytest.approx(expected / count, rel=1e-9)
+        assert found.statistic == pytest.approx(2 * expected, rel=1e-9)
+        assert found.information == pytest.approx(
+            found.plug_in - found.freedom / (2 * count), rel=1e-9
+        )
+        assert found.freedom == data.sizes[other] * (data.sizes[j] - 1)
+        assert found.log_p < math.log(1e-6)
+    needless = search.explain(0, [*parents, 3])[3]
+    assert needless.information < 0.005
+    assert needless.log_p > math.log(1e-3)
+    assert search.explain(0, []) == {}
+
+
+def test_only_what_is_not_known_to_act_is_compared_with_other_rollouts():
+    """Slow variables: a plain G-test finds a lot, other rollouts of the same just as much."""
+    sizes = (2, 2, 6)
+
+    def step(x, u):
+        following = x.copy()
+        following[:, 0] = np.where(u[:, 0] < 0.8, x[:, 1], 1 - x[:, 1])
+        return following
+
+    data = ExogenousData.collect(ProcessMDP(sizes, step, horizon=40), 150, np.random.default_rng(1))
+    search = ParentSearch(data)
+    compared = search.explain(0, [0, 2])
+    plain = search.explain(0, [0, 2], suspects={2: 0.1, 1: 0.0})
+    assert plain[0] == compared[0]
+    assert plain[2].log_p == chi_squared_log_tail(plain[2].statistic, plain[2].freedom)
+    assert plain[2].log_p < compared[2].log_p
+    assert plain[2][:-1] == compared[2][:-1]
+
+
+def test_many_candidates_take_little_memory():
+    """What is remembered about thousands of hopeless candidates is bounded."""
+    sizes = np.array([2] * 1500 + [3] * 500)
+    values = np.random.default_rng(0).integers(sizes, size=(160, 26, 2000)).astype(np.uint8)
+    values[:, 1:, 7] = values[:, :-1, 1800] > 0
+    names = tuple(f"x{i}" for i in range(2000))
+    data = ExogenousData(names, sizes, values, np.zeros((160, 0), dtype=np.int64), seed=0)
+    search = ParentSearch(data)
+    assert search.parents(7, range(2000)) == (1800,)
+    tracemalloc.start()
+    for target in range(20):
+        assert set(search.parents(target, range(2000))) == ({1800} if target == 7 else set())
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * values.nbytes
+    assert kept < 2 * values.nbytes
+    assert len(search.all._told) < 20 * 40

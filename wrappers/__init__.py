@@ -2,16 +2,18 @@
 
 A mask names the exogenous variables worth reasoning about. :class:`MaskedObservation` shows an
 agent the masked part of an observation only; a learner such as :class:`CorrelationalMaskLearner`
-chooses the mask.
+chooses the mask; :class:`LearnedMask` does both.
 """
 
 from wrappers.brute_force import BruteForceMaskLearner
 from wrappers.correlational import CorrelationalMaskLearner
 from wrappers.greedy import GreedyMaskLearner
 from wrappers.history import History, Progress, Record
+from wrappers.learned import LearnedMask
 from wrappers.learner import LearningStoppedWarning, MaskLearner
 from wrappers.masked import MaskedObservation, MaskedVectorObservation
 from wrappers.reward_variables import RewardVariableMaskLearner, estimate_reward_variables
+from wrappers.saved import SavedMask
 from wrappers.study import Study
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "CorrelationalMaskLearner",
     "GreedyMaskLearner",
     "History",
+    "LearnedMask",
     "LearningStoppedWarning",
     "MaskLearner",
     "MaskedObservation",
@@ -26,6 +29,7 @@ __all__ = [
     "Progress",
     "Record",
     "RewardVariableMaskLearner",
+    "SavedMask",
     "Study",
     "estimate_reward_variables",
 ]

@@ -54,7 +54,7 @@ class CorrelationalMaskLearner(MaskLearner):
 
     rule: Literal["calibrated", "paper"] = "calibrated"
     level: float = 0.05
-    patience: int = 8
+    patience: int = 4
     n1: int = 250
     n2: int = 5
     tau_variance: float = 0.0

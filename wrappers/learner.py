@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -21,6 +22,7 @@ from planners import Estimate, Objective, Planner, Policy, Scenarios
 from planners.endogenous import Reward
 from planners.objective import Cost
 from wrappers.history import Action, Callback, History, Mask, Progress, Record
+from wrappers.saved import SavedMask, versions
 from wrappers.study import Contest, Study
 
 
@@ -235,10 +237,44 @@ class MaskLearner(_Results, ABC):
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """Which variables the mask has: booleans, or indices if asked for."""
-        if not hasattr(self, "mask_"):
-            raise AttributeError(f"{type(self).__name__} has no mask yet: call fit first")
+        self._require_fit()
         support = np.isin(np.array(self.feature_names_in_), np.array(self.mask_, dtype=np.str_))
         return np.flatnonzero(support) if indices else support
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "mask_"):
+            raise AttributeError(f"{type(self).__name__} has no mask yet: call fit first")
+
+    def saved(self) -> SavedMask:
+        """The mask and how it was learned, as it is written to files."""
+        objective = self.objective_
+        hyper = {
+            name: value
+            for name, value in self.get_params().items()
+            if value is None or isinstance(value, (bool, int, float, str, list, tuple))
+        }
+        return SavedMask(
+            mask=self.mask_,
+            names=self.feature_names_in_,
+            spec=self.study_.spec,
+            seed=self.study_.seed,
+            learner={"class": type(self).__name__, **hyper},
+            status=self.status_,
+            objective=None
+            if objective is None
+            else {
+                "value": objective.value,
+                "mean_return": objective.mean_return,
+                "standard_error": objective.standard_error,
+                "n_rollouts": len(objective.returns),
+            },
+            versions=versions(),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mask to a JSON file; :meth:`SavedMask.load` reads it."""
+        self._require_fit()
+        self.saved().save(path)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The hyper-parameters."""

@@ -69,7 +69,7 @@ class Selection:
                 yield record
                 split = not record.accepted and self._shows_promise(returns)
             if split and len(names) > 1:
-                parts = group if len(group) > 1 else [(name,) for name in names]
+                parts: Group = group if len(group) > 1 else [(name,) for name in names]
                 half = -(-len(parts) // 2)
                 waiting[:0] = [parts[:half], parts[half:]]
 

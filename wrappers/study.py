@@ -7,6 +7,7 @@ are given the same :class:`Study` find it there.
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State, as_mdp
@@ -85,6 +87,7 @@ class Study:
 
     Attributes:
         mdp: the model.
+        spec: of the environment, as Gymnasium writes it to JSON; None if there is none.
         seed: what all randomness is derived from.
     """
 
@@ -104,6 +107,7 @@ class Study:
         if n_data_rollouts is not None:
             check_whole("n_data_rollouts", n_data_rollouts, 1)
         self.mdp = as_mdp(mdp_or_env)
+        self.spec = _spec_of(mdp_or_env)
         if isinstance(rng, np.random.Generator):
             self.seed = int(rng.integers(2**63))
         else:
@@ -274,3 +278,14 @@ class Study:
         scenarios = Scenarios.sample(self.mdp, size, self.rng(*stream))
         self.samples += scenarios.exogenous.shape[0] * len(scenarios)
         return scenarios
+
+
+def _spec_of(mdp_or_env: Any) -> dict[str, Any] | None:
+    spec = getattr(mdp_or_env, "spec", None)
+    if not isinstance(spec, EnvSpec):
+        return None
+    try:
+        written: dict[str, Any] = json.loads(spec.to_json())
+    except (TypeError, ValueError):
+        return None  # with arguments that JSON cannot hold
+    return written
