@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from exo_envs.mdp import IntArray
-from planners.counting import Rows, chi_squared_log_tail, conditional_information
+from exo_envs.mdp import FloatArray
+from planners.counting import Rows, chi_squared_log_tail
+from planners.data import Memo
 from planners.forecast import MAX_CONTEXTS, Rollouts
+from planners.pairs import Cases, Columns
 
 Ints = NDArray[np.int64]
 
@@ -24,22 +28,7 @@ LAGS = (1, 2, 5, 12)
 MAX_SAMPLES = 8_000  # per lag
 MIN_SAMPLES_PER_CONTEXT = 8
 
-
-class _Lag(NamedTuple):
-    """All variables now and some steps later, one contiguous array each, (samples,)."""
-
-    now: list[IntArray]
-    later: list[IntArray]
-
-    @classmethod
-    def of(cls, rollouts: Rollouts, lag: int) -> _Lag:
-        times = np.arange(0, rollouts.shape[1] - lag, lag)
-        enough = -(-MAX_SAMPLES // len(times))
-        now, later = (
-            np.ascontiguousarray(rollouts[:enough, at].reshape(-1, rollouts.shape[2]).T)
-            for at in (times, times + lag)
-        )
-        return cls(list(now), list(later))
+_log_tail = njit(cache=True)(chi_squared_log_tail)
 
 
 def choose_contexts(
@@ -50,6 +39,7 @@ def choose_contexts(
     level: float = 1e-3,
     max_parents: int = 4,
     keep_going: Callable[[], bool] = lambda: True,
+    memo: Memo | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """For each target the variables, besides itself, that its forecast should look at.
 
@@ -60,55 +50,114 @@ def choose_contexts(
         level: of the test that a variable has to pass, over all candidates of a target.
         max_parents: how many it may choose for a target.
         keep_going: asked before each target; once it says no, the rest look at themselves only.
+        memo: what was counted in these rollouts before.
     """
-    if not len(targets):
-        return {}
-    lags = [_Lag.of(rollouts, lag) for lag in LAGS if lag < rollouts.shape[1]]
-    total = rollouts.shape[0] * (rollouts.shape[1] - 1)
-    return {
-        i: _choose(lags, sizes, i, level, max_parents, total) if keep_going() else ()
-        for i in targets
-    }
+    search = _Search(rollouts, sizes, Memo.empty(len(sizes)) if memo is None else memo)
+    return {i: _choose(search, i, level, max_parents) if keep_going() else () for i in targets}
 
 
-def _choose(
-    lags: list[_Lag], sizes: Ints, i: int, level: float, max_parents: int, total: int
-) -> tuple[int, ...]:
-    rows = [Rows.of(len(lag.now[i])).split(lag.now[i], int(sizes[i])) for lag in lags]
-    num_contexts = int(sizes[i])
-    candidates = [j for j in range(len(sizes)) if j != i]
-    log_level = math.log(level / max(1, len(candidates) * len(lags)))
-    chosen: list[int] = []
-    while candidates and len(chosen) < max_parents:
-        scores = {
-            j: score
-            for j in candidates
-            if sizes[j] * num_contexts <= MAX_CONTEXTS
-            and (score := _score(lags, rows, sizes, i, j, log_level)) > 0
-        }
-        if not scores:
+def _choose(search: _Search, i: int, level: float, max_parents: int) -> tuple[int, ...]:
+    sizes, total = search.sizes, search.rollouts.shape[0] * (search.rollouts.shape[1] - 1)
+    candidates = np.flatnonzero(np.arange(len(sizes)) != i)
+    log_level = math.log(level / max(1, len(candidates) * len(search.lags)))
+    given: tuple[int, ...] = (i,)
+    while len(candidates) and len(given) <= max_parents:
+        largest = MAX_CONTEXTS // math.prod(int(sizes[j]) for j in given)
+        candidates = candidates[sizes[candidates] <= largest]
+        score, log_p = search.scores(given, candidates)
+        passed = (score > 0) & (log_p < log_level)
+        if not passed.any():
             break
-        best = max(scores, key=lambda j: scores[j])
-        candidates = [j for j in scores if j != best]
-        finer = [
-            row.split(lag.now[best], int(sizes[best])) for row, lag in zip(rows, lags, strict=True)
+        best = int(candidates[passed][score[passed].argmax()])
+        candidates = candidates[passed & (candidates != best)]
+        if search.num_rows((*given, best)) * MIN_SAMPLES_PER_CONTEXT <= total:
+            given = (*given, best)
+    return given[1:]
+
+
+class _Lag:
+    """All variables now, and some steps later."""
+
+    def __init__(self, rollouts: Rollouts, sizes: Ints, lag: int) -> None:
+        steps, variables = rollouts.shape[1:]
+        times = np.arange(0, steps - lag, lag)
+        enough = min(len(rollouts), -(-MAX_SAMPLES // len(times)))
+        values = np.ascontiguousarray(rollouts).reshape(-1, variables)
+        states = (np.arange(enough)[:, None] * steps + times).reshape(-1)
+        self.samples = len(states)
+        self.columns = Columns(values, states.astype(np.uint64), sizes)
+        self.now = cache(lambda j: values[states, j])
+        self.later = cache(lambda i: values[states + lag, i])
+
+
+class _Search:
+    """How much variables tell about one of them later; what the memo does not know is counted."""
+
+    def __init__(self, rollouts: Rollouts, sizes: Ints, memo: Memo) -> None:
+        self.rollouts = rollouts
+        self.sizes = sizes
+        self.memo = memo
+        self._rows: dict[tuple[int, ...], list[Rows]] = {}
+
+    @cached_property
+    def lags(self) -> list[_Lag]:
+        """The samples of each lag that the rollouts are long enough for."""
+        return [
+            _Lag(self.rollouts, self.sizes, lag) for lag in LAGS if lag < self.rollouts.shape[1]
         ]
-        if max(row.count for row in finer) * MIN_SAMPLES_PER_CONTEXT > total:
-            continue
-        rows, num_contexts = finer, num_contexts * int(sizes[best])
-        chosen.append(best)
-    return tuple(chosen)
+
+    def scores(self, given: tuple[int, ...], candidates: Ints) -> FloatArray:
+        """What candidates tell about the first of some variables, given all of them now.
+
+        Returns:
+            Their scores, in nats over all lags, and the logarithms of the smallest p-values of
+            their tests, shape (2, candidates).
+        """
+        (told,) = self.memo.get("told", given, lambda: (np.full((2, self.memo.total), np.nan),))
+        places = self.memo.places[candidates]
+        unknown = np.isnan(told[0, places])
+        if unknown.any():
+            told[:, places[unknown]] = self._count(given, candidates[unknown])
+        scores: FloatArray = told[:, places]
+        return scores
+
+    def num_rows(self, given: tuple[int, ...]) -> int:
+        """How many joint values of some variables occur in the samples of a lag, at most."""
+        (count,) = self.memo.get(
+            "rows", given, lambda: (np.array(max(rows.count for rows in self.rows(given))),)
+        )
+        return int(count)
+
+    def rows(self, given: tuple[int, ...]) -> list[Rows]:
+        """The samples of each lag by the joint value of some variables."""
+        if given not in self._rows:
+            if len(given) == 1:
+                self._rows.clear()  # the next target
+            if len(given) > 1:
+                coarser = self.rows(given[:-1])
+            else:
+                coarser = [Rows.of(lag.samples) for lag in self.lags]
+            self._rows[given] = [
+                rows.split(lag.now(given[-1]), int(self.sizes[given[-1]]))
+                for rows, lag in zip(coarser, self.lags, strict=True)
+            ]
+        return self._rows[given]
+
+    def _count(self, given: tuple[int, ...], candidates: Ints) -> Any:
+        told = []
+        for rows, lag in zip(self.rows(given), self.lags, strict=True):
+            cases = Cases(rows, lag.later(given[0]), int(self.sizes[given[0]]))
+            told.append(lag.columns.information(cases, candidates))
+        return _add_up(np.array(told), np.array([lag.samples for lag in self.lags]))
 
 
-def _score(
-    lags: list[_Lag], rows: list[Rows], sizes: Ints, i: int, j: int, log_level: float
-) -> float:
-    """What j tells about i given the rows, in nats over all lags; 0 unless some test is passed."""
-    score, passed = 0.0, False
-    for lag, row in zip(lags, rows, strict=True):
-        told = conditional_information(row, lag.later[i], int(sizes[i]), lag.now[j], int(sizes[j]))
-        if told.freedom <= 0:
-            continue
-        passed |= chi_squared_log_tail(told.statistic, told.freedom) < log_level
-        score += max(0.0, told.statistic - told.freedom) / (2 * len(row.row))
-    return score if passed else 0.0
+@njit(cache=True)
+def _add_up(told: Any, samples: Any) -> Any:
+    """The scores and the smallest log p-values from tests (lags, G and freedom, candidates)."""
+    out = np.zeros((2, told.shape[2]))
+    for j in range(told.shape[2]):
+        for lag in range(len(samples)):
+            statistic, freedom = told[lag, 0, j], told[lag, 1, j]
+            out[0, j] += max(0.0, statistic - freedom) / (2 * samples[lag])
+            out[1, j] = min(out[1, j], _log_tail(statistic, freedom))
+    return out

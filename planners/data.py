@@ -7,10 +7,12 @@ collected once, for all variables, and shared.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import weakref
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,10 @@ SLOWER = 10
 MIN_ROLLOUTS = 200
 #: and in so many values at most, which is 124 variables twenty times over.
 MAX_VALUES = 250_000_000
+#: What planners remember about one collection of rollouts takes so many bytes of a kind at most.
+MEMO_BYTES = 256_000_000
+
+Arrays = tuple[NDArray[Any], ...]
 
 
 def is_slow(mdp: ExoMDP) -> bool:
@@ -49,6 +55,53 @@ def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:
     transitions = NUM_TRANSITIONS // (SLOWER if is_slow(mdp) else 1)
     affordable = MAX_VALUES // ((num_steps + 1) * max(1, len(mdp.exogenous_variables)))
     return max(MIN_ROLLOUTS, min(math.ceil(transitions / num_steps), affordable))
+
+
+class Recent:
+    """Arrays by key, of so many bytes in all: what was not asked for longest goes first."""
+
+    def __init__(self, limit: int = MEMO_BYTES) -> None:
+        """See the class."""
+        self.limit = limit
+        self.nbytes = 0
+        self._kept: OrderedDict[Any, Arrays] = OrderedDict()
+
+    def get(self, key: Any, make: Callable[[], Arrays]) -> Arrays:
+        """What is kept under ``key``, or else what ``make`` makes."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        made = self._kept[key] = make()
+        self.nbytes += sum(array.nbytes for array in made)
+        while self.nbytes > self.limit:
+            _, oldest = self._kept.popitem(last=False)
+            self.nbytes -= sum(array.nbytes for array in oldest)
+        return made
+
+
+class Memo(NamedTuple):
+    """What was counted about variables, remembered by their places in a larger collection.
+
+    Attributes:
+        places: of the variables in that collection, shape (m,).
+        total: how many variables it has.
+        recent: where it is kept, each kind by itself: large tables do not drive small ones out.
+    """
+
+    places: NDArray[np.intp]
+    total: int
+    recent: defaultdict[str, Recent]
+
+    @classmethod
+    def empty(cls, total: int) -> Memo:
+        """Nothing is remembered yet, of variables that are the whole collection."""
+        return cls(np.arange(total), total, defaultdict(Recent))
+
+    def get(
+        self, kind: str, variables: Sequence[int], make: Callable[[], Arrays], setting: Any = None
+    ) -> Arrays:
+        """What is known of some variables, in this order: remembered, or else made."""
+        return self.recent[kind].get((setting, *self.places[list(variables)].tolist()), make)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +124,7 @@ class ExogenousData:
     initial_endogenous: Ints  # (rollouts, k)
     seed: int
     #: What was computed from the data once, for whoever asks again; never changes a result.
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     @classmethod
     def collect(
@@ -113,15 +166,34 @@ class ExogenousData:
         )
 
     def restrict(self, names: Sequence[str]) -> ExogenousData:
-        """The same rollouts of fewer variables."""
+        """The same rollouts of fewer variables; what is counted about these is shared."""
         columns = self.positions(names)
-        return ExogenousData(
+        part = ExogenousData(
             tuple(names),
             self.sizes[columns],
             np.ascontiguousarray(self.values[:, :, columns]),
             self.initial_endogenous,
             self.seed,
         )
+        origin, places = self._origin()
+        part.memo["origin"] = weakref.ref(origin), places[columns]
+        return part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies leave the memo behind."""
+        return type(self), tuple(getattr(self, part.name) for part in fields(self) if part.init)
+
+    def shared_memo(self) -> Memo:
+        """What was counted about the variables here, or in other parts of the same collection."""
+        origin, places = self._origin()
+        recent = origin.memo.setdefault("recent", defaultdict(Recent))
+        return Memo(places, len(origin.names), recent)
+
+    def _origin(self) -> tuple[ExogenousData, NDArray[np.intp]]:
+        """The data it was restricted from, as long as that is around, and its places there."""
+        reference, places = self.memo.get("origin", (lambda: None, None))
+        origin = reference()
+        return (self, np.arange(len(self.names))) if origin is None else (origin, places)
 
     @property
     def num_rollouts(self) -> int:

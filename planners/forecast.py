@@ -9,8 +9,9 @@ contexts lean on the variable's own value, and that on its overall distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs.mdp import IntArray
+from planners.data import Memo
 
 Ints = NDArray[np.int64]
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
@@ -60,13 +62,20 @@ class Forecasts:
         sizes: IntArray,
         parents: dict[int, Sequence[int]],
         horizon: int,
+        memo: Memo | None = None,
     ) -> Forecasts:
-        """Count in ``rollouts``; ``parents[i]`` is the context of variable i besides itself."""
+        """Count in ``rollouts``; ``parents[i]`` is the context of variable i besides itself.
+
+        What is in the ``memo``, if one is given, was counted in these rollouts before.
+        """
         all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
+        memo = Memo.empty(len(all_sizes)) if memo is None else memo
+        by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
         contexts, tables, chosen = [], [], []
         for i, others in parents.items():
             context = (i, *(j for j in others if j != i))
-            rows, table = _fit_one(rollouts, all_sizes, context, horizon)
+            fit = partial(_fit_one, by_variable, all_sizes, context, horizon)
+            rows, table = memo.get("forecast", context, fit, setting=horizon)
             contexts.append(rows)
             tables.append(table.reshape(-1))
             chosen.append(np.array(context, dtype=np.int64))
@@ -113,49 +122,89 @@ def _join(arrays: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 def _fit_one(
-    rollouts: Rollouts, sizes: Ints, context: tuple[int, ...], horizon: int
+    by_variable: Callable[[], Rollouts], sizes: Ints, context: tuple[int, ...], horizon: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The context lookup and the table (rows, horizon, size) of one variable."""
-    i, size = context[0], int(sizes[context[0]])
+    size = int(sizes[context[0]])
     num_contexts = math.prod(int(sizes[j]) for j in context)
     if num_contexts > MAX_CONTEXTS:
         raise ValueError(f"a context of {num_contexts} values is too large to look up")
-    joint = np.zeros(rollouts.shape[:2], dtype=np.int64)
-    for j in context:
-        joint = joint * sizes[j] + rollouts[..., j]
-    values = np.ascontiguousarray(rollouts[..., i]).astype(np.int64)
-    seen, row = np.unique(joint, return_inverse=True)
-    row = row.reshape(joint.shape)
-    # The last `size` rows know nothing but the variable's own value: for contexts never seen.
-    own = _count(values, values, size, size, horizon)
+    values = by_variable()[context[0]]
+    joint = values.astype(np.int32)
+    for j in context[1:]:
+        joint *= sizes[j]
+        joint += by_variable()[j]
+    contexts, group = _number(joint, num_contexts, size)
+    counts = _count(contexts, joint, values, len(group), size, horizon)
+    own = _sum(counts, group, size)
     marginal = own.sum(axis=0) + 1.0 / size
     marginal /= marginal.sum(axis=-1, keepdims=True)
-    own = _shrink(own, marginal)
-    contexts = (len(seen) + np.arange(num_contexts) // (num_contexts // size)).astype(np.int32)
-    contexts[seen] = np.arange(len(seen))
+    coarse = np.empty((size, horizon, size))
+    _shrink(own, marginal[None], np.zeros(size, dtype=np.int64), coarse)
     if len(context) == 1:
-        return np.arange(size, dtype=np.int32), own.astype(np.float32)
-    counts = _count(row, values, len(seen), size, horizon)
-    table = _shrink(counts, own[seen // (num_contexts // size)])
-    return contexts, np.concatenate([table, own]).astype(np.float32)
-
-
-def _shrink(counts: Any, towards: Any) -> Any:
-    """Frequencies, with ``SHRINKAGE`` samples' worth of the coarser distribution."""
-    return (counts + SHRINKAGE * towards) / (counts.sum(axis=-1, keepdims=True) + SHRINKAGE)
+        return np.arange(size, dtype=np.int32), coarse.astype(np.float32)
+    table = np.empty((len(group) + size, horizon, size), dtype=np.float32)
+    _shrink(counts, coarse, group, table)
+    table[len(group) :] = coarse
+    return contexts, table
 
 
 @njit(cache=True)
-def _count(row: Any, values: Any, num_rows: int, size: int, horizon: int) -> Any:
+def _number(joint: Any, num_contexts: int, size: int) -> Any:
+    """The row of every context, and the own value in each row of a context that occurs.
+
+    Contexts that never occur share the rows of the variable's own values, behind the others.
+    """
+    rows = np.full(num_contexts, -1, np.int32)
+    for context in joint.flat:
+        rows[context] = 0
+    own = np.empty((rows == 0).sum(), np.int64)
+    found = 0
+    for context in range(num_contexts):
+        value = context // (num_contexts // size)
+        if rows[context] < 0:
+            rows[context] = len(own) + value
+        else:
+            own[found] = value
+            rows[context] = found
+            found += 1
+    return rows, own
+
+
+@njit(cache=True)
+def _count(contexts: Any, joint: Any, values: Any, rows: int, size: int, horizon: int) -> Any:
     """How often each value came h = 1 ... horizon steps after each row."""
-    counts = np.zeros((num_rows, horizon, size))
+    counts = np.zeros((rows, horizon, size), np.int32)
     rollouts, steps = values.shape
     for r in range(rollouts):
         for t in range(steps):
-            here = row[r, t]
-            for h in range(1, min(horizon, steps - 1 - t) + 1):
-                counts[here, h - 1, values[r, t + h]] += 1.0
+            here = counts[contexts[joint[r, t]]]
+            for h in range(min(horizon, steps - 1 - t)):
+                here[h, values[r, t + 1 + h]] += 1
     return counts
+
+
+@njit(cache=True)
+def _sum(counts: Any, groups: Any, num_groups: int) -> Any:
+    """The counts of groups of rows."""
+    out = np.zeros((num_groups, *counts.shape[1:]))
+    for row in range(len(counts)):
+        out[groups[row]] += counts[row]
+    return out
+
+
+@njit(cache=True)
+def _shrink(counts: Any, coarser: Any, groups: Any, out: Any) -> None:
+    """Frequencies, with ``SHRINKAGE`` samples' worth of the coarser distribution."""
+    rows, horizon, size = counts.shape
+    for row in range(rows):
+        for h in range(horizon):
+            total = SHRINKAGE
+            for v in range(size):
+                total += counts[row, h, v]
+            for v in range(size):
+                near = SHRINKAGE * coarser[groups[row], h, v]
+                out[row, h, v] = (counts[row, h, v] + near) / total
 
 
 @njit(cache=True)

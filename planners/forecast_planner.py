@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
 from planners.context import choose_contexts
+from planners.data import ExogenousData, Memo
 from planners.evaluation import Scenarios
 from planners.factored import FactoredMDP
 from planners.files import read_file, write_file
@@ -78,7 +79,7 @@ class ForecastPlanner:
             late = late or time.perf_counter() > deadline
             return not late
 
-        rollouts = self._rollouts(mdp, rng)
+        rollouts, memo = self._rollouts(mdp, rng)
         horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
         contexts = choose_contexts(
             rollouts,
@@ -87,8 +88,9 @@ class ForecastPlanner:
             level=self.level,
             max_parents=self.max_parents,
             keep_going=keep_going,
+            memo=memo,
         )
-        forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict(contexts), horizon)
+        forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict(contexts), horizon, memo)
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
@@ -105,13 +107,13 @@ class ForecastPlanner:
             seconds=time.perf_counter() - start,
         )
 
-    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> Rollouts:
-        """Those the model was estimated from, or new ones."""
-        kept = getattr(mdp, "rollouts", None)
+    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, Memo | None]:
+        """Those the model was estimated from and what is known about them, or new ones."""
+        kept: ExogenousData | None = getattr(mdp, "data", None)
         if kept is not None:
-            return kept
+            return kept.values, kept.shared_memo()
         scenarios = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
-        return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1))
+        return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1)), None
 
 
 class ForecastPolicy(Policy):

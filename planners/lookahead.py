@@ -7,8 +7,9 @@ O(horizon * N * A), however many joint values the mask has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,7 +21,30 @@ from planners.forecast import Forecasts
 Ints = NDArray[np.int64]
 
 #: How many lanes the kernel takes at once, at most: their arithmetic fills the processor's vectors.
-TOGETHER = 16
+TOGETHER = 32
+
+
+class _Lists(NamedTuple):
+    """A programme as the kernel takes it."""
+
+    forecasts: Any  # (atoms,): the forecast that tells of each atom,
+    variables: Any  # (atoms,): its variable,
+    values: Any  # (atoms,): the value it speaks of,
+    strides: Any  # (atoms,): and how many values there are
+    base: Any  # (N * A + N,)
+    terminal: Any  # (N,)
+    reward_starts: Any  # (N * A + N + 1,): the rewards of each pair
+    reward_atoms: Any
+    rewards: Any
+    otherwise: Any  # (N * A + N,): where a pair leads if none of its rules decides
+    rule_starts: Any  # as in the programme
+    rule_ends: Any  # (N * A + N,): without a last rule that always decides
+    outcome_starts: Any
+    targets: Any
+    conditions: Any  # (outcomes,): the condition of each outcome
+    probabilities: Any  # (conditions,): of outcomes, if it holds
+    atom_starts: Any  # (conditions + 1,): its atoms
+    atoms: Any
 
 
 @dataclass(frozen=True)
@@ -46,10 +70,44 @@ class Programme:
     atom_starts: Ints  # (outcomes + 1,): the condition of each outcome
     atoms: Ints
 
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arrays in the order in which the kernel takes them."""
-        return tuple(getattr(self, field.name) for field in fields(self))
+    @cached_property
+    def lists(self) -> _Lists:
+        """What the kernel takes: atoms that anything looks at, and each condition once."""
+        both = np.concatenate([self.reward_atoms, self.atoms])
+        used, atoms = np.unique(both, return_inverse=True)
+        paid, asked = np.split(atoms, [len(self.reward_atoms)])
+        which = np.searchsorted(self.first_atoms, used, side="right") - 1
+        parts = [tuple(part.tolist()) for part in np.split(asked, self.atom_starts[1:-1])]
+        weighed = list(zip(self.probabilities.tolist(), parts, strict=True))
+        conditions = {condition: k for k, condition in enumerate(dict.fromkeys(weighed))}
+        # The last outcome of each pair, and whether it is what happens if nothing else does.
+        last = self.outcome_starts[self.rule_starts[1:]] - 1
+        sure = (
+            (self.rule_starts[1:] > self.rule_starts[:-1])
+            & (self.outcome_starts[self.rule_starts[1:] - 1] == last)
+            & (self.probabilities[last] == 1.0)
+            & (self.atom_starts[last] == self.atom_starts[last + 1])
+        )
+        return _Lists(
+            forecasts=which,
+            variables=self.variables[which],
+            values=used - self.first_atoms[which],
+            strides=np.diff(self.first_atoms)[which],
+            base=np.append(self.base, np.zeros(len(self.terminal))),
+            terminal=self.terminal,
+            reward_starts=np.searchsorted(self.reward_pairs, range(len(self.rule_starts))),
+            reward_atoms=paid,
+            rewards=self.rewards,
+            otherwise=np.where(sure, self.targets[last], len(self.terminal)),
+            rule_starts=self.rule_starts,
+            rule_ends=self.rule_starts[1:] - sure,
+            outcome_starts=self.outcome_starts,
+            targets=self.targets,
+            conditions=np.array([conditions[condition] for condition in weighed]),
+            probabilities=np.array([chance for chance, _ in conditions], dtype=np.float64),
+            atom_starts=_starts([atoms for _, atoms in conditions]),
+            atoms=np.array([a for _, atoms in conditions for a in atoms], dtype=np.int64),
+        )
 
     @classmethod
     def compile(cls, mdp: FactoredMDP) -> Programme:
@@ -170,142 +228,170 @@ def decide(
         forecasts.horizon,
         discount,
         forecasts.tables,
-        *programme.arrays,
+        programme.lists,
     )
     return values.argmax(axis=1), values
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True)
 def _decide(
-    n: Any,
-    x: Any,
-    starts: Any,
-    horizon: int,
-    discount: float,
-    tables: Any,
-    variables: Any,
-    first_atoms: Any,
-    base: Any,
-    terminal: Any,
-    reward_pairs: Any,
-    reward_atoms: Any,
-    rewards: Any,
-    rule_starts: Any,
-    outcome_starts: Any,
-    targets: Any,
-    probabilities: Any,
-    atom_starts: Any,
-    atoms: Any,
+    n: Any, x: Any, starts: Any, horizon: int, discount: float, tables: Any, lists: Any
 ) -> Any:
-    num_states, num_pairs = len(terminal), len(base)
-    num_actions = num_pairs // num_states
+    num_states, num_lists = len(lists.terminal), len(lists.base)
+    num_actions = num_lists // num_states - 1
     width = min(TOGETHER, len(n))
+    rules = lists.rule_starts, lists.outcome_starts, lists.conditions
     # The last axis of all of these are lanes.
-    chances = np.zeros((first_atoms[-1], width))  # of each atom, h steps ahead
-    weights = np.zeros((len(targets), width))  # of each outcome
-    values = np.zeros((num_pairs + num_states, width))  # of each pair, and of what they share
-    best = np.zeros((num_states, width))
-    left = np.zeros((3, width))  # what the rules so far passed on; what one rule decides
-    out = np.zeros((len(n), num_actions))
+    chances = np.empty((horizon + 1, len(lists.values), width), np.float32)  # of each atom
+    weights = np.empty((len(lists.probabilities), width))  # of each condition
+    values = np.empty((num_lists, width))  # of each pair, and of what they share
+    moved = np.empty((num_lists, width))  # the value of where their rules lead
+    left = np.empty((num_states, width))  # what shared rules pass on
+    best = np.empty((num_states + 1, width))  # of each state, and of nowhere
+    out = np.empty((len(n), num_actions))
     for lane in range(0, len(n), width):
+        last = min(lane + width, len(n))
+        atoms = lists.forecasts, lists.variables, lists.values, lists.strides
+        _look(x[lane:last], starts[lane:last], tables, *atoms, chances)
         best[:] = 0.0
         for h in range(horizon, -1, -1):
-            _look(h, x[lane : lane + width], starts[lane:], tables, variables, first_atoms, chances)
-            _weigh(probabilities, atom_starts, atoms, chances, weights)
-            _pay(base, reward_pairs, reward_atoms, rewards, chances, values)
-            for state in range(num_states):
-                shared = num_pairs + state
-                left[0] = discount
-                rules = rule_starts[shared], rule_starts[shared + 1]
-                _follow(rules, outcome_starts, targets, weights, best, left, 0, values, shared)
-                for pair in range(state * num_actions, (state + 1) * num_actions):
-                    for k in range(width):
-                        left[1, k] = left[0, k]
-                        values[pair, k] += values[shared, k]
-                    rules = rule_starts[pair], rule_starts[pair + 1]
-                    _follow(rules, outcome_starts, targets, weights, best, left, 1, values, pair)
-            _choose(terminal, values, best)
-        for k in range(min(width, len(n) - lane)):
+            ahead = chances[h]
+            _weigh(lists.probabilities, lists.atom_starts, lists.atoms, ahead, weights)
+            _pay(lists.base, lists.reward_starts, lists.reward_atoms, lists.rewards, ahead, values)
+            _follow(lists.otherwise, lists.rule_ends, *rules, lists.targets, weights, best, moved)
+            _leave(*rules, weights, left)
+            _choose(lists.terminal, discount, moved, left, values, best)
+        for k in range(last - lane):
             first = n[lane + k] * num_actions
             out[lane + k] = values[first : first + num_actions, k]
     return out
 
 
+# Kernels look up what is the same for all lanes before each loop over them, and call nothing:
+# the loops are then turned into vector instructions.
+
+
 @njit(cache=True)
 def _look(
-    h: int, x: Any, starts: Any, tables: Any, variables: Any, first_atoms: Any, chances: Any
+    x: Any,
+    starts: Any,
+    tables: Any,
+    forecasts: Any,
+    variables: Any,
+    values: Any,
+    strides: Any,
+    chances: Any,
 ) -> None:
-    """The chance of every atom h steps ahead: from the forecasts, or from x itself."""
-    for f in range(len(variables)):
-        first, size = first_atoms[f], first_atoms[f + 1] - first_atoms[f]
-        for k in range(len(x)):
-            at = starts[k, f] + (h - 1) * size
-            for v in range(size):
-                chances[first + v, k] = tables[at + v] if h > 0 else x[k, variables[f]] == v
+    """The chance of every atom h steps ahead: from x itself, or from the forecasts."""
+    steps, atoms, width = chances.shape
+    at = np.empty(width, np.int64)
+    for atom in range(atoms):
+        stride = strides[atom]
+        for k in range(width):
+            lane = min(k, len(x) - 1)
+            chances[0, atom, k] = x[lane, variables[atom]] == values[atom]
+            at[k] = starts[lane, forecasts[atom]] + values[atom]
+        for h in range(1, steps):
+            for k in range(width):
+                chances[h, atom, k] = tables[at[k]]
+                at[k] += stride
 
 
 @njit(cache=True, fastmath=True)
 def _weigh(probabilities: Any, atom_starts: Any, atoms: Any, chances: Any, weights: Any) -> None:
-    """The chance of every outcome, if its rule is asked."""
+    """The chance of every condition."""
     width = weights.shape[1]
-    for o in range(len(probabilities)):
+    for w in range(len(weights)):
+        probability = probabilities[w]
         for k in range(width):
-            weights[o, k] = probabilities[o]
-        for atom in atoms[atom_starts[o] : atom_starts[o + 1]]:
+            weights[w, k] = probability
+        for e in range(atom_starts[w], atom_starts[w + 1]):
+            atom = atoms[e]
             for k in range(width):
-                weights[o, k] *= chances[atom, k]
+                weights[w, k] *= chances[atom, k]
 
 
 @njit(cache=True, fastmath=True)
 def _pay(
-    base: Any, reward_pairs: Any, reward_atoms: Any, rewards: Any, chances: Any, values: Any
+    base: Any, reward_starts: Any, reward_atoms: Any, rewards: Any, chances: Any, values: Any
 ) -> None:
-    """The expected reward of every pair."""
+    """The expected reward of every pair, and of what the pairs of a state share."""
     width = values.shape[1]
-    values[len(base) :] = 0.0
-    for pair in range(len(base)):
+    for pair in range(len(values)):
+        reward = base[pair]
         for k in range(width):
-            values[pair, k] = base[pair]
-    for e in range(len(rewards)):
-        for k in range(width):
-            values[reward_pairs[e], k] += rewards[e] * chances[reward_atoms[e], k]
+            values[pair, k] = reward
+        for e in range(reward_starts[pair], reward_starts[pair + 1]):
+            reward, atom = rewards[e], reward_atoms[e]
+            for k in range(width):
+                values[pair, k] += reward * chances[atom, k]
 
 
 @njit(cache=True, fastmath=True)
 def _follow(
-    rules: Any,
+    otherwise: Any,
+    rule_ends: Any,
+    rule_starts: Any,
     outcome_starts: Any,
+    conditions: Any,
     targets: Any,
     weights: Any,
     best: Any,
-    left: Any,
-    which: int,
-    values: Any,
-    pair: int,
+    moved: Any,
 ) -> None:
-    """Ask some rules: add to a pair's value what they lead to, leave what they pass on."""
-    width = values.shape[1]
-    for rule in range(rules[0], rules[1]):
+    """The value of where the rules of every pair lead, the last rule first."""
+    width = moved.shape[1]
+    passed = np.empty(width, moved.dtype)  # the value of where the rules behind lead
+    for pair in range(len(moved)):
+        target = otherwise[pair]
         for k in range(width):
-            left[2, k] = 1.0
-        for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
-            target = targets[o]
-            for k in range(width):
-                values[pair, k] += left[which, k] * weights[o, k] * best[target, k]
-                left[2, k] -= weights[o, k]
-        for k in range(width):
-            left[which, k] *= left[2, k]
-
-
-@njit(cache=True)
-def _choose(terminal: Any, values: Any, best: Any) -> None:
-    """The value of the best action in every state."""
-    width = values.shape[1]
-    num_actions = (len(values) - len(terminal)) // len(terminal)
-    for state in range(len(terminal)):
-        for k in range(width):
-            best[state, k] = 0.0 if terminal[state] else values[state * num_actions, k]
-        if not terminal[state]:
-            for pair in range(state * num_actions + 1, (state + 1) * num_actions):
+            moved[pair, k] = best[target, k]
+        for rule in range(rule_ends[pair] - 1, rule_starts[pair] - 1, -1):
+            first, last = outcome_starts[rule], outcome_starts[rule + 1]
+            if last == first + 1:
+                w, target = conditions[first], targets[first]
                 for k in range(width):
-                    best[state, k] = max(best[state, k], values[pair, k])
+                    moved[pair, k] += weights[w, k] * (best[target, k] - moved[pair, k])
+                continue
+            for k in range(width):
+                passed[k] = moved[pair, k]
+            for o in range(first, last):
+                w, target = conditions[o], targets[o]
+                for k in range(width):
+                    moved[pair, k] += weights[w, k] * (best[target, k] - passed[k])
+
+
+@njit(cache=True, fastmath=True)
+def _leave(rule_starts: Any, outcome_starts: Any, conditions: Any, weights: Any, left: Any) -> None:
+    """The chance that the rules which the pairs of a state share do not decide."""
+    states, width = left.shape
+    passed = np.empty(width, left.dtype)
+    for state in range(states):
+        shared = len(rule_starts) - 1 - states + state
+        for k in range(width):
+            left[state, k] = 1.0
+        for rule in range(rule_starts[shared], rule_starts[shared + 1]):
+            for k in range(width):
+                passed[k] = left[state, k]
+            for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
+                w = conditions[o]
+                for k in range(width):
+                    left[state, k] -= weights[w, k] * passed[k]
+
+
+@njit(cache=True, fastmath=True)
+def _choose(terminal: Any, discount: float, moved: Any, left: Any, values: Any, best: Any) -> None:
+    """The value of every pair, and of the best action in every state."""
+    states, width = left.shape
+    actions = len(values) // states - 1
+    for state in range(states):
+        shared = states * actions + state
+        for k in range(width):
+            values[shared, k] += discount * moved[shared, k]
+            best[state, k] = -np.inf
+        for pair in range(state * actions, (state + 1) * actions):
+            for k in range(width):
+                values[pair, k] += values[shared, k] + discount * left[state, k] * moved[pair, k]
+                best[state, k] = max(best[state, k], values[pair, k])
+        if terminal[state]:
+            best[state] = 0.0
