@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray
-from planners.counting import Rows, chi_squared_log_tail
+from planners.counting import Rows, chi_squared_log_tail, joint_codes
 from planners.data import Memo
 from planners.forecast import MAX_CONTEXTS, Rollouts
 from planners.pairs import Cases, Columns
@@ -122,11 +122,16 @@ class _Search:
         return scores
 
     def num_rows(self, given: tuple[int, ...]) -> int:
-        """How many joint values of some variables occur in the samples of a lag, at most."""
-        (count,) = self.memo.get(
-            "rows", given, lambda: (np.array(max(rows.count for rows in self.rows(given))),)
-        )
+        """How many joint values of some variables occur."""
+        (count,) = self.memo.get("rows", given, lambda: (np.array(self._occurring(given)),))
         return int(count)
+
+    def _occurring(self, given: tuple[int, ...]) -> int:
+        shape = [int(self.sizes[j]) for j in given]
+        occurs = np.zeros(math.prod(shape), dtype=np.bool_)
+        values = [self.rollouts[:, :-1, j].reshape(-1) for j in given]
+        occurs[joint_codes(values, shape, len(values[0]))] = True
+        return int(np.count_nonzero(occurs))
 
     def rows(self, given: tuple[int, ...]) -> list[Rows]:
         """The samples of each lag by the joint value of some variables."""

@@ -50,9 +50,7 @@ def influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
     return effect
 
 
-def actors_of(
-    mdp: ExoMDP, data: ExogenousData, targets: Sequence[int]
-) -> list[dict[int, float]]:
+def actors_of(mdp: ExoMDP, data: ExogenousData, targets: Sequence[int]) -> list[dict[int, float]]:
     """The variables that act on each target, with the strength of the effect (0 to 1).
 
     Of more than ``ONE_BY_ONE`` variables the strength is not measured and counts as 1; if the

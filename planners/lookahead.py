@@ -7,12 +7,13 @@ O(horizon * N * A), however many joint values the mask has.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
 from planners.factored import FactoredMDP
@@ -22,6 +23,8 @@ Ints = NDArray[np.int64]
 
 #: How many lanes the kernel takes at once, at most: their arithmetic fills the processor's vectors.
 TOGETHER = 32
+#: A thread is worth starting for so many.
+LANES_PER_THREAD = 64
 
 
 class _Lists(NamedTuple):
@@ -220,20 +223,31 @@ def decide(
     n: Ints,
     exogenous: Ints,
 ) -> tuple[Ints, NDArray[np.float64]]:
-    """The best first action of each lane and the values (B, A) of all of them."""
-    values = _decide(
-        n,
-        exogenous,
-        forecasts.rows(exogenous),
-        forecasts.horizon,
-        discount,
-        forecasts.tables,
-        programme.lists,
-    )
+    """The best first action of each lane and the values (B, A) of all of them.
+
+    Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
+    """
+    starts = forecasts.rows(exogenous)
+
+    def part(lanes: slice) -> NDArray[np.float64]:
+        lists, tables = programme.lists, forecasts.tables
+        decided: NDArray[np.float64] = _decide(
+            n[lanes], exogenous[lanes], starts[lanes], forecasts.horizon, discount, tables, lists
+        )
+        return decided
+
+    workers = min(get_num_threads(), len(n) // LANES_PER_THREAD)
+    if workers > 1:
+        width = -(-len(n) // (workers * TOGETHER)) * TOGETHER
+        parts = [slice(first, first + width) for first in range(0, len(n), width)]
+        with ThreadPoolExecutor(workers) as threads:
+            values = np.concatenate(list(threads.map(part, parts)))
+    else:
+        values = part(slice(None))
     return values.argmax(axis=1), values
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _decide(
     n: Any, x: Any, starts: Any, horizon: int, discount: float, tables: Any, lists: Any
 ) -> Any:

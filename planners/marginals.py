@@ -5,8 +5,8 @@ is averaged over that variable's distribution in the rollouts, given
 
 * the clause's variables that are in the mask,
 * that the clause is reached, that is, the clauses before it did not decide,
-* and at most ``MAX_INFORMATIVE`` other masked variables that tell something about what the clause
-  says, by a G-test on contexts of different rollouts, which are independent.
+* and at most ``MAX_INFORMATIVE`` other masked variables, of few values, that tell something about
+  what the clause says, by a G-test on contexts of different rollouts, which are independent.
 
 A dropped variable is never given a value. What is lost is how the dropped variables of different
 clauses depend on each other beyond that.
@@ -35,6 +35,8 @@ Ints = NDArray[np.int64]
 
 #: Masked variables that a clause may look at because they tell about a dropped one.
 MAX_INFORMATIVE = 2
+#: Joint values that those may have: every one of them is a condition to be forecast.
+MAX_INFORMATIVE_ROWS = 48
 #: Variables that an open end may look at.
 MAX_OPEN = 8
 #: The largest table: rows times values of what is averaged over.
@@ -153,11 +155,16 @@ class _Reduction:
             return chosen
         rows = self._split(given, where)
         log_level = self.log_level - math.log(max(1, len(self.columns) - len(given)))
+        room = MAX_INFORMATIVE_ROWS
         while len(chosen) < MAX_INFORMATIVE:
-            best = self._best(label, num_labels, rows, [*given, *chosen], where, number, log_level)
+            small = [j for j in self.columns if self.sizes[j] <= room]
+            best = self._best(
+                label, num_labels, rows, [*given, *chosen], where, number, log_level, small
+            )
             if best is None:
                 break
             chosen.append(best)
+            room //= int(self.sizes[best])
             rows = rows.split(self.contexts.column(best)[where], int(self.sizes[best]))
         return chosen
 

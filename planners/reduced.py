@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -116,6 +116,7 @@ class ReducedMDP(FactoredMDP):
         min_samples: int = 20,
         smoothing: float = 1.0,
         interventions: bool = True,
+        known_parents: Mapping[str, Collection[str]] | None = None,
         reward: Reward = "terms",
     ) -> ReducedMDP:
         """Estimate the reduced model of a mask from samples of ``mdp``.
@@ -135,6 +136,8 @@ class ReducedMDP(FactoredMDP):
             smoothing: how many samples' worth of the table with one parent less each row gets.
             interventions: whether to look for parents that act only together by changing
                 variables one at a time.
+            known_parents: the parents of some variables among all; where they are all in the
+                mask they are not looked for again.
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
         """
@@ -159,14 +162,23 @@ class ReducedMDP(FactoredMDP):
             raise ValueError(f"the survey is of {_short(survey.names)}, not of this model")
 
         columns = [int(j) for j in mdp.exogenous_indices(names)]
-        effects: list[FloatArray] = []
-        if interventions and len(columns) > 1:
-            effects = [influence(mdp, data, name) for name in names]
         place = {j: k for k, j in enumerate(columns)}
-        parents = {}
+        parents = {
+            int(mdp.exogenous_indices([name])[0]): tuple(
+                mdp.exogenous_indices(tuple(known)).tolist()
+            )
+            for name, known in (known_parents or {}).items()
+            if name in names and set(known) <= set(names)
+        }
+        effects: list[FloatArray] = []
+        if interventions and len(columns) > max(1, len(parents)):
+            effects = [influence(mdp, data, name) for name in names]
         for i in columns:
-            suspects = {j: float(effect[i]) for j, effect in zip(columns, effects, strict=False)}
-            parents[i] = search.parents(i, columns, suspects)
+            if i not in parents:
+                acting = zip(columns, effects, strict=False)
+                suspects = {j: float(effect[i]) for j, effect in acting}
+                parents[i] = search.parents(i, columns, suspects)
+        parents = {i: parents[i] for i in columns}
         fit = fit_factors(data, parents, smoothing)
         restricted = data.restrict(names)
         states = len(survey.terminal)

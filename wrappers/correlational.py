@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_probability, check_real, check_whole
@@ -72,10 +72,13 @@ class CorrelationalMaskLearner(MaskLearner):
         if not 0 < self.level < 1:
             raise ValueError(f"level is a probability between 0 and 1, not {self.level!r}")
 
+    def _study_settings(self) -> dict[str, Any]:
+        return {**super()._study_settings(), "level": self.level}
+
     @property
     def reasons_(self) -> dict[str, Finding]:
         """Why each variable of the mask matters."""
-        relevance = find_relevance(self.study_, self.level)
+        relevance = find_relevance(self.study_)
         return {name: relevance.findings[name] for name in self.mask_ if name in relevance.findings}
 
     def _steps(self, session: Session) -> Iterator[Record]:
@@ -87,7 +90,6 @@ class CorrelationalMaskLearner(MaskLearner):
         study = session.study
         relevance = find_relevance(
             study,
-            self.level,
             lambda stage, done, total: session.report(stage, done=done, total=total),
         )
         found: Mask = ()

@@ -148,7 +148,7 @@ class MaskLearner(_Results, ABC):
         policy_: the policy planned with the mask; None as ``objective_`` is.
         history_: one :class:`Record` for each step; ``history_.to_pandas()`` is a table.
         status_: "finished", "time limit" or "interrupted".
-        seconds_: how long learning took.
+        seconds_: how long learning took, without the final estimate of J.
         study_: what was estimated, to share with other learners: ``other.fit(learner.study_)``.
         feature_names_in_: all exogenous variables; ``n_features_in_`` is their number.
     """
@@ -176,7 +176,10 @@ class MaskLearner(_Results, ABC):
             rng: a generator or a seed; by default seed 0. A study has its own.
         """
         self._check()
-        study = mdp_or_env if isinstance(mdp_or_env, Study) else self._study(mdp_or_env, rng)
+        if isinstance(mdp_or_env, Study):
+            study = mdp_or_env
+        else:
+            study = Study(mdp_or_env, rng, **self._study_settings())
         session = Session(self, study)
         history, status = History(), "finished"
         try:
@@ -195,9 +198,9 @@ class MaskLearner(_Results, ABC):
         self.history_ = history
         self.status_ = status
         self.mask_ = history[-1].mask if history else ()
+        self.seconds_ = session.seconds
         self.objective_ = self._conclude(session, status)
         self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
-        self.seconds_ = session.seconds
         return self
 
     @abstractmethod
@@ -212,16 +215,14 @@ class MaskLearner(_Results, ABC):
             if limit is not None and not limit > 0:
                 raise ValueError(f"{name} is a positive number of seconds or None, not {limit!r}")
 
-    def _study(self, mdp_or_env: Any, rng: np.random.Generator | int | None) -> Study:
-        return Study(
-            mdp_or_env,
-            rng,
-            n_rollouts=self.n_rollouts,
-            n_data_rollouts=self.n_data_rollouts,
-            planner=self.planner,
-            planning_time_limit=self.planning_time_limit,
-            reward=self.reward,
-        )
+    def _study_settings(self) -> dict[str, Any]:
+        return {
+            "n_rollouts": self.n_rollouts,
+            "n_data_rollouts": self.n_data_rollouts,
+            "planner": self.planner,
+            "planning_time_limit": self.planning_time_limit,
+            "reward": self.reward,
+        }
 
     def _conclude(self, session: Session, status: str) -> Objective | None:
         study = session.study

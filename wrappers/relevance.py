@@ -24,13 +24,15 @@ from typing import Literal
 
 import numpy as np
 
-from planners.interventions import actors_of
-from planners.structure import Evidence, ParentSearch
+from planners.structure import Evidence
 from wrappers.history import Mask
 from wrappers.study import Study
 
 Role = Literal["pays", "moves", "predicts"]
 Report = Callable[[str, int, int], object]
+
+#: How many variables are looked at between two reports.
+TOGETHER = 16
 
 
 @dataclass(frozen=True)
@@ -78,48 +80,37 @@ class Relevance:
         return tuple(f.name for f in self.findings.values() if f.role != "predicts")
 
 
-def find_relevance(study: Study, level: float, report: Report | None = None) -> Relevance:
-    """Find all variables that matter.
+def find_relevance(study: Study, report: Report | None = None) -> Relevance:
+    """Find all variables that matter; under the null, more with probability ``study.level``.
 
     Args:
         study: of the model.
-        level: the probability, over all tests, to add a variable that does not matter.
         report: is told what goes on: a text, how many variables were looked at, and how many are
             known to matter.
     """
-    key = ("relevance", level)
-    if key not in study.memo:
-        study.memo[key] = _find(study, level, report or (lambda *_: None))
-    relevance: Relevance = study.memo[key]
+    if "relevance" not in study.memo:
+        study.memo["relevance"] = _find(study, report or (lambda *_: None))
+    relevance: Relevance = study.memo["relevance"]
     return relevance
 
 
-def _find(study: Study, level: float, report: Report) -> Relevance:
-    names = study.mdp.exogenous_names
-    report("rolling out", 0, len(names))
-    data = study.data
-    report("asking what moves and pays", 0, len(names))
+def _find(study: Study, report: Report) -> Relevance:
+    total = len(study.mdp.exogenous_names)
+    report("asking what moves and pays", 0, total)
     findings = {finding.name: finding for finding in _direct(study)}
-    search = ParentSearch.of(data, level=level / len(names))
-    everything = list(range(len(names)))
     parents: dict[str, dict[str, Evidence]] = {}
     waiting = list(findings)
     while waiting:
-        targets = data.positions(waiting).tolist()
-        following: list[str] = []
-        for i, actors in zip(targets, actors_of(study.mdp, data, targets), strict=True):
-            report("testing what predicts the mask", len(parents), len(findings))
-            found = search.parents(i, everything, actors)
-            evidence = search.explain(i, found, actors)
-            parents[names[i]] = {names[j]: evidence[j] for j in found}
-            for j in found:
-                if names[j] not in findings:
-                    p_value = min(1.0, len(names) ** 2 * math.exp(evidence[j].log_p))
-                    findings[names[j]] = Finding(
-                        names[j], "predicts", names[i], evidence[j].information, p_value
-                    )
-                    following.append(names[j])
-        waiting = following
+        # A few at a time: so one sees that something goes on, and may stop it.
+        asked, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
+        report("testing what predicts the mask", len(parents), len(findings))
+        for name, found in study.parents(asked).items():
+            parents[name] = found
+            for parent, told in found.items():
+                if parent not in findings:
+                    p_value = min(1.0, total**2 * math.exp(told.log_p))
+                    findings[parent] = Finding(parent, "predicts", name, told.information, p_value)
+                    waiting.append(parent)
     return Relevance(findings, parents)
 
 

@@ -7,8 +7,8 @@ expensive and because some pay only together:
 
 * *forward*: what predicts the mask is added if J rises, all of it at once; a group that does not
   pay is halved, the more important half first, unless it shows no sign of being worth anything;
-* *backward*: the least important variables are dropped if J does not fall, half of the mask at
-  first, then fewer, down to what the rollouts can tell apart from nothing.
+* *backward*: the least important variables are dropped if J does not fall, a quarter of the mask
+  at first, then fewer, down to what the rollouts can tell apart from nothing.
 """
 
 from __future__ import annotations
@@ -49,13 +49,16 @@ class Selection:
         yield self.session.record(
             "start", self.mask, reason="all that pays or moves", mask=self.mask, objective=self.best
         )
-        worth = importance(self.session.study, self.relevance, self.mask)
         others = tuple(name for name in self.relevance.findings if name not in self.mask)
         if others:
-            yield from self._forward(blocks(self.relevance, others, worth))
+            yield from self._forward(blocks(self.relevance, others, self._worth()))
+        worth = self._worth()  # the agent may go elsewhere now
         yield from self._backward(sorted(self.mask, key=lambda name: (worth[name], name)))
         if self.mask:
             yield self._try("drop", self.mask)[0]
+
+    def _worth(self) -> dict[str, float]:
+        return importance(self.session.study, self.relevance, self.mask)
 
     def _forward(self, candidates: Group) -> Iterator[Record]:
         """Add what pays: everything at once, or else one half and then the other."""
@@ -95,23 +98,22 @@ class Selection:
 
     def _backward(self, ascending: list[str]) -> Iterator[Record]:
         """Drop what does not pay, the least important first."""
-        size, refusals = max(1, len(ascending) // 2), 0
+        size, refusals = max(1, len(ascending) // 4), 0
         while ascending and refusals < self.patience:
             size = min(size, len(ascending))
-            names = tuple(ascending[:size])
-            record, gain, returns = self._try("drop", names)
+            record, gain, returns = self._try("drop", tuple(ascending[:size]))
             yield record
             if record.accepted:
                 del ascending[:size]
                 continue
             refusals += 1
-            if size > 1:
-                size //= 2
-                price = (gain.mean - returns.mean) / 2
-                if price < gain.standard_error and not self._is_beyond_doubt(gain):
-                    return  # the rollouts cannot tell whether so few variables pay
-            else:
+            if size == 1:
                 del ascending[0]
+                continue
+            size = max(1, size // 2)
+            price = (gain.mean - returns.mean) / 2
+            if price < gain.standard_error and not self._is_beyond_doubt(gain):
+                return  # the rollouts cannot tell whether so few variables pay
 
     def _try(self, action: Action, names: Mask) -> tuple[Record, Estimate, Estimate]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""

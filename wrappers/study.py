@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -36,8 +37,10 @@ from planners import (
     paired_difference,
 )
 from planners.endogenous import Reward
+from planners.interventions import actors_of
 from planners.objective import Cost
 from planners.plan import warm_start_for
+from planners.structure import Evidence, ParentSearch
 
 Mask = tuple[str, ...]
 
@@ -84,6 +87,7 @@ class Study:
         planner: by default one that chooses by size, as precise as the rollouts can tell.
         planning_time_limit: for one plan, in seconds.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
+        level: of the tests for what predicts a variable, over all variables and candidates.
 
     Attributes:
         mdp: the model.
@@ -101,6 +105,7 @@ class Study:
         planner: Planner | None = None,
         planning_time_limit: float | None = 60.0,
         reward: Reward = "terms",
+        level: float = 0.05,
     ) -> None:
         """See the class."""
         check_whole("n_rollouts", n_rollouts, 1)
@@ -117,8 +122,10 @@ class Study:
         self._planner = planner
         self.planning_time_limit = planning_time_limit
         self.reward: Reward = reward
+        self.level = level
         self.samples = 0  # transitions and rewards that the model was asked for
         self.memo: dict[Any, Any] = {}  # what else was found, by whoever found it
+        self._parents: dict[str, dict[str, Evidence]] = {}
         self._trials: dict[Mask, _Trial] = {}
         self._warm: Plan | None = None
 
@@ -142,6 +149,24 @@ class Study:
         )
         self.samples += survey.moves_asked + survey.rewards_asked
         return survey
+
+    def parents(self, names: Sequence[str]) -> dict[str, dict[str, Evidence]]:
+        """What predicts each of some variables, itself included, and the evidence for it.
+
+        All variables are candidates, and the level is divided by their number and again by that
+        of the variables that may be asked for. Variables that act only together (XOR) are found
+        by changing one at a time (:mod:`planners.interventions`) and tested as a group.
+        """
+        everything = self.mdp.exogenous_names
+        asked = [name for name in names if name not in self._parents]
+        if asked:
+            search = ParentSearch.of(self.data, level=self.level / len(everything))
+            targets = self.data.positions(asked).tolist()
+            for i, actors in zip(targets, actors_of(self.mdp, self.data, targets), strict=True):
+                found = search.parents(i, range(len(everything)), actors)
+                evidence = search.explain(i, found, actors)
+                self._parents[everything[i]] = {everything[j]: evidence[j] for j in found}
+        return {name: self._parents[name] for name in names}
 
     @cached_property
     def planner(self) -> Planner:
@@ -236,7 +261,12 @@ class Study:
         if mask not in self._trials:
             rng = self.rng("plan", *self.mdp.exogenous_indices(mask).tolist())
             reduced = ReducedMDP.estimate(
-                self.mdp, mask, rng=rng, data=self.data, survey=self.survey
+                self.mdp,
+                mask,
+                rng=rng,
+                data=self.data,
+                survey=self.survey,
+                known_parents=self.parents(mask),
             )
             limits = [
                 limit for limit in (self.planning_time_limit, time_limit) if limit is not None
