@@ -79,6 +79,12 @@ def actors_of(mdp: ExoMDP, data: ExogenousData, targets: Sequence[int]) -> list[
     return [{int(j): 1.0 for j in np.flatnonzero(row)} for row in acts]
 
 
+def draws_for_actors(variables: int) -> int:
+    """How many x' :func:`actors_of` draws if variables are changed one by one, else 0."""
+    draws = (NUM_CHANGED + NUM_UNCHANGED) * (1 + variables)
+    return draws if variables <= ONE_BY_ONE else 0
+
+
 def _influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
     j = int(mdp.exogenous_indices([name])[0])
     if mdp.exogenous_variables[j].size < 2:

@@ -188,7 +188,8 @@ class Columns:
     @classmethod
     def of(cls, data: ExogenousData, rollouts: IntArray) -> Columns:
         """All variables now, in the transitions of some rollouts; copies nothing."""
-        values = np.ascontiguousarray(data.values).reshape(-1, len(data.names))
+        rows = data.num_rollouts * (data.num_steps + 1)  # not -1: there may be no variables
+        values = np.ascontiguousarray(data.values).reshape(rows, len(data.names))
         starts = np.asarray(rollouts, dtype=np.int64)[:, None] * (data.num_steps + 1)
         states = (starts + np.arange(data.num_steps)).reshape(-1)
         return cls(values, states.astype(np.uint64), data.sizes)

@@ -1,4 +1,4 @@
-"""Benchmarks: `python scripts/benchmark.py step`, `plan` and `information`.
+"""Benchmarks: `python scripts/benchmark.py step`, `plan`, `information`, `planted`, `learn`.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import benchmark_information
+import benchmark_learning
 import benchmark_plan
 import gymnasium as gym
 import numpy as np
@@ -41,6 +42,7 @@ def main() -> None:
     step.set_defaults(run=run)
     benchmark_plan.add_command(commands)
     benchmark_information.add_command(commands)
+    benchmark_learning.add_commands(commands)
     arguments = parser.parse_args()
     print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")
     arguments.run(arguments)

@@ -11,12 +11,10 @@ before.
 from __future__ import annotations
 
 import argparse
-import ast
 import time
-from fnmatch import fnmatchcase
 
-import gymnasium as gym
 import numpy as np
+from console import make_env, matching
 
 import exo_envs
 from planners import EndogenousSurvey, ExogenousData, Scenarios, estimate_objective
@@ -37,9 +35,9 @@ def main() -> None:
     parser.add_argument("--cost-weight", type=float, default=0.0, help="the paper's lambda")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    options = dict(parse_option(option) for option in arguments.option)
-    mdp = gym.make(arguments.env_id, **options).unwrapped.mdp
-    print(f"exo-envs {exo_envs.__version__}: {arguments.env_id} {options or ''} {mdp}")
+    mdp = exo_envs.as_mdp(make_env(arguments.env_id, arguments.option))
+    asked = " ".join([arguments.env_id, *arguments.option])
+    print(f"exo-envs {exo_envs.__version__}: {asked} {mdp}")
 
     rng = np.random.default_rng(arguments.seed)
     start = time.perf_counter()
@@ -73,24 +71,6 @@ def main() -> None:
             flush=True,
         )
         before = objective
-
-
-def parse_option(option: str) -> tuple[str, object]:
-    """``goal=fixed`` or ``num_agents=64``."""
-    name, _, value = option.partition("=")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
-
-
-def matching(names: tuple[str, ...], patterns: str) -> list[str]:
-    """The names that match one of the comma-separated patterns."""
-    wanted = [pattern for pattern in patterns.split(",") if pattern]
-    for pattern in wanted:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise SystemExit(f"no exogenous variable matches {pattern!r}; there are: {names}")
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in wanted)]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from exo_envs.mdp import FloatArray
 from wrappers.divergence import endogenous_divergence, transition_divergence
 from wrappers.history import Mask, Record
 from wrappers.learner import MaskLearner, Session, in_order
-from wrappers.relevance import Finding, find_relevance
+from wrappers.relevance import find_relevance, search_relevance
 from wrappers.reward_variables import Sampling, check_first_phase, first_phase
 from wrappers.selection import select
 from wrappers.study import Study
@@ -46,10 +46,6 @@ class CorrelationalMaskLearner(MaskLearner):
         tau_variance: the same.
         sampling: the same.
         tau_correl: stop if no divergence is as large as this, in nats (paper).
-
-    Attributes:
-        reasons_: why each variable of ``mask_`` matters (calibrated): a dictionary of
-            :class:`~wrappers.relevance.Finding`.
     """
 
     rule: Literal["calibrated", "paper"] = "calibrated"
@@ -75,12 +71,6 @@ class CorrelationalMaskLearner(MaskLearner):
     def _study_settings(self) -> dict[str, Any]:
         return {**super()._study_settings(), "level": self.level}
 
-    @property
-    def reasons_(self) -> dict[str, Finding]:
-        """Why each variable of the mask matters."""
-        relevance = find_relevance(self.study_)
-        return {name: relevance.findings[name] for name in self.mask_ if name in relevance.findings}
-
     def _steps(self, session: Session) -> Iterator[Record]:
         return self._paper(session) if self.rule == "paper" else self._calibrated(session)
 
@@ -88,12 +78,9 @@ class CorrelationalMaskLearner(MaskLearner):
 
     def _calibrated(self, session: Session) -> Iterator[Record]:
         study = session.study
-        relevance = find_relevance(
-            study,
-            lambda stage, done, total: session.report(stage, done=done, total=total),
-        )
         found: Mask = ()
-        for finding in relevance.findings.values():
+        report = lambda stage, done, total: session.report(stage, done=done, total=total)  # noqa: E731
+        for finding in search_relevance(study, report):
             found = in_order(study, (*found, finding.name))
             yield session.record(
                 "find",
@@ -104,6 +91,7 @@ class CorrelationalMaskLearner(MaskLearner):
                 p_value=finding.p_value,
             )
         if self.cost_weight > 0:
+            relevance = find_relevance(study)
             yield from select(session, relevance, level=self.level, patience=self.patience)
         else:
             yield session.record(

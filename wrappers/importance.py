@@ -44,9 +44,9 @@ def importance(study: Study, relevance: Relevance, mask: Mask) -> dict[str, floa
         for target, evidence in relevance.parents.items():
             inherited = study.mdp.discount * worth[target] / max(_entropy(study, target), 1e-12)
             for name, told in evidence.items():
-                share = inherited * told.information
-                if name != target and share > worth[name] * (1 + 1e-9):
-                    worth[name] = min(share, worth[target])
+                share = min(inherited * told.information, worth[target])
+                if share > worth[name] * (1 + 1e-9):
+                    worth[name] = share
                     changed = True
     return worth
 
@@ -75,9 +75,13 @@ def _frequencies(study: Study, j: int) -> FloatArray:
 
 
 def _deviation(study: Study, j: int, table: FloatArray) -> FloatArray:
-    """The standard deviation of a term over its variable's values, for each pair (n, a)."""
+    """The standard deviation of a term over its variable's values, for each pair (n, a).
+
+    What a value pays whatever n and a are is no matter of decisions, and is left out.
+    """
     p = _frequencies(study, j)
     flat = table.reshape(len(table), -1)
+    flat = flat - flat.mean(axis=1, keepdims=True)
     centred = flat - p @ flat
     return np.sqrt(p @ centred**2)
 

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from typing_extensions import Self
 
+from exo_envs import as_mdp
 from planners import Policy
 from wrappers.correlational import CorrelationalMaskLearner
 from wrappers.learner import MaskLearner
@@ -52,6 +53,13 @@ class LearnedMask(MaskedObservation):
         self.learner: MaskLearner | None = None
         if mask is None:
             self.learner = CorrelationalMaskLearner() if learner is None else learner
+            seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
+            named = len(as_mdp(env).exogenous_names)
+            if (0 if seen is None else seen.shape[0]) != named:
+                raise ValueError(
+                    f"the observation does not show all {named} exogenous variables; learn on the "
+                    "environment underneath, and mask it again"
+                )
             self.learner.fit(env, rng=rng)
             mask = self.learner.get_support()  # not names: a foreign environment may have others
         elif learner is not None:

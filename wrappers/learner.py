@@ -20,7 +20,7 @@ from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real
 from planners import Estimate, Objective, Planner, Policy, Scenarios
 from planners.endogenous import Reward
-from planners.objective import Cost
+from planners.objective import Cost, cost_function
 from wrappers.history import Action, Callback, History, Mask, Progress, Record
 from wrappers.saved import SavedMask, versions
 from wrappers.study import Contest, Study
@@ -199,7 +199,11 @@ class MaskLearner(_Results, ABC):
         self.status_ = status
         self.mask_ = history[-1].mask if history else ()
         self.seconds_ = session.seconds
-        self.objective_ = self._conclude(session, status)
+        try:
+            self.objective_ = self._conclude(session, status)
+        except KeyboardInterrupt:
+            self.status_ = "interrupted"
+            self.objective_ = self._conclude(session, self.status_)
         self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
         return self
 
@@ -210,6 +214,9 @@ class MaskLearner(_Results, ABC):
     def _check(self) -> None:
         """Refuse hyper-parameters that make no sense."""
         check_real("cost_weight", self.cost_weight, 0.0)
+        cost_function(self.cost)
+        if self.reward not in ("terms", "total"):
+            raise unknown_name("kind of reward", self.reward, ("terms", "total"))
         for name in ("time_limit", "planning_time_limit"):
             limit = getattr(self, name)
             if limit is not None and not limit > 0:
@@ -236,6 +243,13 @@ class MaskLearner(_Results, ABC):
         )
         return study.objective(self.mask_, **session.price) if study.knows(self.mask_) else None
 
+    @property
+    def reasons_(self) -> dict[str, Record]:
+        """The step that found each variable of the mask: why it matters, its score and test."""
+        self._require_fit()
+        found = {record.candidate[0]: record for record in self.history_ if record.action == "find"}
+        return {name: found[name] for name in self.mask_ if name in found}
+
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """Which variables the mask has: booleans, or indices if asked for."""
         self._require_fit()
@@ -248,11 +262,12 @@ class MaskLearner(_Results, ABC):
 
     def saved(self) -> SavedMask:
         """The mask and how it was learned, as it is written to files."""
+        self._require_fit()
         objective = self.objective_
         hyper = {
             name: value
             for name, value in self.get_params().items()
-            if value is None or isinstance(value, (bool, int, float, str, list, tuple))
+            if value is None or isinstance(value, (bool, int, float, str))
         }
         return SavedMask(
             mask=self.mask_,
@@ -266,7 +281,7 @@ class MaskLearner(_Results, ABC):
             else {
                 "value": objective.value,
                 "mean_return": objective.mean_return,
-                "standard_error": objective.standard_error,
+                "standard_error": objective.standard_error if len(objective.returns) > 1 else None,
                 "n_rollouts": len(objective.returns),
             },
             versions=versions(),
@@ -274,7 +289,6 @@ class MaskLearner(_Results, ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mask to a JSON file; :meth:`SavedMask.load` reads it."""
-        self._require_fit()
         self.saved().save(path)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

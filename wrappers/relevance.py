@@ -18,7 +18,7 @@ variable at a time from states that occur (:mod:`planners.interventions`) and te
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -80,24 +80,30 @@ class Relevance:
         return tuple(f.name for f in self.findings.values() if f.role != "predicts")
 
 
-def find_relevance(study: Study, report: Report | None = None) -> Relevance:
-    """Find all variables that matter; under the null, more with probability ``study.level``.
-
-    Args:
-        study: of the model.
-        report: is told what goes on: a text, how many variables were looked at, and how many are
-            known to matter.
-    """
-    if "relevance" not in study.memo:
-        study.memo["relevance"] = _find(study, report or (lambda *_: None))
+def find_relevance(study: Study) -> Relevance:
+    """All variables that matter; under the null, more with probability ``study.level``."""
+    for _ in search_relevance(study):
+        pass
     relevance: Relevance = study.memo["relevance"]
     return relevance
 
 
-def _find(study: Study, report: Report) -> Relevance:
+def search_relevance(study: Study, report: Report | None = None) -> Iterator[Finding]:
+    """Find all variables that matter, one after another.
+
+    Args:
+        study: of the model; :func:`find_relevance` finds everything there afterwards.
+        report: is told what goes on: a text, how many variables were looked at, and how many are
+            known to matter.
+    """
+    report = report or (lambda *_: None)
+    if "relevance" in study.memo:
+        yield from study.memo["relevance"].findings.values()
+        return
     total = len(study.mdp.exogenous_names)
     report("asking what moves and pays", 0, total)
     findings = {finding.name: finding for finding in _direct(study)}
+    yield from findings.values()
     parents: dict[str, dict[str, Evidence]] = {}
     waiting = list(findings)
     while waiting:
@@ -109,9 +115,11 @@ def _find(study: Study, report: Report) -> Relevance:
             for parent, told in found.items():
                 if parent not in findings:
                     p_value = min(1.0, total**2 * math.exp(told.log_p))
-                    findings[parent] = Finding(parent, "predicts", name, told.information, p_value)
+                    finding = Finding(parent, "predicts", name, told.information, p_value)
+                    findings[parent] = finding
                     waiting.append(parent)
-    return Relevance(findings, parents)
+                    yield finding
+    study.memo["relevance"] = Relevance(findings, parents)
 
 
 def _direct(study: Study) -> list[Finding]:

@@ -62,7 +62,9 @@ def estimate_reward_variables(
     if reward == "terms":
         state, action = _repeat(*sampler(n1, rng), n2)
         settings = State(state.endogenous, rng.integers(sizes, size=state.exogenous.shape))
-        return _mean_variance(mdp.reward_terms(settings, action), n1, n2)
+        terms = mdp.reward_terms(settings, action)
+        terms[mdp.is_terminal(settings)] = 0.0  # nothing is paid when it is over
+        return _mean_variance(terms, n1, n2)
     variances = np.empty(len(sizes))
     for i, size in enumerate(sizes):
         state, action = _repeat(*sampler(n1, rng), n2)

@@ -40,16 +40,18 @@ class SavedMask:
     seed: int
     learner: dict[str, Any]
     status: str
-    objective: dict[str, float] | None
+    objective: dict[str, float | None] | None
     versions: dict[str, str]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file at once: whoever reads ``path`` finds the old one or the new."""
         target = Path(path)
-        text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n"
+        text = json.dumps(
+            {"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2, allow_nan=False
+        )
         part = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
-            part.write_text(text, encoding="utf-8")
+            part.write_text(text + "\n", encoding="utf-8")
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
@@ -88,13 +90,18 @@ class SavedMask:
             "versions": dict,
         }
         for name, kinds in wanted.items():
-            if not isinstance(content.get(name, ...), kinds):
+            value = content.get(name, ...)
+            if not isinstance(value, kinds) or (name == "seed" and isinstance(value, bool)):
                 raise ValueError(f"{where!r} does not hold a whole mask: {name!r} is missing")
+            if name in ("mask", "names") and (
+                not all(isinstance(entry, str) for entry in value) or len(set(value)) < len(value)
+            ):
+                raise ValueError(f"{where!r}: {name!r} is not a list of different names")
         parts = {name: content[name] for name in wanted}
         parts |= {name: tuple(content[name]) for name in ("mask", "names")}
         unknown = set(parts["mask"]).difference(parts["names"])
         if unknown:
-            raise ValueError(f"{where!r} keeps {sorted(map(str, unknown))}, which it does not name")
+            raise ValueError(f"{where!r} keeps {sorted(unknown)}, which it does not name")
         return cls(**parts)
 
     def check(self, mdp_or_env: Any) -> None:

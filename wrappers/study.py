@@ -37,7 +37,7 @@ from planners import (
     paired_difference,
 )
 from planners.endogenous import Reward
-from planners.interventions import actors_of
+from planners.interventions import actors_of, draws_for_actors
 from planners.objective import Cost
 from planners.plan import warm_start_for
 from planners.structure import Evidence, ParentSearch
@@ -49,7 +49,9 @@ Mask = tuple[str, ...]
 PRECISION = 1e-3
 #: A policy that loses is seen through after this share of the rollouts, or that, or after all.
 LOOKS = (0.1, 0.4, 1.0)
-#: "Loses" is: by so many standard errors; with three looks that is wrong once in 10,000 times.
+#: but not after fewer than so many: their standard error would be a guess.
+FIRST_LOOK = 30
+#: "Loses" is: by so many standard errors; with three looks that is wrong about once in 1,000 times.
 DECIDED = 4.0
 
 
@@ -80,7 +82,8 @@ class Study:
     Args:
         mdp_or_env: an :class:`~exo_envs.ExoMDP`, or an environment (:func:`exo_envs.as_mdp`).
         rng: a seed or a generator; by default seed 0. What is estimated does not depend on the
-            order in which it is asked for.
+            order in which it is asked for; but exact plans start from the one before, so they are
+            the same only as far as the planner is precise.
         n_rollouts: episodes that each policy plays; all play the same exogenous trajectories.
         n_data_rollouts: rollouts of x that models and tests are estimated from; by default about
             100,000 transitions' worth.
@@ -162,6 +165,8 @@ class Study:
         if asked:
             search = ParentSearch.of(self.data, level=self.level / len(everything))
             targets = self.data.positions(asked).tolist()
+            if not self._parents:
+                self.samples += draws_for_actors(len(everything))
             for i, actors in zip(targets, actors_of(self.mdp, self.data, targets), strict=True):
                 found = search.parents(i, range(len(everything)), actors)
                 evidence = search.explain(i, found, actors)
@@ -180,7 +185,10 @@ class Study:
     @cached_property
     def scenarios(self) -> list[Scenarios]:
         """The trajectories on which masks are compared while one is chosen, in a few parts."""
-        ends = [math.ceil(share * self.n_rollouts) for share in LOOKS]
+        ends = [
+            min(self.n_rollouts, max(FIRST_LOOK, math.ceil(share * self.n_rollouts)))
+            for share in LOOKS
+        ]
         sizes = np.diff([0, *ends])
         return [
             self._sample_scenarios(int(size), "scenarios", k)
@@ -229,7 +237,7 @@ class Study:
     ) -> Contest:
         """J of a mask against J of another one, which played all shared trajectories."""
         trial = self._trial(as_mask(self.mdp, mask), time_limit)
-        parts = max(1, len(trial.returns))
+        parts = 1
         while True:
             returns = self._returns(trial, parts)
             objective = Objective.of(
@@ -258,30 +266,34 @@ class Study:
         return trial.visits / len(self._returns(trial, len(self.scenarios)))
 
     def _trial(self, mask: Mask, time_limit: float | None) -> _Trial:
-        if mask not in self._trials:
-            rng = self.rng("plan", *self.mdp.exogenous_indices(mask).tolist())
-            reduced = ReducedMDP.estimate(
-                self.mdp,
-                mask,
-                rng=rng,
-                data=self.data,
-                survey=self.survey,
-                known_parents=self.parents(mask),
-            )
-            limits = [
-                limit for limit in (self.planning_time_limit, time_limit) if limit is not None
-            ]
-            plan = self.planner.plan(
-                reduced,
-                rng=rng,
-                time_limit=min(limits, default=None),
-                **warm_start_for(self.planner, self._warm),
-            )
-            if plan.values is not None:
-                self._warm = plan
-            pairs = math.prod(int(n) for n in self.mdp.endogenous_sizes) * self.mdp.num_actions
-            self._trials[mask] = _Trial(plan, reduced, [], np.zeros(pairs))
-        return self._trials[mask]
+        if mask in self._trials:
+            return self._trials[mask]
+        trial = self._plan(mask, time_limit)
+        if trial.plan.converged or time_limit is None:  # not if it was cut short for one learner
+            self._trials[mask] = trial
+        return trial
+
+    def _plan(self, mask: Mask, time_limit: float | None) -> _Trial:
+        rng = self.rng("plan", *self.mdp.exogenous_indices(mask).tolist())
+        reduced = ReducedMDP.estimate(
+            self.mdp,
+            mask,
+            rng=rng,
+            data=self.data,
+            survey=self.survey,
+            known_parents=self.parents(mask),
+        )
+        limits = [limit for limit in (self.planning_time_limit, time_limit) if limit is not None]
+        plan = self.planner.plan(
+            reduced,
+            rng=rng,
+            time_limit=min(limits, default=None),
+            **warm_start_for(self.planner, self._warm),
+        )
+        if plan.values is not None:
+            self._warm = plan
+        pairs = math.prod(int(n) for n in self.mdp.endogenous_sizes) * self.mdp.num_actions
+        return _Trial(plan, reduced, [], np.zeros(pairs))
 
     def _returns(self, trial: _Trial, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""

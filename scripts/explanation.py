@@ -1,0 +1,198 @@
+"""A learner's history in words: what it kept, what it dropped, and why.
+
+Variables are told by family: what their names have in common before the first digit. So the 64
+``occupancy_0_0`` ... are one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from console import print_table
+
+from planners import Estimate
+from wrappers import CorrelationalMaskLearner, Record
+
+MOST_LINES = 20
+SCORE = "score: the variance of what it pays, the share of moves it changes, or what it foretells"
+WORTH = "worth in return: of so many variables together, by episodes with and without them"
+#: What the score of a reason is, by the reason's first word.
+UNITS = {"pays": "variance {}", "moves": "share {}", "predicts": "{} nats"}
+
+
+def family(name: str) -> str:
+    """``porter_0_cell`` is of the family ``porter``; a name without a digit is its own."""
+    prefix = re.split(r"\d", name, maxsplit=1)[0].rstrip("_-. ")
+    return prefix or name
+
+
+def summary(names: Sequence[str]) -> str:
+    """``41 occupancy, 12 object``, or the name of a single variable."""
+    if len(names) == 1:
+        return names[0]
+    counts = Counter(map(family, names))
+    parts = [f"{count} {kind}" if count > 1 else kind for kind, count in counts.most_common(3)]
+    return ", ".join([*parts, "..."] if len(counts) > 3 else parts) or "nothing"
+
+
+def worth(record: Record, cost_weight: float) -> Estimate:
+    """What the variables of a step bring in return, before they have paid their price.
+
+    Records have the change of J; of what is dropped the worth is the loss.
+    """
+    gain, error = record.gain or 0.0, record.gain_error or 0.0
+    price = cost_weight * len(record.candidate)
+    return Estimate(gain + price if record.action == "add" else price - gain, error)
+
+
+class Storyteller:
+    """Puts the steps of a learner into words.
+
+    Args:
+        cost_weight: the price of a variable.
+    """
+
+    def __init__(self, cost_weight: float) -> None:
+        self.cost_weight = cost_weight
+
+    def step(self, record: Record) -> str:
+        """A line for a step that estimated J."""
+        if record.action not in ("add", "drop") or record.gain is None:
+            if record.mean_return is None:
+                return ""
+            return f"{summary(record.mask)} earn {record.mean_return:.1f}"
+        verdicts = {
+            ("add", True): "added",
+            ("add", False): "not added",
+            ("drop", True): "dropped",
+            ("drop", False): "kept",
+        }
+        verdict = verdicts[record.action, record.accepted]
+        if record.gain > 0 and not record.accepted:
+            verdict += ", in doubt"  # J rose, but not so that it could not be chance
+        return f"{summary(record.candidate)}: {self._worth_and_price(record)}: {verdict}"
+
+    def _worth_and_price(self, record: Record) -> str:
+        told = f"worth {worth(record, self.cost_weight)} in return"
+        price = f", price {self.cost_weight * len(record.candidate):g}" if self.cost_weight else ""
+        return told + price
+
+    def _no_gain(self, record: Record) -> str:
+        brought = worth(record, self.cost_weight)
+        if brought.interval()[1] < 0:
+            return "plans get worse"
+        return "not worth it" if record.action == "drop" else "no clear gain"
+
+    def explain(self, learner: CorrelationalMaskLearner) -> None:
+        """Print what was kept and why, and what was dropped."""
+        names = learner.feature_names_in_
+        members = _by_family(names)
+        kept = _by_family(learner.mask_)
+        price = f", at a price of {self.cost_weight:g} each" if self.cost_weight else ""
+        print(f"\nKept {len(learner.mask_)} of {len(names)} variables{price}")
+        if kept:
+            rows = [
+                (kind, f"{len(found)} of {len(members[kind])}", *self._reason(learner, found))
+                for kind, found in kept.items()
+            ]
+            header = ("variables", "kept", "why", "score", "worth in return", "price", "together")
+            print_table(header, _shortened(rows), "<><<>>>")
+            print(f"  {SCORE}")
+            if any(row[4] for row in rows):
+                print(f"  {WORTH}")
+        rest = _by_family(name for name in names if name not in set(learner.mask_))
+        if rest:
+            print(f"\nDropped {sum(map(len, rest.values()))}")
+            rows = [
+                (kind, f"{len(left)} of {len(members[kind])}", self._objection(learner, left))
+                for kind, left in rest.items()
+            ]
+            print_table(("variables", "dropped", "why"), _shortened(rows), "<><")
+
+    def _reason(self, learner: CorrelationalMaskLearner, names: list[str]) -> tuple[str, ...]:
+        """Why variables of one family were kept: reason, score, worth, price, tried with what."""
+        found = [r for r in learner.history_ if r.score is not None and _is_evidence(r, names)]
+        reasons = dict.fromkeys(_reason_in_short(r, learner.feature_names_in_) for r in found)
+        best = max(found, key=lambda r: r.score or 0.0, default=None)
+        score = _score(best) if best is not None else ""
+        return (_joined(reasons), score, *self._measured(learner, names))
+
+    def _measured(self, learner: CorrelationalMaskLearner, names: list[str]) -> tuple[str, ...]:
+        record = _closest_test(learner.history_, names, kept=True)
+        if record is None:
+            return ("", "", "")
+        together = len(record.candidate)
+        price = f"{self.cost_weight * together:g}" if self.cost_weight else ""
+        return str(worth(record, self.cost_weight)), price, str(together)
+
+    def _objection(self, learner: CorrelationalMaskLearner, names: list[str]) -> str:
+        """Why variables of one family were dropped."""
+        record = _closest_test(learner.history_, names, kept=False)
+        if record is not None:
+            told = f"{self._worth_and_price(record)}: {self._no_gain(record)}"
+            return told if len(record.candidate) == 1 else f"{summary(record.candidate)}: {told}"
+        if any(_is_evidence(r, names) for r in learner.history_):
+            return "matters, but was not tried"
+        if learner.status_ != "finished" and all(r.action == "find" for r in learner.history_):
+            return "learning was stopped before all had been looked at"
+        if learner.rule == "paper":
+            return "other variables had higher scores when the search ended"
+        return f"no sign that it matters (tests at level {learner.level:g})"
+
+
+def _by_family(names: Iterable[str]) -> dict[str, list[str]]:
+    families = defaultdict(list)
+    for name in names:
+        families[family(name)].append(name)
+    return dict(families)
+
+
+def _is_evidence(record: Record, names: list[str]) -> bool:
+    """Whether a score spoke for one of the variables by itself."""
+    return len(record.candidate) == 1 and record.candidate[0] in names and record.accepted
+
+
+def _closest_test(history: Sequence[Record], names: list[str], *, kept: bool) -> Record | None:
+    """Of the steps that kept (or did not keep) the variables, the one that is most about them."""
+    wanted = set(names)
+    tests = [
+        record
+        for record in history
+        if record.gain is not None
+        and (record.action, record.accepted) in (("add", kept), ("drop", not kept))
+        and wanted.intersection(record.candidate)
+    ]
+    return min(tests, key=lambda record: len(wanted ^ set(record.candidate)), default=None)
+
+
+def _reason_in_short(record: Record, names: Sequence[str]) -> str:
+    """A reason with families in place of names."""
+    known = set(names)
+    return " ".join(family(word) if word in known else word for word in record.reason.split())
+
+
+def _joined(reasons: Iterable[str]) -> str:
+    """``predicts a`` and ``predicts b`` as ``predicts a, b``; not more than two of a kind."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for reason in reasons:
+        verb, _, rest = reason.partition(" ")
+        parts[verb].append(rest)
+    return "; ".join(
+        f"{verb} {', '.join(rest[:2])}".strip() + (" ..." if len(rest) > 2 else "")
+        for verb, rest in parts.items()
+    )
+
+
+def _score(record: Record) -> str:
+    unit = UNITS.get(record.reason.split()[0], "{}")
+    score = record.score or 0.0
+    return unit.format(f"{score:,.0f}" if score >= 100 else f"{score:.3g}")
+
+
+def _shortened(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    if len(rows) <= MOST_LINES:
+        return rows
+    more = (f"... {len(rows) - MOST_LINES} more", *[""] * (len(rows[0]) - 1))
+    return [*rows[:MOST_LINES], more]

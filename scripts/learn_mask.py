@@ -1,0 +1,225 @@
+"""Learn which exogenous variables of an environment are worth knowing, and see why.
+
+    python scripts/learn_mask.py ExoFactory-v0 --cost-weight 1
+    python scripts/learn_mask.py ExoCrowd-v0 --option goal=fixed --cost-weight 3
+
+It prints what the mask keeps and why, and what the agent earns with it; the mask goes to a JSON
+file (wrappers.SavedMask.load, wrappers.LearnedMask.load), with a picture and a film of an episode
+where the environment draws pictures. Ctrl-C keeps the best mask so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import gymnasium as gym
+from console import ProgressBar, make_env, print_table
+from explanation import Storyteller
+from film import draws_pictures, save_film, save_picture
+
+import exo_envs
+from planners import Estimate, Objective
+from wrappers import (
+    CorrelationalMaskLearner,
+    GreedyMaskLearner,
+    LearningStoppedWarning,
+    MaskedObservation,
+    MaskLearner,
+    RewardVariableMaskLearner,
+    Study,
+)
+
+INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    size: int
+    objective: Objective | None  # None if the mask was not planned with
+    seconds: float | None = None
+    remark: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        earned = value = ""
+        if self.objective is not None:
+            earned = str(Estimate(self.objective.mean_return, self.objective.standard_error))
+            value = f"{self.objective.value:.1f}"
+        seconds = "" if self.seconds is None else f"{self.seconds:.1f}"
+        return self.name, str(self.size), earned, value, seconds, self.remark
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse(argv)
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was saved before is complete")
+        return INTERRUPTED
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flag = argparse.BooleanOptionalAction
+    parser.add_argument("env_id")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment"
+    )
+    parser.add_argument(
+        "--cost-weight",
+        type=float,
+        default=1.0,
+        help="the price of a variable, in return (the paper's lambda): 1",
+    )
+    parser.add_argument("--rule", choices=("calibrated", "paper"), default="calibrated")
+    parser.add_argument("--rollouts", type=int, default=500, help="played with each mask: 500")
+    parser.add_argument("--data", type=int, help="rollouts that models are estimated from")
+    parser.add_argument("--level", type=float, default=0.05, help="of the tests: 0.05")
+    parser.add_argument("--time-limit", type=float, help="for each learner, in seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--compare", action=flag, default=True, help="with nothing, greedy and phase one"
+    )
+    parser.add_argument("--output", type=Path, default=Path("outputs"), help="folder: outputs")
+    parser.add_argument("--film", action=flag, default=True, help="of one episode")
+    parser.add_argument("--frames", type=int, default=50, help="of the film, at most: 50")
+    return parser.parse_args(argv)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Learn, explain, compare, draw."""
+    start = time.perf_counter()
+    story = Storyteller(arguments.cost_weight)
+    learner = learn(arguments, story)
+    if learner is None:
+        print("interrupted before there was a mask; nothing was saved")
+        return INTERRUPTED
+    file = arguments.output / f"{arguments.env_id.rpartition(':')[2]}.json"
+    learner.save(file)
+    if learner.status_ != "finished":
+        print(f"stopped ({learner.status_}): this is the best mask so far")
+    story.explain(learner)
+    if arguments.compare and learner.status_ != "interrupted":
+        show_returns(compare(learner, arguments), arguments.rollouts)
+    print(f"\nmask     {file}")
+    if learner.status_ == "interrupted":
+        return INTERRUPTED
+    show_episode(learner, arguments, file)
+    print(f"All of it took {time.perf_counter() - start:.0f} s.")
+    return 0
+
+
+def learn(arguments: argparse.Namespace, story: Storyteller) -> CorrelationalMaskLearner | None:
+    """Learn with a bar; None if there was no time for anything."""
+    env = make_env(arguments.env_id, arguments.option)
+    print(f"exo-envs {exo_envs.__version__}: {describe(env, arguments.option)}", flush=True)
+    learner = CorrelationalMaskLearner(
+        **prices(arguments), rule=arguments.rule, level=arguments.level
+    )
+    try:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        study = Study(
+            env, arguments.seed, n_rollouts=arguments.rollouts, n_data_rollouts=arguments.data
+        )
+        with ProgressBar(story.step) as bar:
+            fit(learner, study, bar)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"error: {error}") from error
+    except KeyboardInterrupt:
+        return None
+    return learner
+
+
+def describe(env: gym.Env, options: Sequence[str]) -> str:
+    mdp = exo_envs.as_mdp(env)
+    name = env.spec.id if env.spec is not None else type(mdp).__name__
+    return " ".join([name, *options, f"has {len(mdp.exogenous_names)} exogenous variables"])
+
+
+def prices(arguments: argparse.Namespace) -> dict[str, float | None]:
+    return {"cost_weight": arguments.cost_weight, "time_limit": arguments.time_limit}
+
+
+def fit(learner: MaskLearner, study: Study, bar: ProgressBar) -> None:
+    """Learn; this script says by itself if learning was stopped."""
+    learner.callback = bar
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningStoppedWarning)
+        learner.fit(study)
+
+
+def compare(learner: MaskLearner, arguments: argparse.Namespace) -> list[Row]:
+    """Other masks, on trajectories that had no part in the choice of any."""
+    study = learner.study_
+    others: dict[str, MaskLearner] = {
+        "greedy: one by one at random": GreedyMaskLearner(**prices(arguments)),
+        "phase one: all that pays": RewardVariableMaskLearner(**prices(arguments)),
+    }
+    print("\nOther masks, for comparison", flush=True)
+    with ProgressBar(lambda _: "") as bar:
+        rows = [Row("nothing", 0, estimate(study, (), arguments))]
+        for name, other in others.items():
+            fit(other, study, bar)
+            if other.status_ == "interrupted":
+                raise KeyboardInterrupt
+            rows.append(row(name, other, arguments))
+    return [*rows, row("learned", learner, arguments)]
+
+
+def row(name: str, learner: MaskLearner, arguments: argparse.Namespace) -> Row:
+    """A learner that was stopped did not get to the trajectories of the table."""
+    objective, remark = learner.objective_, ""
+    if learner.status_ != "finished":
+        known = learner.study_.knows(learner.mask_)
+        objective = estimate(learner.study_, learner.mask_, arguments) if known else None
+        remark = f"({learner.status_})"
+    return Row(name, len(learner.mask_), objective, learner.seconds_, remark)
+
+
+def estimate(study: Study, mask: tuple[str, ...], arguments: argparse.Namespace) -> Objective:
+    return study.objective(mask, cost_weight=arguments.cost_weight, scenarios=study.fresh_scenarios)
+
+
+def show_returns(rows: list[Row], episodes: int) -> None:
+    """A table: what each mask earns."""
+    print("\nWhat an agent earns that knows only these variables", end=" ")
+    print(f"({episodes} episodes, 95 % intervals)")
+    header = ("mask", "variables", "return", "J", "seconds", "")
+    print_table(header, [entry.cells() for entry in rows], "<>>>><")
+    print("  J is the return less the price of the variables. Learners share what they estimate:")
+    print('  "learned" came first, and left little to do for the others.')
+
+
+def show_episode(learner: MaskLearner, arguments: argparse.Namespace, mask_file: Path) -> None:
+    """A picture of the masked scene, and a film of an agent that sees no more than the mask."""
+    options, policy = arguments.option, learner.policy_
+    env = make_env(arguments.env_id, options)
+    if not draws_pictures(env):
+        print(f"picture  none: {arguments.env_id} draws text only")
+        return
+    env = make_env(arguments.env_id, options, render_mode="rgb_array")
+    with MaskedObservation(env, learner.get_support()) as masked:
+        picture = mask_file.with_suffix(".png")
+        save_picture(masked, picture, arguments.seed)
+        print(f"picture  {picture}", flush=True)
+        if not arguments.film:
+            return
+        if policy is None:
+            print("film     none: learning was stopped before there was a policy")
+            return
+        film = mask_file.with_suffix(".gif")
+        told = save_film(masked, policy, film, arguments.seed, arguments.frames)
+        print(f"film     {film} ({told})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
