@@ -57,7 +57,7 @@ def choose_contexts(
 
 
 def _choose(search: _Search, i: int, level: float, max_parents: int) -> tuple[int, ...]:
-    sizes, total = search.sizes, search.rollouts.shape[0] * (search.rollouts.shape[1] - 1)
+    sizes = search.sizes
     candidates = np.flatnonzero(np.arange(len(sizes)) != i)
     log_level = math.log(level / max(1, len(candidates) * len(search.lags)))
     given: tuple[int, ...] = (i,)
@@ -70,7 +70,7 @@ def _choose(search: _Search, i: int, level: float, max_parents: int) -> tuple[in
             break
         best = int(candidates[passed][score[passed].argmax()])
         candidates = candidates[passed & (candidates != best)]
-        if search.num_rows((*given, best)) * MIN_SAMPLES_PER_CONTEXT <= total:
+        if search.num_rows((*given, best)) * MIN_SAMPLES_PER_CONTEXT <= search.total:
             given = (*given, best)
     return given[1:]
 
@@ -95,6 +95,7 @@ class _Search:
 
     def __init__(self, rollouts: Rollouts, sizes: Ints, memo: Memo) -> None:
         self.rollouts = rollouts
+        self.total = rollouts.shape[0] * (rollouts.shape[1] - 1)  # transitions
         self.sizes = sizes
         self.memo = memo
         self._rows: dict[tuple[int, ...], list[Rows]] = {}
@@ -122,12 +123,14 @@ class _Search:
         return scores
 
     def num_rows(self, given: tuple[int, ...]) -> int:
-        """How many joint values of some variables occur."""
+        """How many joint values of some variables occur, or may, if that is few."""
         (count,) = self.memo.get("rows", given, lambda: (np.array(self._occurring(given)),))
         return int(count)
 
     def _occurring(self, given: tuple[int, ...]) -> int:
         shape = [int(self.sizes[j]) for j in given]
+        if math.prod(shape) * MIN_SAMPLES_PER_CONTEXT <= self.total:
+            return math.prod(shape)  # there are samples enough for all of them
         occurs = np.zeros(math.prod(shape), dtype=np.bool_)
         values = [self.rollouts[:, :-1, j].reshape(-1) for j in given]
         occurs[joint_codes(values, shape, len(values[0]))] = True

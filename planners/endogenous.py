@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,8 @@ class EndogenousSurvey:
     moves_asked: int
     rewards_asked: int
     common_noise: bool
+    #: What was averaged over dropped variables once, for the next mask; never changes a result.
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     @classmethod
     def collect(

@@ -9,7 +9,7 @@ dynamics are one conditional table per variable given a few parents, the endogen
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -62,7 +62,8 @@ class FactoredMDP(ExoMDP):
         num_actions: A.
         discount: the paper's gamma.
         horizon: the length of an episode.
-        factors: the dynamics of each exogenous variable.
+        factors: the dynamics of each exogenous variable, or a function that makes them when they
+            are first asked for.
         moves: the endogenous dynamics.
         base_reward: what depends on no exogenous variable, shape (N, A).
         terms: i -> the table R^i of shape (size_i, N, A), for the variables that pay.
@@ -78,7 +79,7 @@ class FactoredMDP(ExoMDP):
         num_actions: int,
         discount: float,
         horizon: int,
-        factors: Sequence[Factor],
+        factors: Sequence[Factor] | Callable[[], Sequence[Factor]],
         moves: Moves,
         base_reward: FloatArray,
         terms: Mapping[int, FloatArray],
@@ -91,7 +92,7 @@ class FactoredMDP(ExoMDP):
         self.num_actions = num_actions
         self.discount = discount
         self.horizon = horizon
-        self.factors = tuple(factors)
+        self._factors = factors
         self.moves = moves
         self.base_reward = np.asarray(base_reward, dtype=np.float64)
         self.terms = {int(i): np.asarray(table, np.float64) for i, table in terms.items()}
@@ -114,16 +115,37 @@ class FactoredMDP(ExoMDP):
             )
             if array.shape != shape
         ]
-        if len(self.factors) != len(sizes):
-            wrong.append(f"there are {len(self.factors)} factors for {len(sizes)} variables")
-        for variable, factor in zip(self.exogenous_variables, self.factors, strict=False):
+        if not callable(self._factors):
+            wrong += self._wrong_factors(self._factors)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+
+    @cached_property
+    def factors(self) -> tuple[Factor, ...]:
+        """The dynamics of each exogenous variable."""
+        factors = tuple(self._factors() if callable(self._factors) else self._factors)
+        wrong = self._wrong_factors(factors)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        self._factors = factors
+        return factors
+
+    def _wrong_factors(self, factors: Sequence[Factor]) -> list[str]:
+        sizes, wrong = self.exogenous_sizes, []
+        if len(factors) != len(sizes):
+            wrong.append(f"there are {len(factors)} factors for {len(sizes)} variables")
+        for variable, factor in zip(self.exogenous_variables, factors, strict=False):
             rows = math.prod(int(sizes[parent]) for parent in factor.parents)
             if len(factor.starts) != rows + 1:
                 wrong.append(f"the factor of {variable.name!r} needs {rows} rows")
             elif len(factor.values) and factor.values.max() >= variable.size:
                 wrong.append(f"the factor of {variable.name!r} has the value {factor.values.max()}")
-        if wrong:
-            raise ValueError("; ".join(wrong))
+        return wrong
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything, with the factors made."""
+        self.factors  # noqa: B018
+        return self.__dict__
 
     @cached_property
     def num_endogenous_states(self) -> int:

@@ -15,13 +15,16 @@ clauses depend on each other beyond that.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache, partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planners.clauses import Clause, simplify, with_default
 from planners.counting import (
+    Information,
     Rows,
     chi_squared_log_tail,
     conditional_information,
@@ -32,6 +35,7 @@ from planners.counting import (
 from planners.endogenous import EndogenousSurvey, OpenEnd
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
 #: Masked variables that a clause may look at because they tell about a dropped one.
 MAX_INFORMATIVE = 2
@@ -66,6 +70,17 @@ def reduce_lists(
     return [reduction.reduce(pair) for pair in range(len(survey.lists))]
 
 
+class _Question(NamedTuple):
+    """What a clause will say, in some contexts."""
+
+    label: Ints  # (contexts,): which of the things it can say
+    num_labels: int
+    where: Ints  # (contexts,)
+    number: int  # of values of what is averaged over
+    log_level: float | None  # of the test that a variable has to pass; None if it need not
+    key: Hashable | None  # under which answers are remembered
+
+
 class _Reduction:
     def __init__(self, survey: EndogenousSurvey, columns: list[int], level: float) -> None:
         self.survey = survey
@@ -74,7 +89,8 @@ class _Reduction:
         self.columns = columns
         self.place = {j: k for k, j in enumerate(columns)}
         self.log_level = math.log(level)
-        self._averaged: dict[object, list[Clause]] = {}  # many pairs share clauses
+        self.memo = survey.memo.setdefault("marginals", {})  # many masks share clauses,
+        self._seen: dict[Hashable, Clause] = {}  # and so do many pairs of a mask
 
     def reduce(self, pair: int) -> list[Clause]:
         """The list of one pair."""
@@ -85,10 +101,10 @@ class _Reduction:
             if all(j in self.place for j in clause.variables):
                 out.append(self._renumbered(clause, clause.variables))
             else:
-                key = tuple(before.key for before in clauses[: k + 1])
-                if key not in self._averaged:
-                    self._averaged[key] = [self._average(clause, clauses[:k])]
-                out += self._averaged[key]
+                key = tuple(other.key for other in clauses[: k + 1])
+                if key not in self._seen:
+                    self._seen[key] = self._average(clause, clauses[:k], key)
+                out.append(self._seen[key])
         if end is not None:
             out += self._close(end, clauses, np.flatnonzero(self.survey.relevant[pair]))
         return simplify(out)
@@ -96,6 +112,12 @@ class _Reduction:
     def _renumbered(self, clause: Clause, variables: tuple[int, ...]) -> Clause:
         places = tuple(self.place[j] for j in variables)
         return Clause(places, clause.starts, clause.targets, clause.probabilities)
+
+    def _remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        if key not in self.memo:
+            self.memo[key] = make()
+        known: T = self.memo[key]
+        return known
 
     def _row(self, variables: Sequence[int], where: Ints) -> Ints:
         """The joint values of some variables in contexts."""
@@ -111,18 +133,34 @@ class _Reduction:
             reaching = reaching[passes]
         return reaching if len(reaching) >= MIN_REACHING else everywhere
 
-    def _average(self, clause: Clause, before: Sequence[Clause]) -> Clause:
+    def _average(
+        self, clause: Clause, before: Sequence[Clause], key: tuple[Hashable, ...]
+    ) -> Clause:
         """What a clause says if some of its variables are not seen."""
-        where = self._reaching(before)
         kept = [j for j in clause.variables if j in self.place]
         dropped = [j for j in clause.variables if j not in self.place]
         number = math.prod(int(self.sizes[j]) for j in dropped)
+        where = self._reaching(before)
+        label, num_labels = self._labels(clause, where)
+        given = kept + self._informative(label, num_labels, kept, where, number, key)
+        averaged = self._remembered(
+            ("average", key, tuple(given)),
+            lambda: self._averaged(clause, where, given, kept, dropped),
+        )
+        return self._renumbered(averaged, averaged.variables)
+
+    def _labels(self, clause: Clause, where: Ints) -> tuple[Ints, int]:
+        """Which of the different things it can say a clause says in some contexts."""
         says = [clause.row(row) for row in range(clause.num_rows)]
         label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
         labels = np.array([label_of[said] for said in says])
-        label = labels[self._row(clause.variables, where)]
-        given = kept + self._informative(label, len(label_of), kept, where, number)
+        return labels[self._row(clause.variables, where)], len(label_of)
 
+    def _averaged(
+        self, clause: Clause, where: Ints, given: list[int], kept: list[int], dropped: list[int]
+    ) -> Clause:
+        """A clause averaged over what is dropped, in terms of the model's variables."""
+        number = math.prod(int(self.sizes[j]) for j in dropped)
         shape = [int(self.sizes[j]) for j in given]
         rows = math.prod(shape)
         counts = count_table(self._row(given, where), rows, self._row(dropped, where), number)
@@ -137,15 +175,21 @@ class _Reduction:
         return self._clause(given, averaged.reshape(rows, -1), targets)
 
     def _clause(self, given: list[int], matrix: NDArray[np.float64], targets: Ints) -> Clause:
-        """A clause over ``given`` in any order: its variables are put in increasing order."""
+        """A clause over ``given`` in any order; its variables, the model's, are put in order."""
         shape = [int(self.sizes[j]) for j in given]
         order = sorted(range(len(given)), key=lambda k: given[k])
         table = matrix.reshape(*shape, len(targets)).transpose(*order, len(given))
-        variables = tuple(self.place[given[k]] for k in order)
+        variables = tuple(given[k] for k in order)
         return Clause.from_matrix(variables, table.reshape(-1, len(targets)), targets)
 
     def _informative(
-        self, label: Ints, num_labels: int, given: list[int], where: Ints, number: int
+        self,
+        label: Ints,
+        num_labels: int,
+        given: list[int],
+        where: Ints,
+        number: int,
+        key: Hashable | None = None,
     ) -> list[int]:
         """Masked variables that tell, given others, what a clause will say."""
         independent = where < self.contexts.num_independent
@@ -153,19 +197,16 @@ class _Reduction:
         chosen: list[int] = []
         if num_labels < 2 or not len(where):
             return chosen
-        rows = self._split(given, where)
         log_level = self.log_level - math.log(max(1, len(self.columns) - len(given)))
+        question = _Question(label, num_labels, where, number, log_level, key)
         room = MAX_INFORMATIVE_ROWS
         while len(chosen) < MAX_INFORMATIVE:
             small = [j for j in self.columns if self.sizes[j] <= room]
-            best = self._best(
-                label, num_labels, rows, [*given, *chosen], where, number, log_level, small
-            )
+            best = self._best(question, [*given, *chosen], small)
             if best is None:
                 break
             chosen.append(best)
             room //= int(self.sizes[best])
-            rows = rows.split(self.contexts.column(best)[where], int(self.sizes[best]))
         return chosen
 
     def _split(self, given: Sequence[int], where: Ints) -> Rows:
@@ -174,34 +215,40 @@ class _Reduction:
             rows = rows.split(self.contexts.column(j)[where], int(self.sizes[j]))
         return rows
 
-    def _best(
-        self,
-        label: Ints,
-        num_labels: int,
-        rows: Rows,
-        given: list[int],
-        where: Ints,
-        number: int,
-        log_level: float | None,
-        candidates: Sequence[int] | None = None,
-    ) -> int | None:
+    def _best(self, question: _Question, given: list[int], candidates: Sequence[int]) -> int | None:
         """The variable that tells most, if it is worth its table and (unless sure) significant."""
-        cells = number * math.prod(int(self.sizes[j]) for j in given)
+        cells = question.number * math.prod(int(self.sizes[j]) for j in given)
+        told = self._told(question, given)
+        enough = MIN_SAMPLES if question.log_level is None else MIN_TESTED
         best, gain = None, 0.0
-        for j in self.columns if candidates is None else candidates:
-            size = int(self.sizes[j])
-            if j in given or cells * size > MAX_CELLS:
+        for j in candidates:
+            if j in given or cells * int(self.sizes[j]) > MAX_CELLS:
                 continue
-            column = self.contexts.column(j)[where]
-            told = conditional_information(rows, label, num_labels, column, size)
-            if told.gain <= gain:
+            information, num_rows = told(j)
+            if information.gain <= gain or num_rows * enough > len(question.where):
                 continue
-            if log_level is not None and chi_squared_log_tail(*told) >= log_level:
-                continue
-            enough = MIN_SAMPLES if log_level is None else MIN_TESTED
-            if rows.split(column, size).count * enough <= len(where):
-                best, gain = j, told.gain
+            level = question.log_level
+            if level is None or chi_squared_log_tail(*information) < level:
+                best, gain = j, information.gain
         return best
+
+    def _told(
+        self, question: _Question, given: list[int]
+    ) -> Callable[[int], tuple[Information, int]]:
+        """What a variable tells given others, and into how many rows it splits the contexts."""
+        rows = cache(lambda: self._split(given, question.where))
+
+        def tell(j: int) -> tuple[Information, int]:
+            size, column = int(self.sizes[j]), self.contexts.column(j)[question.where]
+            information = conditional_information(
+                rows(), question.label, question.num_labels, column, size
+            )
+            # Only counted for what may be chosen.
+            return information, rows().split(column, size).count if information.gain > 0 else 0
+
+        if question.key is None:
+            return tell
+        return lambda j: self._remembered(("told", question.key, tuple(given), j), partial(tell, j))
 
     def _close(self, end: OpenEnd, before: Sequence[Clause], relevant: Ints) -> list[Clause]:
         """A table for the end of a list that is open, over the most informative variables.
@@ -214,16 +261,16 @@ class _Reduction:
         number = len(targets)
         direct = [int(j) for j in relevant if int(j) in self.place]
         given: list[int] = []
-        rows = Rows.of(len(where))
+        question = _Question(label, number, where, number, None, None)
         while len(given) < MAX_OPEN:
-            best = self._best(label, number, rows, given, where, number, None, direct)
+            best = self._best(question, given, direct)
             if best is None:
                 break
             given.append(best)
-            rows = rows.split(self.contexts.column(best)[where], int(self.sizes[best]))
         if len(given) < len(relevant):
             given += self._informative(label, number, given, where, number)
         shape = [int(self.sizes[j]) for j in given]
         counts = count_table(self._row(given, where), math.prod(shape), label, number)
         table = smooth(counts.reshape(*shape, number), SMOOTHING)
-        return with_default(self._clause(given, table.reshape(-1, number), targets))
+        clause = self._clause(given, table.reshape(-1, number), targets)
+        return with_default(self._renumbered(clause, clause.variables))

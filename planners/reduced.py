@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,13 @@ from planners.data import ExogenousData
 from planners.endogenous import EndogenousSurvey, Reward
 from planners.factored import Factor, FactoredMDP
 from planners.files import read_file, write_file
-from planners.fitting import fit_factors
+from planners.fitting import Fit, fit_factors
 from planners.interventions import influence
 from planners.marginals import reduce_lists
 from planners.moves import Moves
 from planners.structure import ParentSearch
+
+KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 
 
 class Samples(NamedTuple):
@@ -59,9 +62,8 @@ class ReducedMDP(FactoredMDP):
         columns: their positions in ``full_names``.
         data: the rollouts it was estimated from, restricted to the mask.
         samples: how many samples were used.
-        log_loss: of each masked variable's table on held-out transitions, in nats, shape (m,); not
-            a number if the data is too small to hold anything out.
-        marginal_log_loss: the same for its overall distribution.
+        fit: the tables of the masked variables, and how well they predict. ``log_loss`` is not a
+            number if the data is too small to hold anything out.
     """
 
     def __init__(
@@ -70,22 +72,40 @@ class ReducedMDP(FactoredMDP):
         full_names: tuple[str, ...],
         data: ExogenousData,
         samples: Samples,
-        log_loss: FloatArray,
-        marginal_log_loss: FloatArray,
+        fit: Fit | Callable[[], Fit],
         smoothing: float,
         **tables: Any,
     ) -> None:
         """Take what :meth:`estimate` found; ``tables`` are those of a FactoredMDP."""
-        super().__init__(initial=data.initial(), **tables)
+        self._fit = fit
+        super().__init__(initial=data.initial(), factors=lambda: self.fit.factors, **tables)
         self.full_names = tuple(full_names)
         self.mask = self.exogenous_names
         places = {name: i for i, name in enumerate(self.full_names)}
         self.columns = np.array([places[name] for name in self.mask], dtype=np.intp)
         self.data = data
         self.samples = samples
-        self.log_loss = log_loss
-        self.marginal_log_loss = marginal_log_loss
         self.smoothing = smoothing
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The factors, and how well they predict.
+
+        Estimated when they are first asked for: there are planners that do without.
+        """
+        if callable(self._fit):
+            self._fit = self._fit()
+        return self._fit
+
+    @property
+    def log_loss(self) -> FloatArray:
+        """Of each table on held-out transitions, in nats, shape (m,)."""
+        return self.fit.log_loss
+
+    @property
+    def marginal_log_loss(self) -> FloatArray:
+        """The same for overall distributions."""
+        return self.fit.marginal_log_loss
 
     @property
     def rollouts(self) -> NDArray[np.integer[Any]]:
@@ -116,7 +136,7 @@ class ReducedMDP(FactoredMDP):
         min_samples: int = 20,
         smoothing: float = 1.0,
         interventions: bool = True,
-        known_parents: Mapping[str, Collection[str]] | None = None,
+        known_parents: KnownParents | None = None,
         reward: Reward = "terms",
     ) -> ReducedMDP:
         """Estimate the reduced model of a mask from samples of ``mdp``.
@@ -136,8 +156,8 @@ class ReducedMDP(FactoredMDP):
             smoothing: how many samples' worth of the table with one parent less each row gets.
             interventions: whether to look for parents that act only together by changing
                 variables one at a time.
-            known_parents: the parents of some variables among all; where they are all in the
-                mask they are not looked for again.
+            known_parents: a function that gives the parents of variables among all; where they
+                are all in the mask they are not looked for again.
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
         """
@@ -163,23 +183,20 @@ class ReducedMDP(FactoredMDP):
 
         columns = [int(j) for j in mdp.exogenous_indices(names)]
         place = {j: k for k, j in enumerate(columns)}
-        parents = {
-            int(mdp.exogenous_indices([name])[0]): tuple(
-                mdp.exogenous_indices(tuple(known)).tolist()
-            )
-            for name, known in (known_parents or {}).items()
-            if name in names and set(known) <= set(names)
-        }
-        effects: list[FloatArray] = []
-        if interventions and len(columns) > max(1, len(parents)):
-            effects = [influence(mdp, data, name) for name in names]
-        for i in columns:
-            if i not in parents:
-                acting = zip(columns, effects, strict=False)
-                suspects = {j: float(effect[i]) for j, effect in acting}
-                parents[i] = search.parents(i, columns, suspects)
-        parents = {i: parents[i] for i in columns}
-        fit = fit_factors(data, parents, smoothing)
+
+        def fit() -> Fit:
+            known = known_parents(names) if known_parents is not None else {}
+            effects: dict[int, FloatArray] = {}
+            if interventions and len(columns) > 1:
+                effects = {j: influence(mdp, data, data.names[j]) for j in columns}
+            parents = {
+                i: tuple(data.positions(tuple(known[name])).tolist())
+                if name in known and set(known[name]) <= set(names)
+                else search.parents(i, columns, {j: float(e[i]) for j, e in effects.items()})
+                for i, name in zip(columns, names, strict=True)
+            }
+            return fit_factors(data, parents, smoothing)
+
         restricted = data.restrict(names)
         states = len(survey.terminal)
         moves = flatten(
@@ -207,7 +224,7 @@ class ReducedMDP(FactoredMDP):
             base_reward=survey.base_reward,
             terms={place[j]: table for j, table in survey.terms.items() if j in place},
             terminal=survey.terminal,
-            **fit._asdict(),
+            fit=fit,
         )
 
     def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ReducedMDP:
@@ -241,7 +258,7 @@ class ReducedMDP(FactoredMDP):
             base_reward=self.base_reward,
             terms=self.terms,
             terminal=self.terminal,
-            **fit._asdict(),
+            fit=fit,
         )
 
     def describe(self) -> str:
@@ -349,15 +366,13 @@ class ReducedMDP(FactoredMDP):
             full_names=tuple(header["full_names"]),
             data=data,
             samples=Samples(**header["samples"]),
-            log_loss=arrays["log_loss"],
-            marginal_log_loss=arrays["marginal_log_loss"],
+            fit=Fit(tuple(factors), arrays["log_loss"], arrays["marginal_log_loss"]),
             smoothing=header["smoothing"],
             endogenous_variables=variables["endogenous"],
             exogenous_variables=variables["exogenous"],
             num_actions=header["num_actions"],
             discount=header["discount"],
             horizon=header["horizon"],
-            factors=factors,
             moves=Moves(**moves),
             base_reward=arrays["base_reward"],
             terms={

@@ -23,8 +23,8 @@ def importance(study: Study, relevance: Relevance, mask: Mask) -> dict[str, floa
     * what pays: the standard deviation of its term, over the values it has in the rollouts, at the
       pairs (n, a) that the policy of ``mask`` meets, as often as it meets them, times how long the
       variable keeps a value (who does not see it makes the same mistake again for that long);
-    * what moves n: the largest such deviation of any variable, where the policy meets pairs that
-      it moves;
+    * what moves n but does not pay: the largest such deviation of any variable, where the policy
+      meets pairs that it moves;
     * what predicts a variable i: the worth of i, discounted by a step, times the share of the
       uncertainty about x'_i that it takes away.
     """
@@ -37,7 +37,8 @@ def importance(study: Study, relevance: Relevance, mask: Mask) -> dict[str, floa
         unit = max(unit, float(deviation[visits > 0].max(initial=0.0)))
     moved = visits @ study.survey.relevant
     for j in np.flatnonzero(moved).tolist():
-        worth[study.survey.names[j]] += unit * float(moved[j])
+        if j not in study.survey.terms:
+            worth[study.survey.names[j]] = unit * float(moved[j])
     changed = True
     while changed:  # ends: a share of a worth is never more than the worth
         changed = False

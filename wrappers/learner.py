@@ -63,12 +63,16 @@ class Session:
         if self._limit is not None and self.seconds > self._limit:
             raise OutOfTimeError
 
-    def objective(self, mask: Mask, *, scenarios: Scenarios | None = None) -> Objective:
+    def objective(
+        self, mask: Mask, *, scenarios: Scenarios | None = None, first_look: bool = False
+    ) -> Objective:
         """*Estimate-Objective*, at the learner's prices and within its time."""
         left = self._prepare(mask)
-        return self.study.objective(mask, **self.price, scenarios=scenarios, time_limit=left)
+        return self.study.objective(
+            mask, **self.price, scenarios=scenarios, first_look=first_look, time_limit=left
+        )
 
-    def contest(self, mask: Mask, over: Objective) -> Contest:
+    def contest(self, mask: Mask, over: Mask) -> Contest:
         """J of a mask against J of another one, at the learner's prices and within its time."""
         left = self._prepare(mask)
         return self.study.contest(mask, over, **self.price, time_limit=left)

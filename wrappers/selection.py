@@ -35,19 +35,22 @@ class Selection:
     def __init__(
         self, session: Session, relevance: Relevance, *, level: float, patience: int
     ) -> None:
-        """Estimate J of what pays or moves n, which is where the search starts."""
+        """The search starts with all that pays or moves n."""
         self.session = session
         self.relevance = relevance
         self.patience = patience
         self.too_many = math.inf  # the logarithm of so many values of x was too much to plan with
         self.confidence = NormalDist().inv_cdf(1 - level)
         self.mask = in_order(session.study, relevance.direct)
-        self.best = session.objective(self.mask)
 
     def steps(self) -> Iterator[Record]:
         """Search; the mask of the last record is the result."""
         yield self.session.record(
-            "start", self.mask, reason="all that pays or moves", mask=self.mask, objective=self.best
+            "start",
+            self.mask,
+            reason="all that pays or moves",
+            mask=self.mask,
+            objective=self.session.objective(self.mask, first_look=True),
         )
         others = tuple(name for name in self.relevance.findings if name not in self.mask)
         if others:
@@ -119,12 +122,12 @@ class Selection:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         kept = {*self.mask, *names} if action == "add" else set(self.mask).difference(names)
         mask = in_order(self.session.study, kept)
-        tried, gain, returns = self.session.contest(mask, self.best)
+        tried, gain, returns = self.session.contest(mask, self.mask)
         if action == "add" and returns.mean < -DECIDED * returns.standard_error:
             self.too_many = min(self.too_many, self._log_states(mask))
         accepted = gain.mean >= 0 and (action == "drop" or self._is_beyond_doubt(gain))
         if accepted:
-            self.mask, self.best = mask, tried
+            self.mask = mask
         record = self.session.record(
             action,
             names,

@@ -47,11 +47,11 @@ Mask = tuple[str, ...]
 
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
-#: A policy that loses is seen through after this share of the rollouts, or that, or after all.
+#: Whether a contest is decided is seen after this share of the rollouts, or that, or after all,
 LOOKS = (0.1, 0.4, 1.0)
 #: but not after fewer than so many: their standard error would be a guess.
 FIRST_LOOK = 30
-#: "Loses" is: by so many standard errors; with three looks that is wrong about once in 1,000 times.
+#: Decided is: by so many standard errors; with three looks that is wrong about once in 1,000 times.
 DECIDED = 4.0
 
 
@@ -68,7 +68,8 @@ class _Trial:
 class Contest(NamedTuple):
     """A mask against another one, on the same trajectories.
 
-    A mask that clearly loses is not played to the end: ``objective`` has fewer rollouts then.
+    If it is clear which of them is better they are not played to the end: ``objective`` has fewer
+    rollouts then.
     """
 
     objective: Objective
@@ -208,6 +209,7 @@ class Study:
         cost_weight: float = 0.0,
         cost: Cost = "size",
         scenarios: Scenarios | None = None,
+        first_look: bool = False,
         time_limit: float | None = None,
     ) -> Objective:
         """*Estimate-Objective* (section 5.1), remembered.
@@ -217,11 +219,12 @@ class Study:
             cost_weight: the paper's lambda.
             cost: see :func:`planners.estimate_objective`.
             scenarios: what to play instead of the shared trajectories.
+            first_look: play the first part of the shared trajectories only.
             time_limit: for planning, if that is less than ``planning_time_limit``.
         """
         trial = self._trial(as_mask(self.mdp, mask), time_limit)
         if scenarios is None:
-            returns = self._returns(trial, len(self.scenarios))
+            returns = self._returns(trial, 1 if first_look else len(self.scenarios))
         else:
             returns = self._play(trial.plan, scenarios)[0]
         return Objective.of(returns, trial.plan, trial.reduced, cost_weight=cost_weight, cost=cost)
@@ -229,28 +232,34 @@ class Study:
     def contest(
         self,
         mask: Any,
-        over: Objective,
+        over: Any,
         *,
         cost_weight: float = 0.0,
         cost: Cost = "size",
         time_limit: float | None = None,
     ) -> Contest:
-        """J of a mask against J of another one, which played all shared trajectories."""
-        trial = self._trial(as_mask(self.mdp, mask), time_limit)
-        parts = 1
+        """J of a mask against J of another one, on as many rollouts as it takes to decide."""
+        trials = [self._trial(as_mask(self.mdp, names), time_limit) for names in (mask, over)]
+        parts = 0
         while True:
-            returns = self._returns(trial, parts)
-            objective = Objective.of(
-                returns, trial.plan, trial.reduced, cost_weight=cost_weight, cost=cost
-            )
-            difference = paired_difference(returns, over.returns[: len(returns)])
-            price = cost_weight * objective.cost - over.cost_weight * over.cost
-            gain = Estimate(difference.mean - price, difference.standard_error)
-            # No difference at all says little: what makes one may just be rare.
-            lost = 0 < DECIDED * gain.standard_error < -gain.mean
-            if lost or parts == len(self.scenarios):
-                return Contest(objective, gain, difference)
             parts += 1
+            tried, rival = (
+                Objective.of(
+                    self._returns(trial, parts),
+                    trial.plan,
+                    trial.reduced,
+                    cost_weight=cost_weight,
+                    cost=cost,
+                )
+                for trial in trials
+            )
+            contest = Contest(
+                tried, tried.gain_over(rival), paired_difference(tried.returns, rival.returns)
+            )
+            # No difference at all says little: what makes one may just be rare.
+            decided = 0 < DECIDED * contest.gain.standard_error < abs(contest.gain.mean)
+            if decided or parts == len(self.scenarios):
+                return contest
 
     def independent_scenarios(self, number: int) -> Scenarios:
         """The ``number``-th set of trajectories that nothing else is played on."""
@@ -263,7 +272,7 @@ class Study:
     def visits(self, mask: Mask) -> FloatArray:
         """How often the policy of a mask meets each pair n * A + a in an episode, discounted."""
         trial = self._trial(mask, None)
-        return trial.visits / len(self._returns(trial, len(self.scenarios)))
+        return trial.visits / len(self._returns(trial, max(1, len(trial.returns))))
 
     def _trial(self, mask: Mask, time_limit: float | None) -> _Trial:
         if mask in self._trials:
@@ -281,7 +290,7 @@ class Study:
             rng=rng,
             data=self.data,
             survey=self.survey,
-            known_parents=self.parents(mask),
+            known_parents=self.parents,
         )
         limits = [limit for limit in (self.planning_time_limit, time_limit) if limit is not None]
         plan = self.planner.plan(
