@@ -20,9 +20,12 @@ class ScriptedStudy(Study):
         self.error = error
         self.estimates = []
 
-    def objective(self, mask, *, cost_weight=0.0, cost="size", scenarios=None, time_limit=None):
-        mask, mean = tuple(mask), float(self.worth(tuple(mask)))
-        self.estimates.append(mask)
+    def objective(self, mask, **settings):
+        self.estimates.append(tuple(mask))
+        return self._worth(tuple(mask), settings.get("cost_weight", 0.0))
+
+    def _worth(self, mask, cost_weight):
+        mean = float(self.worth(mask))
         return Objective(
             value=mean - cost_weight * len(mask),
             mean_return=mean,
@@ -34,10 +37,11 @@ class ScriptedStudy(Study):
             reduced=None,
         )
 
-    def contest(self, mask, over, *, cost_weight=0.0, cost="size", time_limit=None):
-        objective = self.objective(mask, cost_weight=cost_weight, cost=cost)
-        returns = objective.mean_return - over.mean_return
-        gain = objective.value - over.value
+    def contest(self, mask, over, **settings):
+        objective = self.objective(mask, **settings)
+        rival = self._worth(tuple(over), settings.get("cost_weight", 0.0))
+        returns = objective.mean_return - rival.mean_return
+        gain = objective.value - rival.value
         return Contest(objective, Estimate(gain, self.error), Estimate(returns, self.error))
 
     def knows(self, mask):

@@ -26,13 +26,13 @@ def grid():
 
 def consistent(learner):
     """Whether the records of a fit tell one story."""
-    mask, value = None, None
+    mask = None
     for record in learner.history_:
         assert record.mask == tuple(n for n in learner.feature_names_in_ if n in record.mask)
         if record.action == "find":
             continue
         if record.action == "start":
-            mask, value = record.mask, record.value
+            mask = record.mask
             continue
         tried = {
             "add": set(mask) | set(record.candidate),
@@ -41,10 +41,8 @@ def consistent(learner):
         assert set(record.mask) == (tried[record.action] if record.accepted else set(mask))
         assert record.gain_error >= 0
         if record.accepted:
-            # An accepted mask played all trajectories: the gain is the difference of J.
-            assert record.gain == pytest.approx(record.value - value, rel=1e-9, abs=1e-9)
-            assert record.value >= value
-            mask, value = record.mask, record.value
+            assert record.gain >= 0  # on the trajectories that both masks played
+            mask = record.mask
         else:
             assert record.gain < 0 or record.action == "add"
     assert learner.mask_ == mask
@@ -286,18 +284,21 @@ def test_a_gain_within_the_noise_adds_nothing(monkeypatch):
 
 def test_a_contest_is_a_paired_comparison(grid):
     price = {"cost_weight": 3.0}
-    over = grid.objective(("object",), **price)
-    contest = grid.contest(("object", "guard"), over, **price)
-    theirs = grid.objective(("object", "guard"), **price)
-    assert (contest.objective.returns == theirs.returns).all()
-    assert contest.gain == theirs.gain_over(over)
-    assert contest.returns == Estimate.of(theirs.returns - over.returns)
+    contest = grid.contest(("object", "guard"), ("object",), **price)
+    played = len(contest.objective.returns)
+    over, theirs = (
+        grid.objective(mask, **price).returns[:played]
+        for mask in (("object",), ("object", "guard"))
+    )
+    assert (contest.objective.returns == theirs).all()
+    assert contest.returns == Estimate.of(theirs - over)
+    assert contest.gain.mean == pytest.approx(contest.returns.mean - 3.0)
+    assert contest.gain.standard_error == contest.returns.standard_error
 
 
 def test_a_clear_loser_is_not_played_to_the_end():
     study = Study(GridMDP(), 0, n_rollouts=200, n_data_rollouts=100)
-    best = study.objective(("object", "guard"))
-    contest = study.contest((), best)
+    contest = study.contest((), ("object", "guard"))
     played = len(contest.objective.returns)
     assert played < 200
     assert contest.gain.mean < -4 * contest.gain.standard_error < 0
@@ -306,18 +307,17 @@ def test_a_clear_loser_is_not_played_to_the_end():
 
 
 def test_few_rollouts_do_not_make_losers():
-    """A study says that a fair contest is given up early once in 10,000 times.
+    """A study says that a fair contest is decided early once in 1,000 times.
 
-    Two coins are worth the same. Two or more of 150 contests: 1e-4.
+    Two coins are worth the same. Three or more of 150 contests: 5e-4.
     """
     mdp = Sites(coins=2, rain=False, horizon=8)
-    first = Study(mdp, 0, n_rollouts=20, n_data_rollouts=30)
+    first = Study(mdp, 0, n_rollouts=60, n_data_rollouts=30)
     first.objective(("coin_0",)), first.objective(("coin_1",))  # planned once
     given_up = 0
     for seed in range(150):
-        study = Study(mdp, seed, n_rollouts=20)
+        study = Study(mdp, seed, n_rollouts=60)
         for mask, trial in first._trials.items():
             study._trials[mask] = replace(trial, returns=[], visits=np.zeros_like(trial.visits))
-        over = study.objective(("coin_0",))
-        given_up += len(study.contest(("coin_1",), over).objective.returns) < 20
-    assert given_up <= 1
+        given_up += len(study.contest(("coin_1",), ("coin_0",)).objective.returns) < 60
+    assert given_up <= 2

@@ -1,0 +1,90 @@
+"""The paper's experiments (section 6), as one command, in parallel; a killed run is resumed.
+
+    python scripts/reproduce.py all                    # everything, with the paper's settings
+    python scripts/reproduce.py all --quick            # everything, small: two minutes
+    python scripts/reproduce.py small --trials 10      # section 6.1 alone
+    python scripts/reproduce.py large --backend dask --address tcp://scheduler:8786
+
+Results go to a folder, one line for each finished trial. The same command again goes on where the
+last one stopped; other parameters need another folder. In the end there are tables (Markdown),
+plots and a report (HTML) in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from pathlib import Path
+
+from reproduction.backends import BACKENDS, BackendError
+from reproduction.results import ResultsError
+from reproduction.runner import run
+from reproduction.settings import EXPERIMENTS, Settings
+from reproduction.tables import write_tables
+
+
+def main() -> None:
+    arguments = parse()
+    trials = arguments.trials or (2 if arguments.quick else Settings.trials)
+    try:
+        settings = Settings(trials=trials, seed=arguments.seed)
+    except ValueError as error:
+        raise SystemExit(f"error: {error}") from error
+    if arguments.quick:
+        settings = settings.quick()
+    folder = arguments.output or Path("outputs") / (
+        "reproduction-quick" if arguments.quick else "reproduction"
+    )
+    experiments = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
+    try:
+        run(
+            settings,
+            experiments,
+            folder,
+            backend=arguments.backend,
+            jobs=arguments.jobs,
+            address=arguments.address,
+        )
+    except (ResultsError, BackendError) as error:
+        raise SystemExit(f"error: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit("\nstopped; the same command goes on from here") from None
+    for path in write_tables(folder):
+        print(path)
+    if importlib.util.find_spec("reproduction.report") is not None:
+        from reproduction.report import write_report
+
+        print(write_report(folder))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("experiment", choices=(*EXPERIMENTS, "all"))
+    parser.add_argument("--trials", type=positive, help="of each method (50; 2 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="small enough for a test")
+    parser.add_argument("--output", type=Path, help="the folder of the results")
+    parser.add_argument(
+        "--jobs", type=jobs, default=-1, help="trials at a time (default: as many as cores)"
+    )
+    parser.add_argument("--backend", choices=BACKENDS, default="loky")
+    parser.add_argument("--address", help="of a Dask or Ray cluster")
+    parser.add_argument("--seed", type=int, default=0, help="all trials' seeds follow from it")
+    return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return number
+
+
+def jobs(text: str) -> int:
+    """A whole number above 0, or -1 for all cores."""
+    return -1 if text == "-1" else positive(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The paper's experiments (section 6): run them, keep their results, and show them."""

@@ -1,0 +1,118 @@
+"""The numbers of the experiments: the paper's (section 6) where it gives them, ours elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+GRID, FACTORY, CROWD = "ExoGrid-v0", "ExoFactory-v0", "ExoCrowd-v0"
+
+EXPERIMENTS = ("small", "large", "goals")
+
+#: How the methods are called in tables, in the order in which they are shown.
+METHODS = MappingProxyType(
+    {
+        "brute force": "Brute force",
+        "greedy": "Greedy",
+        "greedy + heuristics": "Greedy + heuristics",
+        "first phase": "First phase",
+        "paper": "Full, the paper's rule",
+        "ours": "Full, ours",
+        "curve": "Growing masks",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper's table (section 6.2) says."""
+
+    mean_return: float
+    seconds: float | None = None
+
+
+#: The paper's table, by domain and method; its full algorithm stands beside both of our rules.
+PAPER = MappingProxyType(
+    {
+        (FACTORY, "greedy"): Published(0, 13.4),
+        (FACTORY, "first phase"): Published(186),
+        (FACTORY, "paper"): Published(226, 53.8),
+        (FACTORY, "ours"): Published(226, 53.8),
+        (CROWD, "greedy + heuristics"): Published(188, 43.7),
+        (CROWD, "first phase"): Published(260),
+        (CROWD, "paper"): Published(545, 123.5),
+        (CROWD, "ours"): Published(545, 123.5),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that the results depend on, apart from the code.
+
+    Attributes:
+        trials: of each method, each with a seed of its own (paper: 50).
+        seed: what the trials' seeds are derived from.
+        n_rollouts: episodes for each estimate of J (paper: 500).
+        n_data_rollouts: rollouts that models are estimated from; None is the learners' default.
+        n1: *Estimate-Reward-Variables*: samples of everything but one variable (paper: 250).
+        n2: settings of that variable in each (paper: 5).
+        tau_variance: threshold of the first phase (paper: 0).
+        tau_correl: threshold of the second phase (paper: 1e-5).
+        planning_time_limit: for one plan, in seconds (paper: 60).
+        greedy_trials: Greedy on the small domain is the mode over so many (paper: 10).
+        small_cost_weights: the range of lambda on the small domain.
+        cost_weights: lambda on the large domains.
+        sampling: of the first phase, on the large domains.
+        heuristics: the mask that Greedy starts with in Crowd, "by hand" as in the paper: names;
+            see :func:`reproduction.experiments.heuristic_mask` for "tables".
+        goal_trials: of the comparison of goals (section 6.3), at most ``trials``.
+        curve_step: variables from one point of the Crowd curve to the next, away from its top.
+        curve_detail: near the top every mask is looked at, so many variables to either side.
+    """
+
+    trials: int = 50
+    seed: int = 0
+    n_rollouts: int = 500
+    n_data_rollouts: int | None = None
+    n1: int = 250
+    n2: int = 5
+    tau_variance: float = 0.0
+    tau_correl: float = 1e-5
+    planning_time_limit: float = 60.0
+    greedy_trials: int = 10
+    small_cost_weights: tuple[float, ...] = (
+        *(0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0),
+        *(20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0),
+    )
+    cost_weights: dict[str, float] = field(default_factory=lambda: {FACTORY: 1.0, CROWD: 3.0})
+    sampling: dict[str, str] = field(default_factory=lambda: {FACTORY: "visited", CROWD: "uniform"})
+    heuristics: tuple[str, ...] = (*(f"object_{i}" for i in range(6)), "tables")
+    goal_trials: int = 5
+    curve_step: int = 8
+    curve_detail: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        for name in ("trials", "goal_trials", "greedy_trials", "curve_step"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is a positive number, not {getattr(self, name)!r}")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is a whole number from 0 to 2 ** 63 - 1, not {self.seed!r}")
+
+    def quick(self) -> Settings:
+        """All of it, small enough for a test."""
+        return replace(
+            self,
+            n_rollouts=50,
+            n_data_rollouts=100,
+            small_cost_weights=(0.5, 5.0, 20.0, 50.0),
+            goal_trials=1,
+            curve_step=31,
+            curve_detail=1,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
