@@ -19,7 +19,8 @@ import gymnasium as gym
 
 import exo_envs  # noqa: F401
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from wrappers import CorrelationalMaskLearner
+from wrappers import CorrelationalMaskLearner, Study
+from wrappers.relevance import find_relevance
 
 #: Planted problems of all structures; what is not said is as in SyntheticParameters.
 PROBLEMS: dict[str, dict[str, Any]] = {
@@ -39,6 +40,16 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "very much noise": {"num_noise": 478},
 }
 
+#: Nothing but independent variables: whatever is added to those that pay is added in error.
+NULL = {
+    "generations": 0,
+    "num_xor_pairs": 0,
+    "num_moving": 0,
+    "num_copies": 0,
+    "num_correlated": 0,
+    "num_noise": 27,
+}
+
 #: What grows: planted problems, and crowds of about 124, 1,000 and 10,000 variables.
 SIZES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ExoSynthetic-v0", {"num_noise": 102}),
@@ -54,6 +65,7 @@ def add_commands(commands: Any) -> None:
     planted = commands.add_parser("planted", help="recall and precision of the mask learners")
     planted.add_argument("--seeds", type=int, default=50, help="instances of each problem")
     planted.add_argument("--paper-seeds", type=int, default=5, help="the same for the paper's rule")
+    planted.add_argument("--null-seeds", type=int, default=200, help="runs under the null")
     planted.add_argument("--paper-variables", type=int, default=100, help="at most, for that rule")
     planted.set_defaults(run=run_planted)
     learn = commands.add_parser("learn", help="learning as the number of variables grows")
@@ -72,6 +84,14 @@ def run_planted(arguments: argparse.Namespace) -> None:
         size = len(SyntheticMDP(SyntheticParameters(**parameters)).exogenous_names)
         if size <= arguments.paper_variables:
             score_rule(name, parameters, "paper", arguments.paper_seeds)
+    wrong = sum(adds_in_error(seed) for seed in range(arguments.null_seeds))
+    print(f"\nunder the null, level 0.05: {wrong} of {arguments.null_seeds} runs add anything")
+
+
+def adds_in_error(seed: int) -> bool:
+    """Whether a variable is found that does not pay where all are independent."""
+    mdp = SyntheticMDP(SyntheticParameters(instance=seed, **NULL))
+    return set(find_relevance(Study(mdp, seed)).findings) != set(mdp.required_mask)
 
 
 def score_rule(name: str, parameters: dict[str, Any], rule: Any, seeds: int) -> None:

@@ -10,7 +10,8 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_python_blocks_run_one_after_another():
+def test_the_python_blocks_run_one_after_another(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one of them saves a file
     namespace = {}
     for block in BLOCKS:
         exec(compile(block, "README.md", "exec"), namespace)

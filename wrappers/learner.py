@@ -79,7 +79,7 @@ class Session:
 
     def _prepare(self, mask: Mask) -> float | None:
         """Say what comes, and how much time there is for it."""
-        self.report(f"planning with {len(mask)} variables")
+        self.report(f"planning with {len(mask)} variable{'' if len(mask) == 1 else 's'}")
         return None if self._limit is None else max(0.0, self._limit - self.seconds)
 
     def record(

@@ -28,6 +28,13 @@ from wrappers.study import DECIDED
 
 Group = list[Mask]  # blocks of variables, the most important first
 
+REASONS = {
+    ("add", True): "J rises",
+    ("add", False): "J does not rise beyond doubt",
+    ("drop", True): "J does not fall",
+    ("drop", False): "J falls",
+}
+
 
 class Selection:
     """A search for the mask with the highest J among the variables that matter."""
@@ -132,7 +139,7 @@ class Selection:
             action,
             names,
             accepted=accepted,
-            reason=f"J {'rises' if gain.mean > 0 else 'falls'}",
+            reason=REASONS[action, accepted],
             mask=self.mask,
             objective=tried,
             gain=gain,
