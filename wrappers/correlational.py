@@ -79,8 +79,7 @@ class CorrelationalMaskLearner(MaskLearner):
     def _calibrated(self, session: Session) -> Iterator[Record]:
         study = session.study
         found: Mask = ()
-        report = lambda stage, done, total: session.report(stage, done=done, total=total)  # noqa: E731
-        for finding in search_relevance(study, report):
+        for finding in search_relevance(study, session.progress):
             found = in_order(study, (*found, finding.name))
             yield session.record(
                 "find",

@@ -63,6 +63,10 @@ class Session:
         if self._limit is not None and self.seconds > self._limit:
             raise OutOfTimeError
 
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Report how far a stage has come."""
+        self.report(stage, done=done, total=total)
+
     def objective(
         self, mask: Mask, *, scenarios: Scenarios | None = None, first_look: bool = False
     ) -> Objective:

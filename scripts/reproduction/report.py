@@ -86,6 +86,7 @@ def write_report(folder: Path) -> Path:
     """
     settings, records = read_settings(folder), read_results(folder)
     parameters = settings["parameters"]
+    settings = {"command": _command(parameters, records), **settings}
     seed = int(parameters.get("seed", 0))
     tables = {name: make(records) for name, (_, make) in EXPERIMENTS.items()}
     sections = [
@@ -97,6 +98,15 @@ def write_report(folder: Path) -> Path:
     page.write_text(_page(sections), encoding="utf-8")
     (folder / "report.md").write_text(_markdown(settings, tables), encoding="utf-8")
     return page
+
+
+def _command(parameters: dict[str, Any], records: Records) -> str:
+    """What makes results like these."""
+    found = {record["key"]["experiment"] for record in records}
+    experiments = ["all"] if len(found) > 1 else sorted(found) or ["all"]
+    options = [f"--trials {parameters[name]}" for name in ("trials",) if name in parameters]
+    options += [f"--seed {parameters['seed']}"] if parameters.get("seed") else []
+    return " ".join(["python scripts/reproduce.py", *experiments, *options])
 
 
 # --- the parts of the page ----------------------------------------------------------------
