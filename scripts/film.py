@@ -10,6 +10,7 @@ from PIL import Image
 from planners import Policy
 
 COLOURS = 128  # a palette makes the files small
+EPISODES = 9  # of which one is filmed
 
 
 def draws_pictures(env: gym.Env) -> bool:
@@ -22,9 +23,22 @@ def save_picture(env: gym.Env, path: Path, seed: int) -> None:
     Image.fromarray(env.render()).save(path, optimize=True)
 
 
+def typical_seed(env: gym.Env, policy: Policy, first: int) -> int:
+    """Of some episodes the one with the median return: a film should show what is usual."""
+    earned = {}
+    for seed in range(first, first + EPISODES):
+        observation, _ = env.reset(seed=seed)
+        earned[seed], ended = 0.0, False
+        while not ended:
+            observation, reward, terminated, truncated, _ = env.step(policy(observation))
+            earned[seed] += float(reward)
+            ended = terminated or truncated
+    return sorted(earned, key=earned.__getitem__)[EPISODES // 2]
+
+
 def save_film(env: gym.Env, policy: Policy, path: Path, seed: int, most_frames: int) -> str:
-    """An episode, or the beginning of one, as an animated GIF; what happens in it."""
-    observation, _ = env.reset(seed=seed)
+    """A typical episode, or the beginning of one, as an animated GIF; what happens in it."""
+    observation, _ = env.reset(seed=typical_seed(env, policy, seed))
     frames, earned, ended = [env.render()], 0.0, False
     while not ended and len(frames) < most_frames:
         observation, reward, terminated, truncated, _ = env.step(policy(observation))
