@@ -1,4 +1,4 @@
-"""Backward induction over (steps ahead, n) with forecasts in place of x (DESIGN: large masks).
+"""Backward induction over (steps ahead, n) with forecasts in place of x.
 
 The reward is a sum over variables and n is small. So the expected reward and the expected move
 of each (h, n, a) follow from the forecasts of single variables, and a decision costs

@@ -42,6 +42,11 @@ def consistent(learner):
         assert record.gain_error >= 0
         if record.accepted:
             assert record.gain >= 0  # on the trajectories that both masks played
+            if learner.cost == "size":  # the same contest again
+                price = {"cost_weight": learner.cost_weight}
+                contest = learner.study_.contest(record.mask, mask, **price)
+                assert record.gain == pytest.approx(contest.gain.mean, rel=1e-9, abs=1e-9)
+                assert record.value == pytest.approx(contest.objective.value, rel=1e-9)
             mask = record.mask
         else:
             assert record.gain < 0 or record.action == "add"
