@@ -127,7 +127,7 @@ class ReducedMDP(FactoredMDP):
         mdp: ExoMDP,
         mask: Any,
         *,
-        rng: np.random.Generator,
+        rng: np.random.Generator | int,
         data: ExogenousData | None = None,
         survey: EndogenousSurvey | None = None,
         num_rollouts: int | None = None,
@@ -144,7 +144,7 @@ class ReducedMDP(FactoredMDP):
         Args:
             mdp: the full model; only its generative interface is used.
             mask: names, indices or booleans.
-            rng: where the randomness comes from. It is used for the data and the survey only: with
+            rng: a generator or a seed. It is used for the data and the survey only: with
                 both given the result depends on nothing else.
             data: rollouts of all variables, to share between masks; by default new ones.
             survey: what was learned about n and the rewards, to share between masks; by default a
@@ -161,7 +161,7 @@ class ReducedMDP(FactoredMDP):
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
         """
-        names = as_mask(mdp, mask)
+        names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
         if not smoothing > 0:
             raise ValueError(f"smoothing is positive, not {smoothing!r}")
         if data is None:
