@@ -12,7 +12,8 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -39,6 +40,19 @@ _DAMAGE = (
 )
 
 
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file to be written, which then replaces ``path`` at once; after an error it does not."""
+    target = Path(path)
+    # Not tempfile: its files are readable by their owner alone, whatever the umask says.
+    temporary = target.with_name(f".{target.name}.{uuid4().hex}")
+    try:
+        yield temporary
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def write_file(
     path: str | os.PathLike[str],
     kind: str,
@@ -53,7 +67,6 @@ def write_file(
         header: what JSON can hold.
         arrays: arrays of numbers, booleans or fixed-width strings, by name.
     """
-    path = Path(path)
     members = {name: np.asarray(array) for name, array in arrays.items()}
     for name, array in members.items():
         if name == HEADER:
@@ -69,16 +82,10 @@ def write_file(
     }
     encoded = np.frombuffer(json.dumps(head, allow_nan=False).encode(), dtype=np.uint8)
     everything: dict[str, Any] = {HEADER: encoded, **members}
-    # Not tempfile: its files are readable by their owner alone, whatever the umask says.
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            np.savez_compressed(file, **everything)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as temporary, temporary.open("xb") as file:
+        np.savez_compressed(file, **everything)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_file(

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from exo_envs import as_mdp
+from planners.files import replacing
 
 FORMAT, VERSION = "exo-envs mask", 1
 PACKAGES = ("exo-envs", "gymnasium", "numba", "numpy")
@@ -45,16 +45,11 @@ class SavedMask:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file at once: whoever reads ``path`` finds the old one or the new."""
-        target = Path(path)
         text = json.dumps(
             {"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2, allow_nan=False
         )
-        part = target.with_name(f".{target.name}.{uuid4().hex}")
-        try:
+        with replacing(path) as part:
             part.write_text(text + "\n", encoding="utf-8")
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedMask:

@@ -11,20 +11,16 @@ import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
+from stable_baselines3.common.vec_env.base_vec_env import (
+    VecEnv,
+    VecEnvIndices,
+    VecEnvObs,
+    VecEnvStepReturn,
+)
 
 from exo_envs import ExoMDP, State
 from exo_envs.inputs import as_state
 from wrappers.layers import layers
-
-try:
-    from stable_baselines3.common.vec_env.base_vec_env import (
-        VecEnv,
-        VecEnvIndices,
-        VecEnvObs,
-        VecEnvStepReturn,
-    )
-except ImportError as error:
-    raise ImportError('wrappers.sb3 needs Stable-Baselines3: pip install "exo-envs[rl]"') from error
 
 FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
 

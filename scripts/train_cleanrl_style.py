@@ -1,0 +1,321 @@
+"""PPO in one file, on the batched shell: thousands of lanes are one environment.
+
+    python scripts/train_cleanrl_style.py ExoFactory-v0 --observation full learned --seeds 0 1 2 3 4
+    python scripts/train_cleanrl_style.py ExoCrowd-v0 --train-in reduced --set lanes=4096
+
+Everything that learns is here, from top to bottom: the network, the rollouts, the update. What it
+shares with scripts/train_sb3.py is the rest: arguments, masks, evaluation, curves and their plot.
+
+Three things make it fast. A step of the environment is one call for all lanes. Observations stay
+whole numbers: a one-hot input has a single 1 per variable, so its product with a matrix is a sum
+of rows, which are looked up. And lanes that ended wait for their reset in place
+(``AutoresetMode.NEXT_STEP``), so nothing is ever copied for single lanes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.tensorboard import SummaryWriter
+from training.runs import Recorder, Run
+from training.study import make_parser, run_study
+
+from wrappers import AgentPolicy
+
+Observation = dict[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The hyper-parameters.
+
+    Attributes:
+        lanes: environments.
+        rollout: steps of every lane between updates.
+        epochs: over what was collected.
+        minibatches: of an epoch.
+        learning_rate: at the start; it falls to 0 on a line.
+        entropy: the weight of the entropy at the start; it falls to 0 on a line, earlier. High,
+            because whoever takes the penalties for granted soon stops to look for the rewards.
+        trace: the lambda of generalised advantage estimation.
+        clip: of the ratio of probabilities.
+        width: of both layers, of actor and critic each.
+    """
+
+    lanes: int = 1024
+    rollout: int = 32
+    epochs: int = 3
+    minibatches: int = 16
+    learning_rate: float = 2e-3
+    entropy: float = 2.0
+    trace: float = 0.8
+    clip: float = 0.2
+    width: int = 128
+
+
+# --- the network --------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def add_rows(index: Any, table: Any, out: Any, first: int, last: int) -> None:
+    """out[b] += the sum of table[index[b]], for some b; row 0 stands for nothing."""
+    for b in range(first, last):
+        for v in range(index.shape[1]):
+            row = index[b, v]
+            if row > 0:
+                for h in range(table.shape[1]):
+                    out[b, h] += table[row, h]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def add_gradients(index: Any, gradient: Any, out: Any, first: int, last: int) -> None:
+    """The reverse of add_rows, for some columns h."""
+    for b in range(index.shape[0]):
+        for v in range(index.shape[1]):
+            row = index[b, v]
+            if row > 0:
+                for h in range(first, last):
+                    out[row, h] += gradient[b, h]
+
+
+POOL = ThreadPoolExecutor()
+
+
+def in_threads(kernel: Any, arrays: tuple[Any, ...], length: int) -> None:
+    """Run a kernel on equal shares of a range, one for each thread of torch."""
+    bounds = np.linspace(0, length, torch.get_num_threads() + 1).astype(int)
+    shares = [(*arrays, *bounds[k : k + 2]) for k in range(len(bounds) - 1)]
+    if len(shares) == 1:
+        kernel(*shares[0])
+    else:
+        list(POOL.map(kernel, *zip(*shares, strict=True)))
+
+
+class Lookup(torch.autograd.Function):
+    """A one-hot input times a matrix, without the one-hot input."""
+
+    @staticmethod
+    def forward(context: Any, table: Tensor, index: Tensor) -> Tensor:
+        context.rows, context.index = len(table), index.numpy()
+        out = np.zeros((len(index), table.shape[1]), dtype=np.float32)
+        in_threads(add_rows, (context.index, table.detach().numpy(), out), len(out))
+        return torch.from_numpy(out)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        out = np.zeros((context.rows, gradient.shape[1]), dtype=np.float32)
+        arrays = (context.index, gradient.contiguous().numpy(), out)
+        in_threads(add_gradients, arrays, out.shape[1])
+        return torch.from_numpy(out), None
+
+
+class Indices:
+    """Observations as rows of tables: those of n in one, those of x in another.
+
+    Value 0 of a variable has no row: the bias speaks for it.
+    """
+
+    def __init__(self, space: Any) -> None:
+        self.sizes = [
+            space[part].nvec if part in space.spaces else np.zeros(0, dtype=np.int64)
+            for part in ("endogenous", "exogenous")
+        ]
+        self.rows = [1 + int((sizes - 1).sum()) for sizes in self.sizes]
+        self._before = [np.cumsum(sizes - 1) - (sizes - 1) for sizes in self.sizes]
+
+    def __call__(self, observation: Observation) -> tuple[Tensor, Tensor]:
+        """The rows, (B, k) and (B, m)."""
+        n = observation["endogenous"]
+        x = observation.get("exogenous", np.zeros((len(n), 0), dtype=np.int64))
+        rows = [
+            np.where(values > 0, values + before, 0).astype(np.int32)
+            for values, before in zip((n, x), self._before, strict=True)
+        ]
+        return torch.from_numpy(rows[0]), torch.from_numpy(rows[1])
+
+
+class Agent(nn.Module):
+    """Actor and critic, side by side: readings of x, each weighed by what n makes of it."""
+
+    def __init__(self, indices: Indices, num_actions: int, width: int) -> None:
+        super().__init__()
+        n_rows, x_rows = indices.rows
+        self.read = nn.Parameter(0.1 * torch.randn(x_rows, 2 * width))
+        self.gate = nn.Parameter(torch.randn(n_rows, 2 * width))
+        self.shift = nn.Parameter(0.1 * torch.randn(n_rows, 2 * width))
+        self.bias = nn.Parameter(torch.zeros(2, 2 * width))
+        self.actor = self._head(width, num_actions, gain=0.01)
+        self.critic = self._head(width, 1, gain=1.0)
+
+    def forward(self, n: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the actions (B, A) and values (B,)."""
+        readings = Lookup.apply(self.read, x) + self.bias[0]
+        gates, shifts = Lookup.apply(self.gate, n), Lookup.apply(self.shift, n)
+        features = torch.tanh(readings * (1 + gates) + shifts + self.bias[1])
+        for_actor, for_critic = features.chunk(2, dim=1)
+        return self.actor(for_actor).log_softmax(dim=1), self.critic(for_critic).squeeze(1)
+
+    @staticmethod
+    def _head(width: int, outputs: int, gain: float) -> nn.Sequential:
+        head = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, outputs))
+        for layer, scale in ((head[0], 2**0.5), (head[2], gain)):
+            nn.init.orthogonal_(layer.weight, scale)
+            nn.init.zeros_(layer.bias)
+        return head
+
+
+# --- PPO ----------------------------------------------------------------------------------
+
+
+class Rollout:
+    """What all lanes did for some steps; the tensors are used again and again."""
+
+    def __init__(self, settings: Settings, indices: Indices) -> None:
+        steps, lanes = settings.rollout, settings.lanes
+        k, m = (len(sizes) for sizes in indices.sizes)
+        self.n = torch.zeros(steps + 1, lanes, k, dtype=torch.int32)
+        self.x = torch.zeros(steps + 1, lanes, m, dtype=torch.int32)
+        self.values = torch.zeros(steps + 1, lanes)
+        self.actions = torch.zeros(steps, lanes, dtype=torch.int64)
+        self.log_probabilities = torch.zeros(steps, lanes)
+        self.rewards = torch.zeros(steps, lanes)
+        self.terminated = torch.zeros(steps, lanes)
+        self.ended = torch.zeros(steps + 1, lanes)  # before the step: the lane is only reset
+
+    def advantages(self, discount: float, trace: float) -> Tensor:
+        """Generalised advantage estimates, (steps, lanes).
+
+        The observation after a step is always that of the same episode, cut off or not: so the
+        value of a state in which an episode was cut off is there to be used.
+        """
+        steps = len(self.rewards)
+        following = discount * self.values[1:] * (1 - self.terminated)
+        errors = self.rewards + following - self.values[:-1]
+        keep = discount * trace * (1 - self.ended[1:])
+        advantages = torch.zeros_like(errors)
+        latest = torch.zeros(errors.shape[1])
+        for t in reversed(range(steps)):
+            latest = errors[t] + keep[t] * latest
+            advantages[t] = latest
+        return advantages
+
+
+def train(run: Run, recorder: Recorder) -> None:
+    """Train one agent; it starts anew if it was stopped."""
+    settings = Settings(**run.hyperparameters)
+    recorder.rewind(-1)
+    torch.manual_seed(run.seed)
+    env = run.task.vector_env(run.mask, run.world, settings.lanes)
+    mdp = env.unwrapped.mdp
+    indices = Indices(env.single_observation_space)
+    agent = Agent(indices, mdp.num_actions, settings.width)
+    optimizer = torch.optim.Adam(agent.parameters(), lr=settings.learning_rate, eps=1e-5)
+    policy = AgentPolicy(lambda observation: best_actions(agent, indices(observation)), env)
+    rollout = Rollout(settings, indices)
+    rollout.n[-1], rollout.x[-1] = indices(stagger(env, mdp.horizon, run.seed))
+    batch = settings.lanes * settings.rollout
+    with SummaryWriter(str(run.folder)) as board:
+        for steps in range(0, run.steps, batch):
+            if recorder.due(steps):
+                board.add_scalar("eval/mean_return", recorder.record(steps, policy).mean, steps)
+            left = 1 - steps / run.steps
+            optimizer.param_groups[0]["lr"] = settings.learning_rate * left
+            collect(env, agent, indices, rollout, run.task.reward_scale)
+            entropy_weight = settings.entropy * max(0.0, 1.2 * left - 0.2)
+            advantages = rollout.advantages(mdp.discount, settings.trace)
+            losses = update(agent, optimizer, rollout, advantages, entropy_weight, settings)
+            for name, value in losses.items():
+                board.add_scalar(f"train/{name}", value, steps + batch)
+        final = len(range(0, run.steps, batch)) * batch
+        board.add_scalar("eval/mean_return", recorder.record(final, policy).mean, final)
+    torch.save(agent.state_dict(), run.folder / "agent.pt")
+
+
+def stagger(env: Any, horizon: int, seed: int) -> Observation:
+    """Start the lanes at different times: or all episodes would end in the same step."""
+    observation, _ = env.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    for k in range(min(horizon, env.num_envs)):
+        env.step(rng.integers(env.single_action_space.n, size=env.num_envs))
+        lanes = np.arange(env.num_envs) % horizon == k
+        observation, _ = env.reset(options={"reset_mask": lanes})
+    return observation
+
+
+def best_actions(agent: Agent, rows: tuple[Tensor, Tensor]) -> NDArray[np.int64]:
+    with torch.no_grad():
+        return agent(*rows)[0].argmax(dim=1).numpy()
+
+
+@torch.no_grad()
+def collect(env: Any, agent: Agent, indices: Indices, rollout: Rollout, scale: float) -> None:
+    """Play; the first step follows the last of the time before."""
+    rollout.n[0], rollout.x[0], rollout.ended[0] = rollout.n[-1], rollout.x[-1], rollout.ended[-1]
+    for t in range(len(rollout.rewards)):
+        log_probabilities, rollout.values[t] = agent(rollout.n[t], rollout.x[t])
+        # The largest of log-probabilities with Gumbel noise is a sample.
+        noise = torch.empty_like(log_probabilities).exponential_().log()
+        rollout.actions[t] = (log_probabilities - noise).argmax(dim=1)
+        chosen = rollout.actions[t].unsqueeze(1)
+        rollout.log_probabilities[t] = log_probabilities.gather(1, chosen).squeeze(1)
+        observation, rewards, terminated, truncated, _ = env.step(rollout.actions[t].numpy())
+        rollout.rewards[t] = torch.from_numpy(scale * rewards)
+        rollout.terminated[t] = torch.from_numpy(terminated)
+        rollout.ended[t + 1] = torch.from_numpy(terminated | truncated)
+        rollout.n[t + 1], rollout.x[t + 1] = indices(observation)
+    _, rollout.values[-1] = agent(rollout.n[-1], rollout.x[-1])
+
+
+def update(
+    agent: Agent,
+    optimizer: torch.optim.Optimizer,
+    rollout: Rollout,
+    advantages: Tensor,
+    entropy_weight: float,
+    settings: Settings,
+) -> dict[str, float]:
+    """Improve the agent with what was collected; steps in which a lane was reset are left out."""
+    n, x = rollout.n[:-1].flatten(0, 1), rollout.x[:-1].flatten(0, 1)
+    actions, before = rollout.actions.flatten(), rollout.log_probabilities.flatten()
+    targets = (advantages + rollout.values[:-1]).flatten()
+    advantages = advantages.flatten()
+    played = (rollout.ended[:-1].flatten() == 0).nonzero().squeeze(1)
+    losses: dict[str, Tensor] = {}
+    for _ in range(settings.epochs):
+        shuffled = played[torch.randperm(len(played))]
+        for batch in shuffled.chunk(settings.minibatches):
+            log_probabilities, values = agent(n[batch], x[batch])
+            taken = log_probabilities.gather(1, actions[batch].unsqueeze(1)).squeeze(1)
+            ratio = (taken - before[batch]).exp()
+            advantage = advantages[batch]
+            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+            clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+            losses = {
+                "policy_loss": -torch.min(ratio * advantage, clipped * advantage).mean(),
+                "value_loss": 0.5 * (values - targets[batch]).square().mean(),
+                "entropy": -(log_probabilities.exp() * log_probabilities).sum(dim=1).mean(),
+            }
+            loss = losses["policy_loss"] + 0.5 * losses["value_loss"]
+            optimizer.zero_grad()
+            (loss - entropy_weight * losses["entropy"]).backward()
+            nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
+            optimizer.step()
+    return {name: value.item() for name, value in losses.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = make_parser(__doc__, steps=4_000_000).parse_args(argv)
+    return run_study(arguments, "one-file-ppo", train, asdict(Settings()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the training scripts share: tasks, runs, learning curves and their plots."""

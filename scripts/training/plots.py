@@ -1,0 +1,67 @@
+"""Learning curves as a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from training.curves import Curve, average, by_label
+
+#: Okabe and Ito's colours, which the colour-blind can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+LOOKS = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 9,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "svg.hashsalt": "exo-envs",  # the same curves, the same bytes
+}
+
+
+def plot_curves(
+    curves: Sequence[Curve],
+    levels: dict[str, float],
+    title: str,
+    file: Path,
+    target: float | None = None,
+) -> None:
+    """Means over seeds with 95 % bands, each run as a thin line, and what others earn."""
+    with mpl.rc_context(LOOKS):
+        figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+        axes = figure.add_subplot(title=title, xlabel="steps of training")
+        axes.set_ylabel("return in the full environment")
+        axes.xaxis.set_major_formatter(EngFormatter())
+        for style, (name, level) in zip(("--", ":", "-."), levels.items(), strict=False):
+            axes.axhline(level, color="#333333", linestyle=style, linewidth=1, label=name)
+        if target is not None:
+            axes.axhline(target, color="#999999", linewidth=0.8)
+        for colour, (label, group) in zip(COLOURS, by_label(curves).items(), strict=False):
+            _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
+        axes.legend(loc="best")
+        metadata = {"Date": None} if file.suffix == ".svg" else {"Software": None}
+        figure.savefig(file, dpi=150, metadata=metadata)
+
+
+def _plot_group(axes: mpl.axes.Axes, group: Sequence[Curve], label: str, colour: str) -> None:
+    for curve in group if len(group) > 1 else ():
+        steps, means = zip(*((p.steps, p.mean) for p in curve.points), strict=True)
+        axes.plot(steps, means, color=colour, linewidth=0.5, alpha=0.35)
+    mean_curve = average(group)
+    steps = [s for s, _ in mean_curve]
+    means = np.array([interval.mean for _, interval in mean_curve])
+    halves = np.array([interval.half for _, interval in mean_curve])
+    axes.plot(steps, means, color=colour, linewidth=1.8, label=label)
+    if all(map(math.isfinite, halves)):
+        axes.fill_between(steps, means - halves, means + halves, color=colour, alpha=0.18, lw=0)
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"

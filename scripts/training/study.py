@@ -1,0 +1,183 @@
+"""The command line of a training script, and what it shows in the end."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from console import parse_option, print_table
+
+import exo_envs
+from planners import Estimate, paired_difference
+from training.curves import Curve, Interval, average, by_label, geometric_mean, ratio
+from training.plots import plot_curves
+from training.runs import Run, Trainer, cores, execute_all
+from training.task import OBSERVATIONS, WORLDS, Reference, Task, masks_of
+
+INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
+SHARE = 0.8  # of the planner's return, to which steps are counted
+
+
+def make_parser(doc: str | None, *, steps: int) -> argparse.ArgumentParser:
+    """The arguments that all training scripts have."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("env_id")
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+    add(
+        "--observation",
+        nargs="+",
+        choices=OBSERVATIONS,
+        default=["full", "learned"],
+        help="what agents see: all variables, the learned mask's, those of --mask, none",
+    )
+    add("--mask", help="of --observation oracle: names or patterns, separated by commas")
+    add("--cost-weight", type=float, default=1.0, help="of the mask learner: 1")
+    add(
+        "--train-in",
+        choices=WORLDS,
+        default="full",
+        help="the environment, or the reduced model of what the agent sees: full",
+    )
+    add("--steps", type=_number, default=steps, help=f"of training: {steps:,}")
+    add("--seeds", type=int, nargs="+", default=[0], help="one run each: 0")
+    add("--evaluations", type=int, default=20, help="of each agent while it is trained: 20")
+    add("--rollouts", type=int, default=500, help="of an evaluation: 500")
+    add("--jobs", type=int, default=cores(), help="runs at a time: one for each core")
+    add("--output", type=Path, default=Path("outputs/training"), help="folder: outputs/training")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a hyper-parameter of the algorithm",
+    )
+    return parser
+
+
+def run_study(
+    arguments: argparse.Namespace, algorithm: str, trainer: Trainer, defaults: dict[str, Any]
+) -> int:
+    """Train an agent for each observation and seed, compare them, and plot their curves."""
+    if min(arguments.steps, arguments.evaluations, arguments.rollouts, arguments.jobs) < 1:
+        raise SystemExit("error: steps, evaluations, rollouts and jobs are at least 1")
+    task = Task(arguments.env_id, tuple(arguments.option), arguments.rollouts)
+    output = arguments.output / task.name
+    print(f"exo-envs {exo_envs.__version__}: {algorithm} on {task.name}, {task.mdp}", flush=True)
+    try:
+        reference = Reference.of(task, arguments.cost_weight, output / "reference.json")
+        runs = plan_runs(arguments, task, reference, algorithm, defaults)
+        curves = execute_all(trainer, runs, min(arguments.jobs, len(runs)))
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from the last checkpoints")
+        return INTERRUPTED
+    show(task, reference, runs, curves)
+    title = f"{task.name}, {algorithm}"
+    levels = {"planner": np.mean(reference.planner), "idle": np.mean(reference.idle)}
+    for suffix in (".svg", ".png"):
+        file = output / f"{algorithm}{suffix}"
+        plot_curves(curves, levels, title, file, SHARE * levels["planner"])
+        print(f"plot  {file}")
+    return 0
+
+
+def plan_runs(
+    arguments: argparse.Namespace,
+    task: Task,
+    reference: Reference,
+    algorithm: str,
+    defaults: dict[str, Any],
+) -> list[Run]:
+    """Seed by seed, so that a study that is stopped has whole seeds."""
+    masks = masks_of(task, reference, arguments.observation, arguments.mask)
+    given = dict(parse_option(setting) for setting in arguments.set)
+    if unknown := sorted(given.keys() - defaults.keys()):
+        raise SystemExit(f"error: {unknown[0]!r} cannot be set; there are: {', '.join(defaults)}")
+    jobs = min(arguments.jobs, len(masks) * len(arguments.seeds))
+    return [
+        Run(
+            task=task,
+            algorithm=algorithm,
+            observation=observation,
+            mask=mask,
+            world=arguments.train_in,
+            seed=seed,
+            steps=arguments.steps,
+            evaluations=arguments.evaluations,
+            output=arguments.output / task.name,
+            hyperparameters={**defaults, **given},
+            threads=max(1, cores() // jobs),
+        )
+        for seed in dict.fromkeys(arguments.seeds)
+        for observation, mask in masks.items()
+    ]
+
+
+def show(task: Task, reference: Reference, runs: Sequence[Run], curves: Sequence[Curve]) -> None:
+    """A table: what agents earn in the full environment, and after how many steps."""
+    planner = Estimate.of(np.array(reference.planner))
+    idle = Estimate.of(np.array(reference.idle))
+    total = len(task.mdp.exogenous_names)
+    sizes = {run.label: total if run.mask is None else len(run.mask) for run in runs}
+    level = SHARE * planner.mean
+    rows = [
+        ("planner, learned mask", str(len(reference.learned)), "", str(planner), "", ""),
+        ("idle", "0", "", str(idle), "", ""),
+    ]
+    groups = by_label(curves)
+    for label, group in groups.items():
+        final = average(group)[-1][1]
+        reached = [steps for curve in group if (steps := curve.steps_to(level)) is not None]
+        mean_steps = f"{geometric_mean(reached) / 1e6:.2f} M" if reached else "-"
+        some = "" if len(reached) == len(group) else f" ({len(reached)} of {len(group)} runs)"
+        rows.append(
+            (
+                label,
+                str(sizes[label]),
+                str(len(group)),
+                str(final if len(group) > 1 else Estimate.of(np.array(group[0].returns))),
+                str(gap(group, reference)),
+                mean_steps + some,
+            )
+        )
+    print(f"\nReturns in the full environment on {task.rollouts} shared exogenous trajectories")
+    print("(95 % intervals: over trajectories for one run, over runs for several)")
+    header = ("agent", "variables", "runs", "return", "less than the planner", "steps to 80 %")
+    print_table(header, rows, "<>>>>>")
+    print(f"  80 % of the planner's return is {level:.0f}.")
+    show_ratios(groups, level)
+
+
+def gap(group: Sequence[Curve], reference: Reference) -> Interval | Estimate:
+    """How much the planner's policy earns more, on the same trajectories."""
+    planner = np.array(reference.planner)
+    gaps = [paired_difference(planner, np.array(curve.returns)) for curve in group]
+    return gaps[0] if len(gaps) == 1 else Interval.of([estimate.mean for estimate in gaps])
+
+
+def show_ratios(groups: dict[str, list[Curve]], level: float) -> None:
+    """How many times as many steps the agents need that see everything."""
+    steps = {label: [curve.steps_to(level) for curve in group] for label, group in groups.items()}
+    full = steps.pop("full", None)
+    for label, others in steps.items() if full else ():
+        needed = [*(full or ()), *others]
+        if any(s is None or s <= 0 for s in needed):
+            print(f"  full against {label}: no ratio, as not all runs reached it.")
+            continue
+        times, low, high = ratio(full, others)
+        print(
+            f"  full needs {times:.2f} times the steps of {label} (95 %: {low:.2f} to {high:.2f})"
+        )
+
+
+def _number(text: str) -> int:
+    """``2e6`` and ``2_000_000`` are numbers of steps too."""
+    value = float(text)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+    return int(value)

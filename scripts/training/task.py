@@ -1,0 +1,170 @@
+"""An environment to train in, and what all agents on it have in common."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from console import make_env, matching
+
+from exo_envs import ExoMDP, ExoVectorEnv, State, as_mdp
+from exo_envs.mdp import FloatArray
+from planners import ReducedMDP, Scenarios, evaluate
+from planners.files import replacing
+from wrappers import CorrelationalMaskLearner, LearningStoppedWarning, MaskedVectorObservation
+
+Mask = tuple[str, ...]
+
+#: What an agent may see of the exogenous variables.
+OBSERVATIONS = ("full", "learned", "oracle", "none")
+#: Where it may be trained; it is always evaluated in the full model.
+WORLDS = ("full", "reduced")
+
+
+@dataclass(frozen=True)
+class Task:
+    """An environment, and the trajectories on which agents are compared.
+
+    Attributes:
+        env_id: what ``gym.make`` takes.
+        options: of the environment, ``name=value``.
+        rollouts: on how many exogenous trajectories agents are evaluated, the same for all.
+        seed: of those trajectories, of the learned mask and of reduced models.
+    """
+
+    env_id: str
+    options: tuple[str, ...] = ()
+    rollouts: int = 500
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """For folders and headings."""
+        return ",".join([self.env_id.rpartition(":")[2], *self.options])
+
+    @cached_property
+    def mdp(self) -> ExoMDP:
+        """The full model."""
+        return as_mdp(make_env(self.env_id, self.options))
+
+    @cached_property
+    def scenarios(self) -> Scenarios:
+        """The trajectories; no learner of masks has seen them."""
+        return Scenarios.sample(self.mdp, self.rollouts, np.random.default_rng([self.seed, 1]))
+
+    @cached_property
+    def reward_scale(self) -> float:
+        """Makes the returns of random actions vary by 1, which suits networks."""
+        rng = np.random.default_rng([self.seed, 2])
+        returns = self.evaluate(lambda state: self._at_random(state, rng))
+        return 1.0 / max(float(returns.std()), 1e-6)
+
+    def evaluate(self, policy: Any) -> FloatArray:
+        """The returns of a policy of the full model, on the task's trajectories."""
+        return evaluate(policy, self.mdp, scenarios=self.scenarios)
+
+    def idle_returns(self) -> FloatArray:
+        """What an agent earns that always does the same: the best of these, found elsewhere."""
+        others = Scenarios.sample(self.mdp, self.rollouts, np.random.default_rng([self.seed, 3]))
+
+        def always(action: int) -> Any:
+            return lambda state: np.full(len(state.endogenous), action)
+
+        actions = range(self.mdp.num_actions)
+        means = [evaluate(always(a), self.mdp, scenarios=others).mean() for a in actions]
+        return self.evaluate(always(int(np.argmax(means))))
+
+    def learn_mask(self, cost_weight: float) -> CorrelationalMaskLearner:
+        """The mask that our learner finds, with the planner's policy for it."""
+        learner = CorrelationalMaskLearner(cost_weight=cost_weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LearningStoppedWarning)
+            return learner.fit(make_env(self.env_id, self.options), rng=self.seed)
+
+    def vector_env(self, mask: Mask | None, world: str, lanes: int, **settings: Any) -> Any:
+        """Lanes of the full model with a mask, or of the mask's reduced model; None is no mask."""
+        if world == "full":
+            env = ExoVectorEnv(self.mdp, lanes, **settings)
+            return env if mask is None else MaskedVectorObservation(env, mask)
+        kept = self.mdp.exogenous_names if mask is None else mask
+        rng = np.random.default_rng([self.seed, 4])
+        return ExoVectorEnv(ReducedMDP.estimate(self.mdp, kept, rng=rng), lanes, **settings)
+
+    def _at_random(self, state: State, rng: np.random.Generator) -> Any:
+        return rng.integers(self.mdp.num_actions, size=len(state.endogenous))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What agents are compared with: found once for a task, and kept in a file.
+
+    Attributes:
+        task: what it belongs to.
+        cost_weight: the learner's.
+        learned: the mask.
+        planner: the returns of the policy that is planned with that mask.
+        idle: the returns of always the same action.
+    """
+
+    task: dict[str, Any]
+    cost_weight: float
+    learned: Mask
+    planner: list[float]
+    idle: list[float]
+
+    @classmethod
+    def of(cls, task: Task, cost_weight: float, file: Path) -> Reference:
+        """From the file, or learned, planned and played now."""
+        described = json.loads(json.dumps(asdict(task)))
+        if file.exists():
+            known = cls._read(file)
+            if (known.task, known.cost_weight) != (described, cost_weight):
+                raise SystemExit(
+                    f"error: {file} is of {known.task} with cost weight {known.cost_weight}; "
+                    "choose another --output for other settings"
+                )
+            return known
+        learner = task.learn_mask(cost_weight)
+        reference = cls(
+            described,
+            cost_weight,
+            learner.mask_,
+            task.evaluate(learner.policy_).tolist(),
+            task.idle_returns().tolist(),
+        )
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as part:
+            part.write_text(json.dumps(asdict(reference)), encoding="utf-8")
+        return reference
+
+    @classmethod
+    def _read(cls, file: Path) -> Reference:
+        try:
+            known = cls(**json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise SystemExit(f"error: {file} is damaged ({error}); delete it") from error
+        return cls(known.task, known.cost_weight, tuple(known.learned), known.planner, known.idle)
+
+
+def masks_of(
+    task: Task, reference: Reference, observations: Sequence[str], oracle: str | None
+) -> dict[str, Mask | None]:
+    """The masks of the observations; None is no mask at all."""
+    names = task.mdp.exogenous_names
+    masks: dict[str, Mask | None] = {"full": None, "learned": reference.learned, "none": ()}
+    if oracle is not None:
+        masks["oracle"] = tuple(matching(names, oracle))
+    elif hasattr(task.mdp, "required_mask"):
+        masks["oracle"] = task.mdp.required_mask
+    if "oracle" in observations and "oracle" not in masks:
+        raise SystemExit(
+            f"error: {task.name} does not tell which variables are needed; give them, as in "
+            f"--mask {names[0]!r} or --mask '{names[0][:3]}*'"
+        )
+    return {observation: masks[observation] for observation in observations}
