@@ -1,4 +1,4 @@
-"""Benchmarks: `python scripts/benchmark.py step`, `plan`, `information`, `planted`, `learn`.
+"""Benchmarks: `python scripts/benchmark.py step`, `plan`, `information`, `planted`, `learn`, `rl`.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -7,7 +7,6 @@ compare figures of one run, as ratios.
 from __future__ import annotations
 
 import argparse
-import gc
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -15,8 +14,10 @@ from collections.abc import Callable
 import benchmark_information
 import benchmark_learning
 import benchmark_plan
+import benchmark_rl
 import gymnasium as gym
 import numpy as np
+from race import race
 
 import exo_envs
 from exo_envs.registration import ENVIRONMENTS
@@ -43,6 +44,7 @@ def main() -> None:
     benchmark_plan.add_command(commands)
     benchmark_information.add_command(commands)
     benchmark_learning.add_commands(commands)
+    benchmark_rl.add_command(commands)
     arguments = parser.parse_args()
     print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")
     arguments.run(arguments)
@@ -94,22 +96,6 @@ def show_growth(env_id: str, seconds: float, rounds: int, lanes: int = 512) -> N
     print(f"  {'variables':>9}{'env-steps/s':>14}{'ns per variable':>17}")
     for name, rate in rates.items():
         print(f"  {sizes[name]:>9,}{rate:>14,.0f}{1e9 / rate / sizes[name]:>17.2f}   {name}")
-
-
-def race(
-    contenders: dict[str, Callable[[float], float]], seconds: float, rounds: int
-) -> dict[str, float]:
-    """Steps per second of each contender: the best of several rounds, taken in turns."""
-    for run in contenders.values():
-        run(0.05)  # compilation, caches
-    gc.collect()
-    gc.freeze()  # or each contender pays for the garbage collector's walks through the others
-    rates = dict.fromkeys(contenders, 0.0)
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            rates[name] = max(rates[name], run(seconds))
-    gc.unfreeze()
-    return rates
 
 
 def single_stepper(env: gym.Env) -> Callable[[float], float]:

@@ -56,7 +56,7 @@ class Settings:
     epochs: int = 3
     minibatches: int = 16
     learning_rate: float = 2e-3
-    entropy: float = 2.0
+    entropy: float = 1.0
     trace: float = 0.8
     clip: float = 0.2
     width: int = 128
@@ -78,13 +78,15 @@ def add_rows(index: Any, table: Any, out: Any, first: int, last: int) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def add_gradients(index: Any, gradient: Any, out: Any, first: int, last: int) -> None:
-    """The reverse of add_rows, for some columns h."""
+    """The reverse of add_rows, for some columns."""
     for b in range(index.shape[0]):
+        added = gradient[b, first:last]  # indices from 0 are what a compiler can vectorise
         for v in range(index.shape[1]):
             row = index[b, v]
             if row > 0:
-                for h in range(first, last):
-                    out[row, h] += gradient[b, h]
+                sums = out[row, first:last]
+                for h in range(len(added)):
+                    sums[h] += added[h]
 
 
 POOL = ThreadPoolExecutor()
@@ -101,21 +103,32 @@ def in_threads(kernel: Any, arrays: tuple[Any, ...], length: int) -> None:
 
 
 class Lookup(torch.autograd.Function):
-    """A one-hot input times a matrix, without the one-hot input."""
+    """A one-hot input times a matrix plus a bias, without the one-hot input."""
 
     @staticmethod
-    def forward(context: Any, table: Tensor, index: Tensor) -> Tensor:
+    def forward(context: Any, table: Tensor, bias: Tensor, index: Tensor) -> Tensor:
         context.rows, context.index = len(table), index.numpy()
-        out = np.zeros((len(index), table.shape[1]), dtype=np.float32)
-        in_threads(add_rows, (context.index, table.detach().numpy(), out), len(out))
-        return torch.from_numpy(out)
+        out = bias.detach().repeat(len(index), 1)
+        in_threads(add_rows, (context.index, table.detach().numpy(), out.numpy()), len(out))
+        return out
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        out = np.zeros((context.rows, gradient.shape[1]), dtype=np.float32)
-        arrays = (context.index, gradient.contiguous().numpy(), out)
-        in_threads(add_gradients, arrays, out.shape[1])
-        return torch.from_numpy(out), None
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        out = torch.zeros(context.rows, gradient.shape[1])
+        arrays = (context.index, gradient.contiguous().numpy(), out.numpy())
+        in_threads(add_gradients, arrays, gradient.shape[1])
+        return out, gradient.sum(dim=0), None
+
+
+class Rows(nn.Module):
+    """A layer that looks its inputs up."""
+
+    def __init__(self, table: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.table, self.bias = nn.Parameter(table), nn.Parameter(bias)
+
+    def forward(self, index: Tensor) -> Tensor:
+        return Lookup.apply(self.table, self.bias, index)
 
 
 class Indices:
@@ -149,24 +162,22 @@ class Agent(nn.Module):
     def __init__(self, indices: Indices, num_actions: int, width: int) -> None:
         super().__init__()
         n_rows, x_rows = indices.rows
-        self.read = nn.Parameter(0.1 * torch.randn(x_rows, 2 * width))
-        self.gate = nn.Parameter(torch.randn(n_rows, 2 * width))
-        self.shift = nn.Parameter(0.1 * torch.randn(n_rows, 2 * width))
-        self.bias = nn.Parameter(torch.zeros(2, 2 * width))
+        width_of_both = 2 * width
+        self.read = Rows(0.1 * torch.randn(x_rows, width_of_both), torch.zeros(width_of_both))
+        self.gate = Rows(torch.randn(n_rows, width_of_both), torch.ones(width_of_both))
+        self.shift = Rows(0.1 * torch.randn(n_rows, width_of_both), torch.zeros(width_of_both))
         self.actor = self._head(width, num_actions, gain=0.01)
         self.critic = self._head(width, 1, gain=1.0)
 
     def forward(self, n: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions (B, A) and values (B,)."""
-        readings = Lookup.apply(self.read, x) + self.bias[0]
-        gates, shifts = Lookup.apply(self.gate, n), Lookup.apply(self.shift, n)
-        features = torch.tanh(readings * (1 + gates) + shifts + self.bias[1])
+        features = torch.addcmul(self.shift(n), self.read(x), self.gate(n)).relu()
         for_actor, for_critic = features.chunk(2, dim=1)
         return self.actor(for_actor).log_softmax(dim=1), self.critic(for_critic).squeeze(1)
 
     @staticmethod
     def _head(width: int, outputs: int, gain: float) -> nn.Sequential:
-        head = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, outputs))
+        head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs))
         for layer, scale in ((head[0], 2**0.5), (head[2], gain)):
             nn.init.orthogonal_(layer.weight, scale)
             nn.init.zeros_(layer.bias)
@@ -218,7 +229,7 @@ def train(run: Run, recorder: Recorder) -> None:
     mdp = env.unwrapped.mdp
     indices = Indices(env.single_observation_space)
     agent = Agent(indices, mdp.num_actions, settings.width)
-    optimizer = torch.optim.Adam(agent.parameters(), lr=settings.learning_rate, eps=1e-5)
+    optimizer = torch.optim.Adam(agent.parameters(), eps=1e-5, fused=True)
     policy = AgentPolicy(lambda observation: best_actions(agent, indices(observation)), env)
     rollout = Rollout(settings, indices)
     rollout.n[-1], rollout.x[-1] = indices(stagger(env, mdp.horizon, run.seed))

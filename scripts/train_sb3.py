@@ -33,6 +33,7 @@ from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
+from torch import nn
 from training.runs import Recorder, Run
 from training.study import make_parser, run_study
 
@@ -44,7 +45,7 @@ ALGORITHMS = {"ppo": PPO, "a2c": A2C, "dqn": DQN}
 #: What all have: the lanes, how observations are written, and the network.
 SHARED = {"lanes": 512, "encoding": "one-hot", "network": "gated", "width": 128}
 #: ``entropy`` is ``ent_coef`` at the start: it falls to 0, as the learning rate does.
-ON_POLICY = {**SHARED, "learning_rate": 2e-3, "gae_lambda": 0.8, "entropy": 2.0}
+ON_POLICY = {**SHARED, "learning_rate": 2e-3, "gae_lambda": 0.8, "entropy": 1.0}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {**ON_POLICY, "n_steps": 32, "batch_size": 2048, "n_epochs": 3},
     "a2c": {**ON_POLICY, "n_steps": 8, "normalize_advantage": True},
@@ -105,9 +106,9 @@ def make_model(run: Run, env: Environment) -> BaseAlgorithm:
     """A new agent."""
     settings = dict(run.hyperparameters)
     width = settings.pop("width")
-    network: dict[str, Any] = {"net_arch": [width, width]}
+    network: dict[str, Any] = {"net_arch": [width, width], "activation_fn": nn.ReLU}
     if settings.pop("network") == "gated":
-        network = {
+        network |= {
             "net_arch": [width],
             "features_extractor_class": GatedExtractor,
             "features_extractor_kwargs": {"endogenous": env.endogenous_columns, "width": width},

@@ -15,7 +15,7 @@ class GatedExtractor(BaseFeaturesExtractor):
 
     What matters of a crowd depends on where the robot stands. A perceptron has to learn that for
     each place and each variable apart; here every feature is a linear reading of x times a
-    factor that n chooses, and that is enough: ``tanh(read(x) * (1 + gate(n)) + shift(n))``.
+    factor that n chooses, and that is enough: ``relu(read(x) * (1 + gate(n)) + shift(n))``.
 
     >>> import gymnasium as gym
     >>> from stable_baselines3 import PPO
@@ -61,4 +61,4 @@ class GatedExtractor(BaseFeaturesExtractor):
         """The features, shape (B, width), of observations of shape (B, D)."""
         n, x = observations[:, : self._endogenous], observations[:, self._endogenous :]
         readings = torch.addmm(self.bias, x, self.read)
-        return torch.tanh(readings * (1 + n @ self.gate) + n @ self.shift)
+        return torch.relu(readings * (1 + n @ self.gate) + n @ self.shift)

@@ -1,0 +1,135 @@
+"""`python scripts/benchmark.py rl`: the adapter against DummyVecEnv, one file against SB3."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from race import race
+
+LANES = (8, 64, 512)
+IDS = ("ExoFactory-v0", "ExoCrowd-v0")
+
+
+def add_command(commands: Any) -> None:
+    parser = commands.add_parser("rl", help="steps per second of training")
+    parser.add_argument("ids", nargs="*", default=IDS, help=f"default: {' '.join(IDS)}")
+    parser.add_argument("--seconds", type=float, default=1.0, help="per contender and round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """The sub-command ``rl``."""
+    for env_id in arguments.ids:
+        compare_adapters(env_id, arguments.seconds, arguments.rounds)
+    for env_id in arguments.ids:
+        compare_trainers(env_id, arguments.rounds)
+
+
+def compare_adapters(env_id: str, seconds: float, rounds: int) -> None:
+    """What SB3 steps: our vector environment through the adapter, or a loop over single ones."""
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from wrappers.sb3 import SB3VecEnv
+
+    print(f"\n{env_id}: steps/s of a VecEnv, full Dict observations, random actions")
+    print(f"  {'lanes':>5}{'DummyVecEnv':>14}{'SB3VecEnv':>14}")
+    for lanes in LANES:
+        batched = SB3VecEnv(gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep"))
+        looped = DummyVecEnv([lambda: gym.make(env_id, disable_env_checker=True)] * lanes)
+        contenders = {"looped": stepper(looped), "batched": stepper(batched)}
+        rates = race(contenders, seconds, rounds)
+        times = rates["batched"] / rates["looped"]
+        print(f"  {lanes:>5}{rates['looped']:>14,.0f}{rates['batched']:>14,.0f}{times:>8.1f}x")
+
+
+def stepper(venv: Any) -> Callable[[float], float]:
+    """Random actions in all lanes, resets included."""
+    rng = np.random.default_rng(0)
+    actions = rng.integers(venv.action_space.n, size=(16, venv.num_envs))
+    venv.reset()
+
+    def run(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            venv.step(actions[steps % len(actions)])
+            steps += 1
+        return steps * venv.num_envs / (time.perf_counter() - start)
+
+    return run
+
+
+def compare_trainers(env_id: str, rounds: int) -> None:
+    """PPO, updates included, evaluations not: SB3 as it comes, SB3 as we use it, and one file.
+
+    The last two train the same network with the same hyper-parameters.
+    """
+    contenders = {
+        "SB3, 8 lanes in DummyVecEnv, its defaults": lambda: sb3_by_default(env_id),
+        "SB3, adapter, settings of train_sb3.py": lambda: sb3_rate(env_id, {}),
+        "SB3, adapter, settings of the one file": lambda: sb3_rate(
+            env_id, {"lanes": 1024, "n_steps": 32, "batch_size": 2048, "n_epochs": 3}
+        ),
+        "one file": lambda: one_file_rate(env_id),
+    }
+    rates = dict.fromkeys(contenders, 0.0)
+    for _ in range(rounds):
+        for name, measure in contenders.items():
+            rates[name] = max(rates[name], measure())
+    print(f"\n{env_id}: steps/s of PPO on all variables, best of {rounds}")
+    for name, rate in rates.items():
+        print(f"  {name:44}{rate:>10,.0f}{rates['one file'] / rate:>8.1f}x slower")
+
+
+def sb3_by_default(env_id: str, steps: int = 8192) -> float:
+    """PPO("MultiInputPolicy", eight environments in a loop), as SB3's documentation shows it."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    env = make_vec_env(env_id, n_envs=8, env_kwargs={"disable_env_checker": True})
+    model = PPO("MultiInputPolicy", env, n_steps=steps // 8, device="cpu")
+    start = time.perf_counter()
+    model.learn(steps)
+    return steps / (time.perf_counter() - start)
+
+
+def sb3_rate(env_id: str, changed: dict[str, Any]) -> float:
+    import train_sb3
+
+    settings = {**train_sb3.DEFAULTS["ppo"], **changed}
+    return trained_rate("ppo", env_id, train_sb3.train, settings)
+
+
+def one_file_rate(env_id: str) -> float:
+    from dataclasses import asdict
+
+    import train_cleanrl_style
+
+    settings = asdict(train_cleanrl_style.Settings())
+    return trained_rate("one-file", env_id, train_cleanrl_style.train, settings)
+
+
+def trained_rate(name: str, env_id: str, trainer: Any, settings: dict[str, Any]) -> float:
+    """Steps per second between the evaluations at the start and in the end."""
+    from training.runs import Recorder, Run, cores
+    from training.task import Task
+
+    with tempfile.TemporaryDirectory() as folder:
+        steps = 4 * settings["lanes"] * 32
+        task = Task(env_id, rollouts=10)
+        run = Run(task, name, "full", None, "full", 0, steps, 1, Path(folder), settings, cores())
+        task.reward_scale  # noqa: B018 (computed before the clock starts)
+        recorder = Recorder(run)
+        with contextlib.redirect_stdout(io.StringIO()):
+            trainer(run, recorder)
+        first, last = recorder.curve.points[0], recorder.curve.points[-1]
+        return (last.steps - first.steps) / (last.seconds - first.seconds)
