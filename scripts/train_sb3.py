@@ -32,6 +32,7 @@ from gymnasium.wrappers.vector import TransformReward
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecMonitor
 from torch import nn
 from training.runs import Recorder, Run
@@ -76,9 +77,10 @@ def train(run: Run, recorder: Recorder) -> None:
         recorder.rewind(model.num_timesteps)
     policy = AgentPolicy(model, env.observed)
     watch = Watch(recorder, policy, lambda: checkpoints.save(model, env), run.hyperparameters)
-    steps = run.steps - model.num_timesteps
-    model.learn(steps, watch, log_interval=10, tb_log_name="sb3", reset_num_timesteps=False)
-    watch.evaluate(model.num_timesteps)
+    left = max(0, run.steps - model.num_timesteps)
+    model.learn(left, watch, log_interval=10, tb_log_name="sb3", reset_num_timesteps=False)
+    checkpoints.save(model, env)
+    watch.evaluate()
 
 
 class Environment:
@@ -119,7 +121,7 @@ def make_model(run: Run, env: Environment) -> BaseAlgorithm:
         settings.pop(name)
     if "entropy" in settings:
         settings["ent_coef"] = settings.pop("entropy")
-        settings["learning_rate"] = Falling(settings["learning_rate"])
+        settings["learning_rate"] = LinearSchedule(settings["learning_rate"], 0.0, 1.0)
     return ALGORITHMS[run.algorithm](
         "MlpPolicy",
         env.for_sb3,
@@ -130,16 +132,6 @@ def make_model(run: Run, env: Environment) -> BaseAlgorithm:
         device="cpu",
         **settings,
     )
-
-
-class Falling:
-    """A schedule: on a line to 0. A class, because checkpoints are pickled."""
-
-    def __init__(self, start: float) -> None:
-        self.start = start
-
-    def __call__(self, left: float) -> float:
-        return self.start * left
 
 
 class Watch(BaseCallback):
@@ -158,20 +150,22 @@ class Watch(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         if self._entropy is not None:
-            left = 1 - self.num_timesteps / self._recorder.run.steps
+            left = 1 - self.model.num_timesteps / self._recorder.run.steps
             self.model.ent_coef = self._entropy * max(0.0, 1.2 * left - 0.2)
-        if self._recorder.due(self.num_timesteps):
-            self.evaluate(self.num_timesteps)
+        if self._recorder.due(self.model.num_timesteps):
             self._save()
+            self.evaluate()
 
     def _on_step(self) -> bool:
         return True
 
-    def evaluate(self, steps: int) -> None:
+    def evaluate(self) -> None:
         """On the task's trajectories."""
+        steps = self.model.num_timesteps
         estimate = self._recorder.record(steps, self._policy)
         self.logger.record("eval/mean_return", estimate.mean)
         self.logger.record("eval/standard_error", estimate.standard_error)
+        self.logger.dump(steps)
 
 
 class Checkpoints:

@@ -40,8 +40,9 @@ def make_parser(doc: str | None, *, steps: int) -> argparse.ArgumentParser:
     add("--cost-weight", type=float, default=1.0, help="of the mask learner: 1")
     add(
         "--train-in",
+        nargs="+",
         choices=WORLDS,
-        default="full",
+        default=["full"],
         help="the environment, or the reduced model of what the agent sees: full",
     )
     add("--steps", type=_number, default=steps, help=f"of training: {steps:,}")
@@ -98,14 +99,15 @@ def plan_runs(
     given = dict(parse_option(setting) for setting in arguments.set)
     if unknown := sorted(given.keys() - defaults.keys()):
         raise SystemExit(f"error: {unknown[0]!r} cannot be set; there are: {', '.join(defaults)}")
-    jobs = min(arguments.jobs, len(masks) * len(arguments.seeds))
+    seeds, worlds = dict.fromkeys(arguments.seeds), dict.fromkeys(arguments.train_in)
+    jobs = min(arguments.jobs, len(masks) * len(seeds) * len(worlds))
     return [
         Run(
             task=task,
             algorithm=algorithm,
             observation=observation,
             mask=mask,
-            world=arguments.train_in,
+            world=world,
             seed=seed,
             steps=arguments.steps,
             evaluations=arguments.evaluations,
@@ -113,7 +115,8 @@ def plan_runs(
             hyperparameters={**defaults, **given},
             threads=max(1, cores() // jobs),
         )
-        for seed in dict.fromkeys(arguments.seeds)
+        for seed in seeds
+        for world in worlds
         for observation, mask in masks.items()
     ]
 
