@@ -31,7 +31,7 @@ def plot_curves(
     levels: dict[str, float],
     title: str,
     file: Path,
-    target: float | None = None,
+    target: tuple[str, float] | None = None,
 ) -> None:
     """Means over seeds with 95 % bands, each run as a thin line, and what others earn."""
     with mpl.rc_context(LOOKS):
@@ -42,9 +42,10 @@ def plot_curves(
         for style, (name, level) in zip(("--", ":", "-."), levels.items(), strict=False):
             axes.axhline(level, color="#333333", linestyle=style, linewidth=1, label=name)
         if target is not None:
-            axes.axhline(target, color="#999999", linewidth=0.8)
+            axes.axhline(target[1], color="#999999", linewidth=0.8, label=target[0])
         for colour, (label, group) in zip(COLOURS, by_label(curves).items(), strict=False):
             _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
+        axes.set_ylim(bottom=_floor(curves, levels))
         axes.legend(loc="best")
         metadata = {"Date": None} if file.suffix == ".svg" else {"Software": None}
         figure.savefig(file, dpi=150, metadata=metadata)
@@ -61,6 +62,13 @@ def _plot_group(axes: mpl.axes.Axes, group: Sequence[Curve], label: str, colour:
     axes.plot(steps, means, color=colour, linewidth=1.8, label=label)
     if all(map(math.isfinite, halves)):
         axes.fill_between(steps, means - halves, means + halves, color=colour, alpha=0.18, lw=0)
+
+
+def _floor(curves: Sequence[Curve], levels: dict[str, float]) -> float | None:
+    """Where the picture ends: untrained agents may earn so little that the rest would be flat."""
+    trained = [point.mean for curve in curves for point in curve.points[1:]]
+    values = [*trained, *levels.values()]
+    return min(values) - 0.05 * (max(values) - min(values)) if trained else None
 
 
 def _runs(number: int) -> str:

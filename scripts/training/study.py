@@ -82,7 +82,9 @@ def run_study(
     levels = {"planner": np.mean(reference.planner), "idle": np.mean(reference.idle)}
     for suffix in (".svg", ".png"):
         file = output / f"{algorithm}{suffix}"
-        plot_curves(curves, levels, title, file, SHARE * levels["planner"])
+        plot_curves(
+            curves, levels, title, file, (f"{SHARE:.0%} of the planner", SHARE * levels["planner"])
+        )
         print(f"plot  {file}")
     return 0
 
