@@ -29,9 +29,9 @@ LOOKS = {
 def plot_curves(
     curves: Sequence[Curve],
     levels: dict[str, float],
+    targets: dict[str, float],
     title: str,
     file: Path,
-    target: tuple[str, float] | None = None,
 ) -> None:
     """Means over seeds with 95 % bands, each run as a thin line, and what others earn."""
     with mpl.rc_context(LOOKS):
@@ -41,8 +41,10 @@ def plot_curves(
         axes.xaxis.set_major_formatter(EngFormatter())
         for style, (name, level) in zip(("--", ":", "-."), levels.items(), strict=False):
             axes.axhline(level, color="#333333", linestyle=style, linewidth=1, label=name)
-        if target is not None:
-            axes.axhline(target[1], color="#999999", linewidth=0.8, label=target[0])
+        for name, level in targets.items():
+            axes.axhline(level, color="#999999", linewidth=0.8)
+            across = axes.get_yaxis_transform()
+            axes.text(1, level, name, transform=across, ha="right", va="top", fontsize=7)
         for colour, (label, group) in zip(COLOURS, by_label(curves).items(), strict=False):
             _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
         axes.set_ylim(bottom=_floor(curves, levels))

@@ -18,7 +18,7 @@ from training.runs import Run, Trainer, cores, execute_all
 from training.task import OBSERVATIONS, WORLDS, Reference, Task, masks_of
 
 INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
-SHARE = 0.8  # of the planner's return, to which steps are counted
+SHARES = (0.5, 0.8)  # of the planner's return, to which steps are counted
 
 
 def make_parser(doc: str | None, *, steps: int) -> argparse.ArgumentParser:
@@ -80,11 +80,10 @@ def run_study(
     show(task, reference, runs, curves)
     title = f"{task.name}, {algorithm}"
     levels = {"planner": np.mean(reference.planner), "idle": np.mean(reference.idle)}
+    targets = {f"{100 * share:.0f} % of the planner": share * levels["planner"] for share in SHARES}
     for suffix in (".svg", ".png"):
         file = output / f"{algorithm}{suffix}"
-        plot_curves(
-            curves, levels, title, file, (f"{SHARE:.0%} of the planner", SHARE * levels["planner"])
-        )
+        plot_curves(curves, levels, targets, title, file)
         print(f"plot  {file}")
     return 0
 
@@ -129,33 +128,35 @@ def show(task: Task, reference: Reference, runs: Sequence[Run], curves: Sequence
     idle = Estimate.of(np.array(reference.idle))
     total = len(task.mdp.exogenous_names)
     sizes = {run.label: total if run.mask is None else len(run.mask) for run in runs}
-    level = SHARE * planner.mean
+    levels = [share * planner.mean for share in SHARES]
     rows = [
-        ("planner, learned mask", str(len(reference.learned)), "", str(planner), "", ""),
-        ("idle", "0", "", str(idle), "", ""),
+        ("planner, learned mask", str(len(reference.learned)), "", str(planner), "", "", ""),
+        ("idle", "0", "", str(idle), "", "", ""),
     ]
     groups = by_label(curves)
     for label, group in groups.items():
-        final = average(group)[-1][1]
-        reached = [steps for curve in group if (steps := curve.steps_to(level)) is not None]
-        mean_steps = f"{geometric_mean(reached) / 1e6:.2f} M" if reached else "-"
-        some = "" if len(reached) == len(group) else f" ({len(reached)} of {len(group)} runs)"
-        rows.append(
-            (
-                label,
-                str(sizes[label]),
-                str(len(group)),
-                str(final if len(group) > 1 else Estimate.of(np.array(group[0].returns))),
-                str(gap(group, reference)),
-                mean_steps + some,
-            )
-        )
+        single = Estimate.of(np.array(group[0].returns))
+        final = average(group)[-1][1] if len(group) > 1 else single
+        reached = [described_steps(group, level) for level in levels]
+        lacks = str(gap(group, reference))
+        rows.append((label, str(sizes[label]), str(len(group)), str(final), lacks, *reached))
     print(f"\nReturns in the full environment on {task.rollouts} shared exogenous trajectories")
     print("(95 % intervals: over trajectories for one run, over runs for several)")
-    header = ("agent", "variables", "runs", "return", "less than the planner", "steps to 80 %")
-    print_table(header, rows, "<>>>>>")
-    print(f"  80 % of the planner's return is {level:.0f}.")
-    show_ratios(groups, level)
+    steps = [f"steps to {100 * share:.0f} %" for share in SHARES]
+    header = ("agent", "variables", "runs", "return", "less than the planner", *steps)
+    print_table(header, rows, "<>>>>>>")
+    for share, level in zip(SHARES, levels, strict=True):
+        print(f"  {100 * share:.0f} % of the planner's return is {level:.0f}", end="")
+        print("; ".join(["", *ratios(groups, level)]))
+
+
+def described_steps(group: Sequence[Curve], level: float) -> str:
+    """When runs reached a level (geometric mean), and how many did."""
+    reached = [steps for curve in group if (steps := curve.steps_to(level)) is not None]
+    if not reached:
+        return "never"
+    some = "" if len(reached) == len(group) else f" ({len(reached)} of {len(group)})"
+    return f"{geometric_mean(reached) / 1e6:.2f} M{some}"
 
 
 def gap(group: Sequence[Curve], reference: Reference) -> Interval | Estimate:
@@ -165,19 +166,20 @@ def gap(group: Sequence[Curve], reference: Reference) -> Interval | Estimate:
     return gaps[0] if len(gaps) == 1 else Interval.of([estimate.mean for estimate in gaps])
 
 
-def show_ratios(groups: dict[str, list[Curve]], level: float) -> None:
+def ratios(groups: dict[str, list[Curve]], level: float) -> list[str]:
     """How many times as many steps the agents need that see everything."""
     steps = {label: [curve.steps_to(level) for curve in group] for label, group in groups.items()}
     full = steps.pop("full", None)
+    lines = []
     for label, others in steps.items() if full else ():
-        needed = [*(full or ()), *others]
+        needed = [*full, *others]
         if any(s is None or s <= 0 for s in needed):
-            print(f"  full against {label}: no ratio, as not all runs reached it.")
+            lines.append(f"full against {label}: no ratio, not all runs reached it")
             continue
         times, low, high = ratio(full, others)
-        print(
-            f"  full needs {times:.2f} times the steps of {label} (95 %: {low:.2f} to {high:.2f})"
-        )
+        interval = f"(95 %: {low:.2f} to {high:.2f})"
+        lines.append(f"full needs {times:.2f} times the steps of {label} {interval}")
+    return lines
 
 
 def _number(text: str) -> int:
