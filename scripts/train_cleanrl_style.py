@@ -256,8 +256,9 @@ def stagger(env: Any, horizon: int, seed: int) -> Observation:
     observation, _ = env.reset(seed=seed)
     rng = np.random.default_rng(seed)
     for k in range(min(horizon, env.num_envs)):
-        env.step(rng.integers(env.single_action_space.n, size=env.num_envs))
-        lanes = np.arange(env.num_envs) % horizon == k
+        actions = rng.integers(env.single_action_space.n, size=env.num_envs)
+        _, _, terminated, truncated, _ = env.step(actions)
+        lanes = (np.arange(env.num_envs) % horizon == k) | terminated | truncated
         observation, _ = env.reset(options={"reset_mask": lanes})
     return observation
 
@@ -308,7 +309,7 @@ def update(
             taken = log_probabilities.gather(1, actions[batch].unsqueeze(1)).squeeze(1)
             ratio = (taken - before[batch]).exp()
             advantage = advantages[batch]
-            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+            advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
             clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
             losses = {
                 "policy_loss": -torch.min(ratio * advantage, clipped * advantage).mean(),

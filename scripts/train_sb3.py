@@ -19,7 +19,6 @@ import random
 import shutil
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,9 @@ def make_model(run: Run, env: Environment) -> BaseAlgorithm:
     settings = dict(run.hyperparameters)
     width = settings.pop("width")
     network: dict[str, Any] = {"net_arch": [width, width], "activation_fn": nn.ReLU}
-    if settings.pop("network") == "gated":
+    if (kind := settings.pop("network")) not in ("gated", "plain"):
+        raise SystemExit(f"error: the network is gated or plain, not {kind!r}")
+    if kind == "gated":
         network |= {
             "net_arch": [width],
             "features_extractor_class": GatedExtractor,
@@ -181,6 +182,8 @@ class Checkpoints:
     def save(self, model: BaseAlgorithm, env: Environment) -> None:
         """Make a checkpoint, then remove older ones."""
         target = self._folder / f"checkpoint-{model.num_timesteps}"
+        if target.exists():  # the run was stopped between a checkpoint and its evaluation
+            return
         part = self._folder / f".{uuid4().hex}"
         part.mkdir()
         model.save(part / "model.zip")
@@ -196,12 +199,9 @@ class Checkpoints:
         }
         (part / "state.pkl").write_bytes(pickle.dumps(state))
         older = self._all()
-        if target.exists():
-            shutil.rmtree(target)
         part.rename(target)
         for folder in older:
-            if folder != target:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def load(self, algorithm: type[BaseAlgorithm], env: Environment) -> BaseAlgorithm | None:
         """The model of the last checkpoint, ready to go on; None if there is none."""
@@ -217,11 +217,11 @@ class Checkpoints:
             )
             if isinstance(model, DQN):
                 model.load_replay_buffer(folder / "buffer.pkl")
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+            self._restore(state, model, env)
+        except Exception as error:  # damaged pickles raise whatever they like
             raise SystemExit(
                 f"error: {folder} is damaged ({error}); delete it to start this run anew"
             ) from error
-        self._restore(state, model, env)
         return model
 
     @staticmethod

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv, VectorObservationWrapper
+from gymnasium.vector import VectorEnv, VectorObservationWrapper, VectorWrapper
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
@@ -81,7 +81,7 @@ class AgentPolicy(Policy):
                 mask = layer.mask
             elif isinstance(layer, _Flat):
                 self._encoding = layer.encoding
-            elif isinstance(layer, (gym.ObservationWrapper, VectorObservationWrapper)):
+            elif _changes_observations(layer):
                 raise TypeError(f"{type(layer).__name__} changes observations in a way of its own")
         super().__init__(mask, full, endogenous_size)
         self.agent = agent
@@ -98,3 +98,11 @@ class AgentPolicy(Policy):
         else:
             actions = self.agent(observation)
         return np.asarray(actions)
+
+
+def _changes_observations(layer: Any) -> bool:
+    """Whether a wrapper may do so; one that keeps the space and says nothing is believed."""
+    if isinstance(layer, (gym.ObservationWrapper, VectorObservationWrapper)):
+        return True
+    is_wrapper = isinstance(layer, (gym.Wrapper, VectorWrapper))
+    return is_wrapper and bool(layer.observation_space != layer.env.observation_space)

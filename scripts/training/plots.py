@@ -43,8 +43,8 @@ def plot_curves(
             axes.axhline(level, color="#333333", linestyle=style, linewidth=1, label=name)
         for name, level in targets.items():
             axes.axhline(level, color="#999999", linewidth=0.8)
-            across = axes.get_yaxis_transform()
-            axes.text(1, level, name, transform=across, ha="right", va="top", fontsize=7)
+            place = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "top"}
+            axes.text(1, level, name, fontsize=7, clip_on=True, **place)
         for colour, (label, group) in zip(COLOURS, by_label(curves).items(), strict=False):
             _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
         axes.set_ylim(bottom=_floor(curves, levels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import time
@@ -60,10 +61,8 @@ class Run:
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        left_out = ("output", "threads", "task")
-        described = {k: v for k, v in asdict(self).items() if k not in left_out}
-        mask = None if self.mask is None else list(self.mask)
-        return {**asdict(self.task), **described, "options": list(self.task.options), "mask": mask}
+        described = {k: v for k, v in asdict(self).items() if k not in ("output", "threads")}
+        return json.loads(json.dumps(described))  # as a file will say it
 
 
 class Recorder:
@@ -143,6 +142,7 @@ def execute_all(trainer: Trainer, runs: Sequence[Run], jobs: int) -> list[Curve]
     """Train all, several at a time; an error of one ends them all."""
     if jobs == 1 or len(runs) == 1:
         return [execute(trainer, run) for run in runs]
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads leave the cores alone
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         futures = {pool.submit(execute, trainer, run): k for k, run in enumerate(runs)}

@@ -15,7 +15,7 @@ from planners import Estimate, paired_difference
 from training.curves import Curve, Interval, average, by_label, geometric_mean, ratio
 from training.plots import plot_curves
 from training.runs import Run, Trainer, cores, execute_all
-from training.task import OBSERVATIONS, WORLDS, Reference, Task, masks_of
+from training.task import OBSERVATIONS, WORLDS, Reference, Task, check_oracle, masks_of
 
 INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
 SHARES = (0.5, 0.8)  # of the planner's return, to which steps are counted
@@ -46,7 +46,7 @@ def make_parser(doc: str | None, *, steps: int) -> argparse.ArgumentParser:
         help="the environment, or the reduced model of what the agent sees: full",
     )
     add("--steps", type=_number, default=steps, help=f"of training: {steps:,}")
-    add("--seeds", type=int, nargs="+", default=[0], help="one run each: 0")
+    add("--seeds", type=_number, nargs="+", default=[0], help="one run each: 0")
     add("--evaluations", type=int, default=20, help="of each agent while it is trained: 20")
     add("--rollouts", type=int, default=500, help="of an evaluation: 500")
     add("--jobs", type=int, default=cores(), help="runs at a time: one for each core")
@@ -67,12 +67,14 @@ def run_study(
     """Train an agent for each observation and seed, compare them, and plot their curves."""
     if min(arguments.steps, arguments.evaluations, arguments.rollouts, arguments.jobs) < 1:
         raise SystemExit("error: steps, evaluations, rollouts and jobs are at least 1")
+    hyperparameters = {**defaults, **given_settings(arguments.set, defaults)}
     task = Task(arguments.env_id, tuple(arguments.option), arguments.rollouts)
+    check_oracle(task, arguments.observation, arguments.mask)
     output = arguments.output / task.name
     print(f"exo-envs {exo_envs.__version__}: {algorithm} on {task.name}, {task.mdp}", flush=True)
     try:
         reference = Reference.of(task, arguments.cost_weight, output / "reference.json")
-        runs = plan_runs(arguments, task, reference, algorithm, defaults)
+        runs = plan_runs(arguments, task, reference, algorithm, hyperparameters)
         curves = execute_all(trainer, runs, min(arguments.jobs, len(runs)))
     except KeyboardInterrupt:
         print("\ninterrupted; the same command goes on from the last checkpoints")
@@ -88,18 +90,27 @@ def run_study(
     return 0
 
 
+def given_settings(given: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Hyper-parameters of the command line, if they exist and are of the right kind."""
+    settings = dict(parse_option(setting) for setting in given)
+    for name, value in settings.items():
+        if name not in defaults:
+            raise SystemExit(f"error: {name!r} cannot be set; there are: {', '.join(defaults)}")
+        kind = type(defaults[name])
+        if not isinstance(value, (int, float) if kind is float else kind):
+            raise SystemExit(f"error: {name} is {defaults[name]!r} by default, and not {value!r}")
+    return settings
+
+
 def plan_runs(
     arguments: argparse.Namespace,
     task: Task,
     reference: Reference,
     algorithm: str,
-    defaults: dict[str, Any],
+    hyperparameters: dict[str, Any],
 ) -> list[Run]:
     """Seed by seed, so that a study that is stopped has whole seeds."""
     masks = masks_of(task, reference, arguments.observation, arguments.mask)
-    given = dict(parse_option(setting) for setting in arguments.set)
-    if unknown := sorted(given.keys() - defaults.keys()):
-        raise SystemExit(f"error: {unknown[0]!r} cannot be set; there are: {', '.join(defaults)}")
     seeds, worlds = dict.fromkeys(arguments.seeds), dict.fromkeys(arguments.train_in)
     jobs = min(arguments.jobs, len(masks) * len(seeds) * len(worlds))
     return [
@@ -113,7 +124,7 @@ def plan_runs(
             steps=arguments.steps,
             evaluations=arguments.evaluations,
             output=arguments.output / task.name,
-            hyperparameters={**defaults, **given},
+            hyperparameters=hyperparameters,
             threads=max(1, cores() // jobs),
         )
         for seed in seeds
@@ -183,8 +194,8 @@ def ratios(groups: dict[str, list[Curve]], level: float) -> list[str]:
 
 
 def _number(text: str) -> int:
-    """``2e6`` and ``2_000_000`` are numbers of steps too."""
+    """``2e6`` is a number of steps too."""
     value = float(text)
-    if value != int(value):
+    if not value.is_integer():
         raise argparse.ArgumentTypeError(f"{text} is not a whole number")
     return int(value)

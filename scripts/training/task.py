@@ -84,8 +84,11 @@ class Task:
         """The mask that our learner finds, with the planner's policy for it."""
         learner = CorrelationalMaskLearner(cost_weight=cost_weight)
         with warnings.catch_warnings():
-            warnings.simplefilter("error", LearningStoppedWarning)
-            return learner.fit(make_env(self.env_id, self.options), rng=self.seed)
+            warnings.simplefilter("ignore", LearningStoppedWarning)
+            learner.fit(make_env(self.env_id, self.options), rng=self.seed)
+        if learner.status_ != "finished":
+            raise KeyboardInterrupt
+        return learner
 
     def vector_env(self, mask: Mask | None, world: str, lanes: int, **settings: Any) -> Any:
         """Lanes of the full model with a mask, or of the mask's reduced model; None is no mask."""
@@ -152,19 +155,28 @@ class Reference:
         return cls(known.task, known.cost_weight, tuple(known.learned), known.planner, known.idle)
 
 
-def masks_of(
-    task: Task, reference: Reference, observations: Sequence[str], oracle: str | None
-) -> dict[str, Mask | None]:
-    """The masks of the observations; None is no mask at all."""
+def check_oracle(task: Task, observations: Sequence[str], given: str | None) -> Mask | None:
+    """The mask of ``--observation oracle``: a given one, or what a planted problem tells."""
     names = task.mdp.exogenous_names
-    masks: dict[str, Mask | None] = {"full": None, "learned": reference.learned, "none": ()}
-    if oracle is not None:
-        masks["oracle"] = tuple(matching(names, oracle))
-    elif hasattr(task.mdp, "required_mask"):
-        masks["oracle"] = task.mdp.required_mask
-    if "oracle" in observations and "oracle" not in masks:
+    if given is not None:
+        return tuple(matching(names, given))
+    required: Mask | None = getattr(task.mdp, "required_mask", None)
+    if "oracle" in observations and required is None:
         raise SystemExit(
             f"error: {task.name} does not tell which variables are needed; give them, as in "
             f"--mask {names[0]!r} or --mask '{names[0][:3]}*'"
         )
+    return required
+
+
+def masks_of(
+    task: Task, reference: Reference, observations: Sequence[str], given: str | None
+) -> dict[str, Mask | None]:
+    """The masks of the observations; None is no mask at all."""
+    masks: dict[str, Mask | None] = {
+        "full": None,
+        "learned": reference.learned,
+        "oracle": check_oracle(task, observations, given),
+        "none": (),
+    }
     return {observation: masks[observation] for observation in observations}
