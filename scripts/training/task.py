@@ -70,15 +70,21 @@ class Task:
         return evaluate(policy, self.mdp, scenarios=self.scenarios)
 
     def idle_returns(self) -> FloatArray:
-        """What an agent earns that always does the same: the best of these, found elsewhere."""
-        others = Scenarios.sample(self.mdp, self.rollouts, np.random.default_rng([self.seed, 3]))
+        """What an agent earns that always takes the action which changes n most rarely."""
+        rng = np.random.default_rng([self.seed, 3])
+        states = self.mdp.sample_initial(self.rollouts, rng)
 
-        def always(action: int) -> Any:
-            return lambda state: np.full(len(state.endogenous), action)
+        def changes(action: int) -> float:
+            state, moved = states, 0.0
+            for _ in range(self.mdp.horizon):
+                actions = np.full(self.rollouts, action)
+                following = self.mdp.sample_next(state, actions, rng)
+                moved += float((following.endogenous != state.endogenous).any(axis=-1).mean())
+                state = following
+            return moved
 
-        actions = range(self.mdp.num_actions)
-        means = [evaluate(always(a), self.mdp, scenarios=others).mean() for a in actions]
-        return self.evaluate(always(int(np.argmax(means))))
+        idle = int(np.argmin([changes(action) for action in range(self.mdp.num_actions)]))
+        return self.evaluate(lambda state: np.full(len(state.endogenous), idle))
 
     def learn_mask(self, cost_weight: float) -> CorrelationalMaskLearner:
         """The mask that our learner finds, with the planner's policy for it."""
@@ -112,7 +118,7 @@ class Reference:
         cost_weight: the learner's.
         learned: the mask.
         planner: the returns of the policy that is planned with that mask.
-        idle: the returns of always the same action.
+        idle: the returns of always taking the action that changes n most rarely.
     """
 
     task: dict[str, Any]
