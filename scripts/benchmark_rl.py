@@ -71,7 +71,7 @@ def stepper(venv: Any) -> Callable[[float], float]:
 def compare_trainers(env_id: str, rounds: int) -> None:
     """PPO, updates included, evaluations not: SB3 as it comes, SB3 as we use it, and one file.
 
-    The last two train the same network with the same hyper-parameters.
+    The last two train networks of the same shape with the same batches and epochs.
     """
     contenders = {
         "SB3, 8 lanes in DummyVecEnv, its defaults": lambda: sb3_by_default(env_id),
@@ -126,7 +126,19 @@ def trained_rate(name: str, env_id: str, trainer: Any, settings: dict[str, Any])
     with tempfile.TemporaryDirectory() as folder:
         steps = 4 * settings["lanes"] * 32
         task = Task(env_id, rollouts=10)
-        run = Run(task, name, "full", None, "full", 0, steps, 1, Path(folder), settings, cores())
+        run = Run(
+            task=task,
+            algorithm=name,
+            observation="full",
+            mask=None,
+            world="full",
+            seed=0,
+            steps=steps,
+            evaluations=1,
+            output=Path(folder),
+            hyperparameters=settings,
+            threads=cores(),
+        )
         task.reward_scale  # noqa: B018 (computed before the clock starts)
         recorder = Recorder(run)
         with contextlib.redirect_stdout(io.StringIO()):

@@ -9,7 +9,8 @@ shares with scripts/train_sb3.py is the rest: arguments, masks, evaluation, curv
 Three things make it fast. A step of the environment is one call for all lanes. Observations stay
 whole numbers: a one-hot input has a single 1 per variable, so its product with a matrix is a sum
 of rows, which are looked up. And lanes that ended wait for their reset in place
-(``AutoresetMode.NEXT_STEP``), so nothing is ever copied for single lanes.
+(``AutoresetMode.NEXT_STEP``), so nothing is ever copied for single lanes; those resets count as
+steps. A run that was stopped is repeated from its start, finished ones are kept.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numba import njit
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.utils.tensorboard import SummaryWriter
-from training.runs import Recorder, Run
-from training.study import make_parser, run_study
 
+from planners.files import replacing
 from wrappers import AgentPolicy
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.utils.tensorboard import SummaryWriter
+    from training.runs import Recorder, Run
+    from training.study import make_parser, run_study
+except ModuleNotFoundError as error:
+    raise SystemExit(f'error: there is no {error.name}: pip install "exo-envs[rl]"') from error
 
 Observation = dict[str, NDArray[np.int64]]
 
@@ -221,7 +227,7 @@ class Rollout:
 
 
 def train(run: Run, recorder: Recorder) -> None:
-    """Train one agent; it starts anew if it was stopped."""
+    """Train one agent, from the start."""
     settings = Settings(**run.hyperparameters)
     recorder.rewind(-1)
     torch.manual_seed(run.seed)
@@ -247,8 +253,9 @@ def train(run: Run, recorder: Recorder) -> None:
             for name, value in losses.items():
                 board.add_scalar(f"train/{name}", value, steps + batch)
         final = len(range(0, run.steps, batch)) * batch
+        with replacing(run.folder / "agent.pt") as part:
+            torch.save(agent.state_dict(), part)
         board.add_scalar("eval/mean_return", recorder.record(final, policy).mean, final)
-    torch.save(agent.state_dict(), run.folder / "agent.pt")
 
 
 def stagger(env: Any, horizon: int, seed: int) -> Observation:

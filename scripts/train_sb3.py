@@ -8,7 +8,11 @@
 Agents see all exogenous variables, those of the learned mask, those that --mask names, or none;
 with --train-in reduced they are trained in the reduced model of what they see. They are evaluated
 in the full environment, on exogenous trajectories shared with the planner's policy and with
-an idle one. A run that was stopped goes on with the same command, from its last checkpoint.
+an idle one. A run that was stopped goes on with the same command, from its last checkpoint; DQN's
+hold the replay buffer (0.6 GB on ExoCrowd with all variables; --set buffer_size=50000 is less).
+
+In TensorBoard eval/mean_return is the return of that evaluation; rollout/ep_rew_mean is not
+discounted, and scaled as the network sees it.
 """
 
 from __future__ import annotations
@@ -25,20 +29,25 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import TransformReward
-from stable_baselines3 import A2C, DQN, PPO
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.utils import LinearSchedule
-from stable_baselines3.common.vec_env import VecMonitor
-from torch import nn
-from training.runs import Recorder, Run
-from training.study import make_parser, run_study
 
 from wrappers import AgentPolicy, FlatVectorObservation
-from wrappers.sb3 import GatedExtractor, SB3VecEnv
+
+try:
+    import torch
+    from stable_baselines3 import A2C, DQN, PPO
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.utils import LinearSchedule
+    from stable_baselines3.common.vec_env import VecMonitor
+    from torch import nn
+    from training.runs import Recorder, Run
+    from training.study import make_parser, run_study
+
+    from wrappers.sb3 import GatedExtractor, SB3VecEnv
+except ModuleNotFoundError as error:
+    raise SystemExit(f'error: there is no {error.name}: pip install "exo-envs[rl]"') from error
 
 ALGORITHMS = {"ppo": PPO, "a2c": A2C, "dqn": DQN}
 
@@ -108,9 +117,7 @@ def make_model(run: Run, env: Environment) -> BaseAlgorithm:
     settings = dict(run.hyperparameters)
     width = settings.pop("width")
     network: dict[str, Any] = {"net_arch": [width, width], "activation_fn": nn.ReLU}
-    if (kind := settings.pop("network")) not in ("gated", "plain"):
-        raise SystemExit(f"error: the network is gated or plain, not {kind!r}")
-    if kind == "gated":
+    if settings.pop("network") == "gated":
         network |= {
             "net_arch": [width],
             "features_extractor_class": GatedExtractor,
@@ -218,9 +225,12 @@ class Checkpoints:
             if isinstance(model, DQN):
                 model.load_replay_buffer(folder / "buffer.pkl")
             self._restore(state, model, env)
+        except (MemoryError, PermissionError):
+            raise
         except Exception as error:  # damaged pickles raise whatever they like
             raise SystemExit(
-                f"error: {folder} is damaged ({error}); delete it to start this run anew"
+                f"error: {folder} is damaged ({type(error).__name__}: {error}), or of other "
+                "versions; delete it to start this run anew"
             ) from error
         return model
 

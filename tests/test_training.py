@@ -21,9 +21,9 @@ pytest.importorskip("tensorboard")
 import torch
 import train_cleanrl_style as one_file
 from scipy import stats
-from training import curves, runs
+from training import curves, runs, study
 from training.curves import Curve, Interval, Point
-from training.task import Task
+from training.task import Reference, Task
 
 GRID = Task("ExoGrid-v0", rollouts=200)
 
@@ -296,9 +296,9 @@ def test_intervals_are_students():
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     mean, half = Interval.of(values)
     assert (mean - half, mean + half) == (pytest.approx(low), pytest.approx(high))
-    assert str(Interval(12.4, 3.6)) == "12 ± 4"
+    assert str(Interval(12.44, 3.61)) == "12.4 ± 3.6"
     assert Interval.of([2.0]) == (2.0, math.inf)
-    assert str(Interval.of([2.0])) == "2"
+    assert str(Interval.of([2.0])) == "2.0"
 
 
 def test_ratios_are_welchs():
@@ -392,3 +392,31 @@ def test_a_run_with_other_settings_is_not_taken_up(tmp_path, changes):
     with pytest.raises(SystemExit, match=f"^error: .* another {next(iter(changes))}; choose"):
         runs.Recorder(other)
     runs.Recorder(dataclasses.replace(run, threads=7))  # nothing depends on them
+
+
+def test_the_way_from_idling_to_the_planner_may_lie_below_zero():
+    reference = Reference({}, 1.0, (), planner=[-90.0, -110.0], idle=[-300.0])
+    assert study.targets_of(reference) == {0.5: -200.0, 0.8: pytest.approx(-140.0)}
+
+
+@pytest.mark.parametrize(
+    "setting", ["lanes=0", "lanes=x", "lanes=True", "lanes=1.5", "rate=-1", "encoding=foo", "foo=1"]
+)
+def test_settings_that_cannot_be_end_with_one_line(setting):
+    defaults = {"lanes": 8, "rate": 0.1, "encoding": "one-hot"}
+    with pytest.raises(SystemExit, match=r"^error: .*(cannot be|is one of)"):
+        study.given_settings([setting], defaults)
+    assert study.given_settings(["lanes=2", "rate=1"], defaults) == {"lanes": 2, "rate": 1}
+
+
+class Constant(CounterMDP):
+    """Whatever is done, nothing is paid."""
+
+    def reward_terms(self, state, action):
+        return np.zeros(state.exogenous.shape)
+
+
+def test_returns_that_do_not_vary_are_not_scaled(monkeypatch):
+    task = Task("ExoGrid-v0", rollouts=5)
+    monkeypatch.setitem(task.__dict__, "mdp", Constant())
+    assert task.reward_scale == 1.0

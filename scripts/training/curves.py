@@ -94,7 +94,7 @@ class Interval(NamedTuple):
 
     def __str__(self) -> str:
         """The mean, plus or minus half of the interval."""
-        return f"{self.mean:.0f}" + (f" ± {self.half:.0f}" if math.isfinite(self.half) else "")
+        return f"{self.mean:.1f}" + (f" ± {self.half:.1f}" if math.isfinite(self.half) else "")
 
 
 def by_label(curves: Iterable[Curve]) -> dict[str, list[Curve]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from training.curves import Curve, Interval, average, by_label, geometric_mean, 
 from training.plots import plot_curves
 from training.runs import Run, Trainer, cores, execute_all
 from training.task import OBSERVATIONS, WORLDS, Reference, Task, check_oracle, masks_of
+from wrappers.flat import KINDS
 
+#: Hyper-parameters that are words.
+CHOICES = {"encoding": KINDS, "network": ("gated", "plain")}
 INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
-SHARES = (0.5, 0.8)  # of the planner's return, to which steps are counted
+SHARES = (0.5, 0.8)  # of the way from idling to the planner, to which steps are counted
 
 
 def make_parser(doc: str | None, *, steps: int) -> argparse.ArgumentParser:
@@ -67,6 +71,8 @@ def run_study(
     """Train an agent for each observation and seed, compare them, and plot their curves."""
     if min(arguments.steps, arguments.evaluations, arguments.rollouts, arguments.jobs) < 1:
         raise SystemExit("error: steps, evaluations, rollouts and jobs are at least 1")
+    if min(arguments.seeds) < 0:
+        raise SystemExit(f"error: a seed is at least 0, not {min(arguments.seeds)}")
     hyperparameters = {**defaults, **given_settings(arguments.set, defaults)}
     task = Task(arguments.env_id, tuple(arguments.option), arguments.rollouts)
     check_oracle(task, arguments.observation, arguments.mask)
@@ -77,12 +83,12 @@ def run_study(
         runs = plan_runs(arguments, task, reference, algorithm, hyperparameters)
         curves = execute_all(trainer, runs, min(arguments.jobs, len(runs)))
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on from the last checkpoints")
+        print("\ninterrupted; the same command goes on with what is finished, or has checkpoints")
         return INTERRUPTED
     show(task, reference, runs, curves)
     title = f"{task.name}, {algorithm}"
     levels = {"planner": np.mean(reference.planner), "idle": np.mean(reference.idle)}
-    targets = {f"{100 * share:.0f} % of the planner": share * levels["planner"] for share in SHARES}
+    targets = {f"{100 * share:.0f} %": level for share, level in targets_of(reference).items()}
     for suffix in (".svg", ".png"):
         file = output / f"{algorithm}{suffix}"
         plot_curves(curves, levels, targets, title, file)
@@ -91,14 +97,20 @@ def run_study(
 
 
 def given_settings(given: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters of the command line, if they exist and are of the right kind."""
+    """Hyper-parameters of the command line, if they exist and can have these values."""
     settings = dict(parse_option(setting) for setting in given)
     for name, value in settings.items():
         if name not in defaults:
             raise SystemExit(f"error: {name!r} cannot be set; there are: {', '.join(defaults)}")
+        if name in CHOICES and value not in CHOICES[name]:
+            raise SystemExit(f"error: {name} is one of {', '.join(CHOICES[name])}, not {value!r}")
         kind = type(defaults[name])
-        if not isinstance(value, (int, float) if kind is float else kind):
-            raise SystemExit(f"error: {name} is {defaults[name]!r} by default, and not {value!r}")
+        kinds = (int, float) if kind is float else (kind,)
+        wrong = not isinstance(value, kinds) or (kind is not bool and isinstance(value, bool))
+        if wrong or (kind is int and value < 1) or (kind is float and value < 0):
+            raise SystemExit(
+                f"error: {name} is {defaults[name]!r} by default, and cannot be {value!r}"
+            )
     return settings
 
 
@@ -139,7 +151,7 @@ def show(task: Task, reference: Reference, runs: Sequence[Run], curves: Sequence
     idle = Estimate.of(np.array(reference.idle))
     total = len(task.mdp.exogenous_names)
     sizes = {run.label: total if run.mask is None else len(run.mask) for run in runs}
-    levels = [share * planner.mean for share in SHARES]
+    targets = targets_of(reference)
     rows = [
         ("planner, learned mask", str(len(reference.learned)), "", str(planner), "", "", ""),
         ("idle", "0", "", str(idle), "", "", ""),
@@ -148,17 +160,24 @@ def show(task: Task, reference: Reference, runs: Sequence[Run], curves: Sequence
     for label, group in groups.items():
         single = Estimate.of(np.array(group[0].returns))
         final = average(group)[-1][1] if len(group) > 1 else single
-        reached = [described_steps(group, level) for level in levels]
+        reached = [described_steps(group, level) for level in targets.values()]
         lacks = str(gap(group, reference))
         rows.append((label, str(sizes[label]), str(len(group)), str(final), lacks, *reached))
     print(f"\nReturns in the full environment on {task.rollouts} shared exogenous trajectories")
-    print("(95 % intervals: over trajectories for one run, over runs for several)")
+    print("(95 % intervals: for one run over trajectories, for several over seeds, on these ones)")
     steps = [f"steps to {100 * share:.0f} %" for share in SHARES]
     header = ("agent", "variables", "runs", "return", "less than the planner", *steps)
     print_table(header, rows, "<>>>>>>")
-    for share, level in zip(SHARES, levels, strict=True):
-        print(f"  {100 * share:.0f} % of the planner's return is {level:.0f}", end="")
-        print("; ".join(["", *ratios(groups, level)]))
+    spacing = curves[0].points[1].steps - curves[0].points[0].steps
+    print(f"  Evaluated about every {spacing:,} steps, on a line between. From idle to planner:")
+    for share, level in targets.items():
+        print("; ".join([f"  {100 * share:.0f} % is {level:.1f}", *ratios(groups, level)]))
+
+
+def targets_of(reference: Reference) -> dict[float, float]:
+    """Returns on the way from idling to the planner, by their share of it."""
+    idle, planner = float(np.mean(reference.idle)), float(np.mean(reference.planner))
+    return {share: idle + share * (planner - idle) for share in SHARES}
 
 
 def described_steps(group: Sequence[Curve], level: float) -> str:
@@ -184,8 +203,11 @@ def ratios(groups: dict[str, list[Curve]], level: float) -> list[str]:
     lines = []
     for label, others in steps.items() if full else ():
         needed = [*full, *others]
-        if any(s is None or s <= 0 for s in needed):
-            lines.append(f"full against {label}: no ratio, not all runs reached it")
+        if None in needed:
+            lines.append(f"full against {label}: no ratio, not all runs came that far")
+            continue
+        if min(needed) <= 0:
+            lines.append(f"full against {label}: no ratio, some were there before training")
             continue
         times, low, high = ratio(full, others)
         interval = f"(95 %: {low:.2f} to {high:.2f})"
@@ -195,7 +217,10 @@ def ratios(groups: dict[str, list[Curve]], level: float) -> list[str]:
 
 def _number(text: str) -> int:
     """``2e6`` is a number of steps too."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not value.is_integer():
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(value)

@@ -60,10 +60,10 @@ class Task:
 
     @cached_property
     def reward_scale(self) -> float:
-        """Makes the returns of random actions vary by 1, which suits networks."""
+        """Makes the returns of random actions vary by 1, which suits networks; 1 if they do not."""
         rng = np.random.default_rng([self.seed, 2])
-        returns = self.evaluate(lambda state: self._at_random(state, rng))
-        return 1.0 / max(float(returns.std()), 1e-6)
+        spread = float(self.evaluate(lambda state: self._at_random(state, rng)).std())
+        return 1.0 / spread if spread > 1e-6 else 1.0
 
     def evaluate(self, policy: Any) -> FloatArray:
         """The returns of a policy of the full model, on the task's trajectories."""
@@ -92,7 +92,7 @@ class Task:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningStoppedWarning)
             learner.fit(make_env(self.env_id, self.options), rng=self.seed)
-        if learner.status_ != "finished":
+        if learner.status_ == "interrupted":
             raise KeyboardInterrupt
         return learner
 
@@ -139,6 +139,7 @@ class Reference:
                     "choose another --output for other settings"
                 )
             return known
+        print("learning the mask that the planner gets ...", flush=True)
         learner = task.learn_mask(cost_weight)
         reference = cls(
             described,

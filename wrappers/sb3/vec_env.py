@@ -31,6 +31,8 @@ class SB3VecEnv(VecEnv):
     What SB3 sees is what its ``DummyVecEnv`` over as many single environments would show it, the
     infos of every lane included; but all lanes are stepped as one batch, many times as fast.
 
+    SB3's models discount by ``gamma=0.99`` unless told otherwise: give them ``mdp.discount``.
+
     SB3 wants the first observation of the new episode in the step that ends the old one, so the
     vector environment has to reset its lanes in the same step; no other autoreset mode is taken.
 
