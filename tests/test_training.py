@@ -415,6 +415,9 @@ class Constant(CounterMDP):
     def reward_terms(self, state, action):
         return np.zeros(state.exogenous.shape)
 
+    def endogenous_reward(self, endogenous, action):
+        return np.zeros(endogenous.shape[:-1])
+
 
 def test_returns_that_do_not_vary_are_not_scaled(monkeypatch):
     task = Task("ExoGrid-v0", rollouts=5)
