@@ -177,6 +177,14 @@ def test_the_step_benchmark_prints_every_contender():
         assert contender in printed
 
 
+def test_the_adapter_is_raced_against_a_loop(monkeypatch, capsys):
+    pytest.importorskip("stable_baselines3")
+    benchmark = importlib.import_module("benchmark_rl")
+    monkeypatch.setattr(benchmark, "LANES", (2,))
+    benchmark.compare_adapters("ExoGrid-v0", seconds=0.01, rounds=1)
+    assert re.search(r"\n +2( +[\d,]+){2} +[\d.]+x\n", capsys.readouterr().out)
+
+
 def test_objectives_are_compared_line_by_line():
     masks = ["--mask", "object", "--mask", "object,guard*", "--mask", "*"]
     printed = run("objective.py", "ExoGrid-v0", "--rollouts", 50, "--data", 200, *masks)
