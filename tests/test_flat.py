@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models import CounterMDP
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
+from traces import record, same
 
 from exo_envs import ExoEnv, ExoVectorEnv, as_mdp
 from exo_envs.registration import ENVIRONMENTS
@@ -47,21 +48,6 @@ VIEWS = {
     "learned": lambda env: LearnedMask(env, mask=some_mask(env)),
 }
 each_view = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-
-
-def same(first, second):
-    assert data_equivalence(first, second, exact=True), f"{first}\n{second}"
-
-
-def record(env, num_steps, seed):
-    """A run of ``num_steps`` steps, resets included."""
-    rng, trace = np.random.default_rng(seed), []
-    for _ in range(num_steps):
-        step = env.step(int(rng.integers(env.action_space.n)))
-        trace.append(step)
-        if step[2] or step[3]:
-            trace.append(env.reset())
-    return trace
 
 
 # --- the encoding -----------------------------------------------------------------------------

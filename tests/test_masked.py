@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformObservation
 from harbour import Harbour
 from models import CoinMDP, CounterMDP
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
+from traces import record, same
 
 from exo_envs import ExoEnv, ExoVectorEnv, as_mdp
 from exo_envs.grid import GridMDP
@@ -42,21 +43,6 @@ MASKS = {
     "full": lambda env: as_mdp(env).exogenous_names,
 }
 each_mask = pytest.mark.parametrize("choose", MASKS.values(), ids=MASKS)
-
-
-def record(env, num_steps, seed):
-    """A run of ``num_steps`` steps, resets included."""
-    rng, trace = np.random.default_rng(seed), []
-    for _ in range(num_steps):
-        step = env.step(int(rng.integers(env.action_space.n)))
-        trace.append(step)
-        if step[2] or step[3]:
-            trace.append(env.reset())
-    return trace
-
-
-def same(first, second):
-    assert data_equivalence(first, second, exact=True), f"{first}\n{second}"
 
 
 # --- what is seen -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
+from traces import record
 
 import exo_envs
 from exo_envs.registration import ENVIRONMENTS
@@ -18,17 +19,6 @@ from exo_envs.testing import check_mdp
 
 IDS = sorted(ENVIRONMENTS)
 each_id = pytest.mark.parametrize("env_id", IDS)
-
-
-def record(env, num_steps, rng):
-    """A run of ``num_steps`` steps, resets included."""
-    trace = []
-    for _ in range(num_steps):
-        step = env.step(int(rng.integers(env.action_space.n)))
-        trace.append(step)
-        if step[2] or step[3]:
-            trace.append(env.reset())
-    return trace
 
 
 @each_id

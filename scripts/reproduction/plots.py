@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Literal
-
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
+from plotting import Format, bytes_of, new_figure
 
 from reproduction.settings import METHODS
 from reproduction.tables import (
@@ -23,8 +17,6 @@ from reproduction.tables import (
     turning_point,
 )
 
-Format = Literal["png", "svg"]
-
 #: Okabe and Ito's colours, which the colour-blind can tell apart; and another marker for each.
 STYLES = {
     "brute force": ("#000000", "s"),
@@ -32,28 +24,6 @@ STYLES = {
     "paper": ("#56B4E9", "^"),
     "ours": ("#D55E00", "o"),
 }
-LOOKS = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 9,
-    "grid.alpha": 0.3,
-    "legend.frameon": False,
-    "svg.hashsalt": "exo-envs",  # the same records, the same bytes
-}
-
-
-@contextmanager
-def _figure() -> Iterator[Figure]:
-    with mpl.rc_context(LOOKS):
-        yield Figure(figsize=(6.0, 3.6), layout="constrained")
-
-
-def _save(figure: Figure, image_format: Format) -> bytes:
-    stream = io.BytesIO()
-    metadata = {"Date": None} if image_format == "svg" else {"Software": None}
-    figure.savefig(stream, format=image_format, dpi=150, metadata=metadata)
-    return stream.getvalue()
 
 
 def plot_objective(records: Records, image_format: Format = "svg") -> bytes:
@@ -71,7 +41,7 @@ def _plot_against_weight(
 ) -> bytes:
     small = select(records, experiment="small")
     weights = cost_weights_of(small)
-    with _figure() as figure:
+    with new_figure() as figure:
         axes = figure.add_subplot(xlabel="λ", ylabel=label)
         for method in methods_of(small):
             intervals = [
@@ -91,7 +61,7 @@ def _plot_against_weight(
         if quantity == "seconds":
             axes.set_ylim(bottom=0)
         axes.legend()
-        return _save(figure, image_format)
+        return bytes_of(figure, image_format)
 
 
 def _band(intervals: list[Interval]) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +77,7 @@ def plot_curve(records: Records, image_format: Format = "svg") -> bytes:
         raise ValueError("there is no Crowd run with growing masks among the records")
     points = curve["history"]
     sizes = [point["num_variables"] for point in points]
-    with _figure() as figure:
+    with new_figure() as figure:
         axes = figure.add_subplot(xlabel="variables in the mask")
         for name, label, colour, marker in (
             ("mean_return", "average returns", "#0072B2", "s"),
@@ -131,7 +101,7 @@ def plot_curve(records: Records, image_format: Format = "svg") -> bytes:
                 fontsize=8,
             )
         axes.legend()
-        return _save(figure, image_format)
+        return bytes_of(figure, image_format)
 
 
 def all_plots(records: Records, image_format: Format = "svg") -> dict[str, bytes]:

@@ -7,24 +7,15 @@ from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
+from plotting import bytes_of, new_figure
 
 from training.curves import Curve, average, by_label
 
 #: Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
-LOOKS = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 9,
-    "grid.alpha": 0.3,
-    "legend.frameon": False,
-    "svg.hashsalt": "exo-envs",  # the same curves, the same bytes
-}
 
 
 def plot_curves(
@@ -35,8 +26,7 @@ def plot_curves(
     file: Path,
 ) -> None:
     """Means over seeds with 95 % bands, each run as a thin line, and what others earn."""
-    with mpl.rc_context(LOOKS):
-        figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+    with new_figure() as figure:
         axes = figure.add_subplot(title=title, xlabel="steps of training")
         axes.set_ylabel("return in the full environment")
         axes.xaxis.set_major_formatter(EngFormatter())
@@ -50,11 +40,10 @@ def plot_curves(
             _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
         axes.set_ylim(bottom=_floor(curves, levels))
         axes.legend(loc="best")
-        metadata = {"Date": None} if file.suffix == ".svg" else {"Software": None}
-        figure.savefig(file, dpi=150, metadata=metadata)
+        file.write_bytes(bytes_of(figure, "svg" if file.suffix == ".svg" else "png"))
 
 
-def _plot_group(axes: mpl.axes.Axes, group: Sequence[Curve], label: str, colour: str) -> None:
+def _plot_group(axes: Axes, group: Sequence[Curve], label: str, colour: str) -> None:
     for curve in group if len(group) > 1 else ():
         steps, means = zip(*((p.steps, p.mean) for p in curve.points), strict=True)
         axes.plot(steps, means, color=colour, linewidth=0.5, alpha=0.35)
