@@ -95,7 +95,6 @@ class ExoEnv(gym.Env[Observation, np.int64]):
     def __init__(
         self, mdp: ExoMDP, render_mode: str | None = None, *, viewer: Viewer | None = None
     ) -> None:
-        """See the class."""
         self.mdp = mdp = check_model(mdp)
         self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(mdp.num_actions)

@@ -62,7 +62,6 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         render_mode: str | None = None,
         viewer: Viewer | None = None,
     ) -> None:
-        """See the class."""
         self.viewer = Viewer(check_model(mdp)) if viewer is None else viewer  # close() needs it
         for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
             if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
@@ -251,7 +250,6 @@ class VectorTwin(ExoVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **arguments: Any,
     ) -> None:
-        """See the class."""
         env = type(self).single(**arguments)
         super().__init__(
             env.mdp,

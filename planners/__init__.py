@@ -5,21 +5,21 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
-from planners.data import ExogenousData
-from planners.default import DefaultPlanner
-from planners.endogenous import EndogenousSurvey
+from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
-from planners.factored import Factor, FactoredMDP
-from planners.forecast_planner import ForecastPlanner, ForecastPolicy
-from planners.interchange import to_arrays, to_discrete_dp
-from planners.moves import Moves, Rule
+from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
+from planners.information.rollouts import ExogenousData
 from planners.objective import Objective, estimate_objective
-from planners.plan import Plan, Planner
+from planners.planner import Plan, Planner
 from planners.policy import Policy
-from planners.reduced import ReducedMDP
-from planners.tabular_policy import TabularPolicy
-from planners.uct import UCT, UCTPolicy
-from planners.value_iteration import ValueIteration
+from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.survey import EndogenousSurvey
+from planners.tables.decision_lists import Moves, Rule
+from planners.tables.export import to_arrays, to_discrete_dp
+from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tree_search import UCT, UCTPolicy
+from planners.value_iteration.planner import ValueIteration
+from planners.value_iteration.tabular_policy import TabularPolicy
 
 __all__ = [
     "UCT",

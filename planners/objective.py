@@ -16,10 +16,10 @@ from exo_envs import ExoMDP, as_mdp
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
-from planners.default import DefaultPlanner
+from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
-from planners.plan import Plan, Planner, warm_start_for
-from planners.reduced import ReducedMDP
+from planners.planner import Plan, Planner, warm_start_for
+from planners.reduction.reduced_mdp import ReducedMDP
 
 CostFunction = Callable[[tuple[str, ...], Plan], float]
 Cost = Literal["size", "time"] | CostFunction
@@ -132,7 +132,7 @@ def estimate_objective(
         scenarios: exogenous trajectories to share with other masks.
         warm_start: the objective of a similar mask, whose plan is where planning starts from. That
             makes it faster where the planner can do something with it; see
-            :class:`~planners.plan.Planner`.
+            :class:`~planners.planner.Planner`.
         **estimation: what :meth:`ReducedMDP.estimate` takes, data to share among them.
     """
     cost_function(cost)  # an unknown one is refused before anything is computed

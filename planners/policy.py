@@ -28,7 +28,6 @@ class Policy(ABC):
     """
 
     def __init__(self, mask: tuple[str, ...], full: tuple[str, ...], endogenous_size: int) -> None:
-        """See the class."""
         self.mask = tuple(mask)
         self.full = tuple(full)
         self.endogenous_size = endogenous_size

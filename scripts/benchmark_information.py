@@ -17,7 +17,7 @@ from sklearn.metrics import mutual_info_score
 
 from exo_envs.crowd import CrowdMDP
 from planners import ExogenousData
-from planners.pairs import pairwise_information
+from planners.information.pairwise import pairwise_information
 
 
 def add_command(commands: Any) -> None:

@@ -20,7 +20,7 @@ import gymnasium as gym
 import exo_envs  # noqa: F401
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
 from wrappers import CorrelationalMaskLearner, Study
-from wrappers.relevance import find_relevance
+from wrappers.learners.calibrated.relevance import find_relevance
 
 #: Planted problems of all structures; what is not said is as in SyntheticParameters.
 PROBLEMS: dict[str, dict[str, Any]] = {

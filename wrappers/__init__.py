@@ -7,18 +7,18 @@ what neural networks read, :class:`AgentPolicy` turns agents into policies, and 
 turns our vector environments into those of Stable-Baselines3.
 """
 
-from wrappers.agent import AgentPolicy
-from wrappers.brute_force import BruteForceMaskLearner
-from wrappers.correlational import CorrelationalMaskLearner
-from wrappers.flat import Encoding, FlatObservation, FlatVectorObservation
-from wrappers.greedy import GreedyMaskLearner
-from wrappers.history import History, Progress, Record
-from wrappers.learned import LearnedMask
-from wrappers.learner import LearningStoppedWarning, MaskLearner
-from wrappers.masked import MaskedObservation, MaskedVectorObservation
-from wrappers.reward_variables import RewardVariableMaskLearner, estimate_reward_variables
-from wrappers.saved import SavedMask
-from wrappers.study import Study
+from wrappers.agents.agent_policy import AgentPolicy
+from wrappers.learners.base import LearningStoppedWarning, MaskLearner
+from wrappers.learners.brute_force import BruteForceMaskLearner
+from wrappers.learners.correlational import CorrelationalMaskLearner
+from wrappers.learners.greedy import GreedyMaskLearner
+from wrappers.learners.history import History, Progress, Record
+from wrappers.learners.reward_variables import RewardVariableMaskLearner, estimate_reward_variables
+from wrappers.learners.saved import SavedMask
+from wrappers.learners.study import Study
+from wrappers.observation.flat import Encoding, FlatObservation, FlatVectorObservation
+from wrappers.observation.learned import LearnedMask
+from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
 
 __all__ = [
     "AgentPolicy",

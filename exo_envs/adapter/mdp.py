@@ -111,7 +111,6 @@ class AdaptedMDP(ExoMDP):
         reference_action: int = 0,
         reward_samples: int = 1,
     ) -> None:
-        """See the class."""
         if not isinstance(env, gym.Env):
             raise TypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
         if split is not None and get_state is not None:

@@ -96,7 +96,6 @@ class Scene:
     """
 
     def __init__(self, corners: Sequence[Point3], *, window: bool = False) -> None:
-        """See the class."""
         self._bullet = bullet = import_bullet()
         self._corners = tuple(corners)
         self.window = window

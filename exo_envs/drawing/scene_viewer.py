@@ -47,7 +47,6 @@ class SceneViewer(Viewer, ABC):
         height: int | None = None,
         supersampling: int = 1,
     ) -> None:
-        """See the class."""
         if backend not in SIZES:
             raise unknown_name("render backend", backend, SIZES)
         super().__init__(mdp)

@@ -60,7 +60,6 @@ class GridViewer(Viewer):
     mdp: GridMDP
 
     def __init__(self, mdp: GridMDP, *, width: int = 480) -> None:
-        """See the class."""
         if width < 64:
             raise ValueError(f"a picture is at least 64 pixels wide, not {width}")
         super().__init__(mdp)

@@ -17,7 +17,7 @@ from training.curves import Curve, Interval, average, by_label, geometric_mean, 
 from training.plots import plot_curves
 from training.runs import Run, Trainer, cores, execute_all
 from training.task import OBSERVATIONS, WORLDS, Reference, Task, check_oracle, masks_of
-from wrappers.flat import KINDS
+from wrappers.observation.flat import KINDS
 
 #: Hyper-parameters that are words.
 CHOICES = {"encoding": KINDS, "network": ("gated", "plain")}

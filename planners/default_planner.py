@@ -1,0 +1,80 @@
+"""A planner that picks a planner."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from exo_envs import ExoMDP
+from planners.forecasting.planner import ForecastPlanner
+from planners.planner import Plan, Planner, warm_start_for
+from planners.reduction.reduced_mdp import ReducedMDP
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tree_search import UCT
+from planners.value_iteration.planner import ValueIteration
+
+
+class DefaultPlanner:
+    """Value iteration where it fits, forecasts where only n can be enumerated, else tree search.
+
+    Args:
+        max_states: how many states value iteration is asked to sweep at most.
+        memory_limit: how many bytes it may take.
+        max_endogenous_pairs: how many pairs (n, a) are enumerated at most.
+        tolerance: of value iteration; by default its own. It is what the policy may lose in any
+            state, so where a few hundred rollouts judge the policy, a good part of their standard
+            error does.
+        dtype: of value iteration; by default its own.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_states: int = 5_000_000,
+        memory_limit: float = 2e9,
+        max_endogenous_pairs: int = 100_000,
+        tolerance: float | None = None,
+        dtype: type[np.floating[Any]] | None = None,
+    ) -> None:
+        self.max_states = max_states
+        self.max_endogenous_pairs = max_endogenous_pairs
+        given: dict[str, Any] = {"tolerance": tolerance, "dtype": dtype}
+        given = {name: value for name, value in given.items() if value is not None}
+        self.value_iteration = ValueIteration(memory_limit=memory_limit, **given)
+
+    def choose(self, mdp: ExoMDP) -> Planner:
+        """The planner for a model of this size."""
+        endogenous = math.prod(int(size) for size in mdp.endogenous_sizes)
+        if endogenous * mdp.num_actions > self.max_endogenous_pairs:
+            return UCT()
+        exact = self.value_iteration
+        fits = mdp.num_states <= self.max_states and mdp.discount < 1
+        if fits and exact.bytes_needed(mdp) <= exact.memory_limit:
+            return exact
+        return ForecastPlanner()
+
+    def plan(
+        self,
+        mdp: ExoMDP,
+        *,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        warm_start: Plan | None = None,
+    ) -> Plan:
+        """Plan with the planner that :meth:`choose` picks, which is given the ``warm_start``."""
+        start = time.perf_counter()
+        rng = np.random.default_rng(0) if rng is None else rng
+        planner = self.choose(mdp)
+        if not isinstance(mdp, FactoredMDP) and not isinstance(planner, UCT):
+            mdp = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+            planner = self.choose(mdp)  # what the tables need is only known now
+        spent = time.perf_counter() - start
+        return planner.plan(
+            mdp,
+            rng=rng,
+            time_limit=None if time_limit is None else max(0.0, time_limit - spent),
+            **warm_start_for(planner, warm_start),
+        )

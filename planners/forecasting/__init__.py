@@ -1,0 +1,1 @@
+"""The online planner, for masks whose joint values cannot be enumerated."""

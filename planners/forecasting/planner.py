@@ -1,0 +1,205 @@
+"""An online planner for masks that cannot be enumerated."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP
+from exo_envs.mdp import IntArray
+from planners.evaluation import Scenarios
+from planners.files import read_file, write_file
+from planners.forecasting.forecast_parents import choose_contexts
+from planners.forecasting.forecasts import Forecasts, Rollouts
+from planners.forecasting.lookahead import Programme, decide, needed_variables
+from planners.information.rollouts import ExogenousData, Memo
+from planners.planner import Plan
+from planners.policy import Policy
+from planners.tables.factored_mdp import FactoredMDP
+
+
+class ForecastPlanner:
+    """Plans anew at every step, with forecasts of each variable instead of the joint dynamics.
+
+    Where value iteration would need the product of all variables, this planner forecasts each of
+    those that pay or move the agent by itself, up to ``horizon`` steps ahead, turns the forecasts
+    into expected rewards and moves, and runs backward induction over (steps ahead, n). What it
+    neglects is that later decisions will know more than the present one.
+
+    Args:
+        horizon: how far it looks ahead; by default as far as an episode goes.
+        num_rollouts: how many trajectories the forecasts are counted in, where the model has not
+            kept those it was estimated from.
+        level: of the test for what a forecast looks at.
+        max_parents: how many variables a forecast may look at besides its own.
+    """
+
+    def __init__(
+        self,
+        *,
+        horizon: int | None = None,
+        num_rollouts: int = 2000,
+        level: float = 1e-3,
+        max_parents: int = 4,
+    ) -> None:
+        for name, number in (("horizon", horizon), ("num_rollouts", num_rollouts)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} is at least 1, not {number}")
+        self.horizon = horizon
+        self.num_rollouts = num_rollouts
+        self.level = level
+        self.max_parents = max_parents
+
+    def plan(
+        self,
+        mdp: ExoMDP,
+        *,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Plan:
+        """Fit the forecasts; at the time limit, variables not yet examined forecast themselves."""
+        start = time.perf_counter()
+        rng = np.random.default_rng(0) if rng is None else rng
+        if not isinstance(mdp, FactoredMDP):
+            from planners.reduction.reduced_mdp import ReducedMDP
+
+            mdp = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+        # Counting takes about as long again as choosing what to count.
+        deadline = np.inf if time_limit is None else start + 0.5 * time_limit
+        late = False
+
+        def keep_going() -> bool:
+            nonlocal late
+            late = late or time.perf_counter() > deadline
+            return not late
+
+        rollouts, memo = self._rollouts(mdp, rng)
+        horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
+        contexts = choose_contexts(
+            rollouts,
+            mdp.exogenous_sizes,
+            needed_variables(mdp),
+            level=self.level,
+            max_parents=self.max_parents,
+            keep_going=keep_going,
+            memo=memo,
+        )
+        forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict(contexts), horizon, memo)
+        policy = ForecastPolicy(
+            *Policy.names_of(mdp),
+            sizes=tuple(int(size) for size in mdp.endogenous_sizes),
+            programme=Programme.compile(mdp),
+            forecasts=forecasts,
+            discount=mdp.discount,
+        )
+        return Plan(
+            policy=policy,
+            values=None,
+            converged=not late,
+            residual=0.0,
+            iterations=horizon,
+            seconds=time.perf_counter() - start,
+        )
+
+    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, Memo | None]:
+        """Those the model was estimated from and what is known about them, or new ones."""
+        kept: ExogenousData | None = getattr(mdp, "data", None)
+        if kept is not None:
+            return kept.values, kept.shared_memo()
+        scenarios = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
+        return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1)), None
+
+
+class ForecastPolicy(Policy):
+    """Looks ahead from each observation with the forecasts of a :class:`ForecastPlanner`."""
+
+    def __init__(
+        self,
+        mask: tuple[str, ...],
+        full: tuple[str, ...],
+        endogenous_size: int,
+        *,
+        sizes: tuple[int, ...],
+        programme: Programme,
+        forecasts: Forecasts,
+        discount: float,
+    ) -> None:
+        super().__init__(mask, full, endogenous_size)
+        self.sizes = sizes
+        self.programme = programme
+        self.forecasts = forecasts
+        self.discount = discount
+
+    def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
+        """The first action of the best look-ahead."""
+        return decide(
+            self.programme,
+            self.forecasts,
+            self.discount,
+            self._index(endogenous),
+            self._within(exogenous),
+        )[0]
+
+    def action_values(self, endogenous: Any, exogenous: Any) -> NDArray[np.float64]:
+        """What each first action is expected to earn, (B, A)."""
+        return decide(
+            self.programme,
+            self.forecasts,
+            self.discount,
+            self._index(np.asarray(endogenous)),
+            self._within(np.asarray(exogenous)),
+        )[1]
+
+    def _index(self, endogenous: NDArray[Any]) -> NDArray[np.int64]:
+        index = np.zeros(len(endogenous), dtype=np.int64)
+        for k, size in enumerate(self.sizes):
+            index = index * size + np.clip(endogenous[:, k], 0, size - 1)
+        return index
+
+    def _within(self, exogenous: NDArray[Any]) -> NDArray[np.int64]:
+        """Values a variable cannot have count as its nearest."""
+        return np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to one file, without pickle."""
+        header = {
+            "mask": self.mask,
+            "full": self.full,
+            "endogenous_sizes": self.sizes,
+            "discount": self.discount,
+            "horizon": self.forecasts.horizon,
+        }
+        parts: dict[str, Programme | Forecasts] = {
+            "programme": self.programme,
+            "forecasts": self.forecasts,
+        }
+        arrays = {
+            f"{part}.{field.name}": getattr(value, field.name)
+            for part, value in parts.items()
+            for field in fields(value)
+            if field.name != "horizon"
+        }
+        write_file(path, type(self).__name__, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ForecastPolicy:
+        """Read what :meth:`save` wrote."""
+        header, arrays = read_file(path, cls.__name__)
+        parts: dict[str, dict[str, Any]] = {"programme": {}, "forecasts": {}}
+        for name, array in arrays.items():
+            part, field = name.split(".")
+            parts[part][field] = array
+        return cls(
+            tuple(header["mask"]),
+            tuple(header["full"]),
+            len(header["endogenous_sizes"]),
+            sizes=tuple(header["endogenous_sizes"]),
+            programme=Programme(**parts["programme"]),
+            forecasts=Forecasts(horizon=header["horizon"], **parts["forecasts"]),
+            discount=header["discount"],
+        )

@@ -1,0 +1,1 @@
+"""Who predicts whom: rollouts, contingency counts, tests, parents, interventions."""

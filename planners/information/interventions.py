@@ -1,0 +1,139 @@
+"""Which variables x_j act on, found by changing it.
+
+The model can be asked about any x. So take states that occur, change x_j alone, and see which x'_i
+change. Unlike information this finds variables that act only together with others (XOR), one at a
+time. It says what may matter; whether it does in the data is for a test to decide.
+
+Both x' are drawn with *common random numbers*, the same seed for the changed states and for the
+unchanged: then a difference is an effect. That needs a model that draws the same amount of noise
+whatever the state, as batched models do. States that were left alone show whether it does; if it
+does not, distributions are compared instead. Of very many variables, those that act on a target
+are found by changing all at once and halving (:mod:`planners.information.group_testing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP
+from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from planners.information.contingency import chi_squared_log_tail, count_table
+from planners.information.group_testing import find_relevant
+from planners.information.rollouts import ExogenousData
+
+NUM_CHANGED = 128  # states in which a variable is changed
+NUM_UNCHANGED = 32  # states after them that are left alone
+NUM_STATES, NUM_DRAWS = 16, 32  # without common random numbers
+LOG_LEVEL = np.log(1e-4)
+ONE_BY_ONE = 1_000  # more variables than this are not changed one at a time
+NUM_HALVED = 128  # comparisons of all of them in one round
+
+
+def influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
+    """How much a change of one variable changes the next values of all.
+
+    Args:
+        mdp: the model.
+        data: rollouts of all its variables, where the states come from.
+        name: the variable that is changed.
+
+    Returns:
+        The share of the states in which x'_i changed with x_j, shape (m,); without common random
+        numbers, the total variation between the distributions of x'_i where it is significant.
+    """
+    if ("influence", name) not in data.memo:
+        data.memo["influence", name] = _influence(mdp, data, name)
+    effect: FloatArray = data.memo["influence", name]
+    return effect
+
+
+def actors_of(mdp: ExoMDP, data: ExogenousData, targets: Sequence[int]) -> list[dict[int, float]]:
+    """The variables that act on each target, with the strength of the effect (0 to 1).
+
+    Of more than ``ONE_BY_ONE`` variables the strength is not measured and counts as 1; if the
+    model does not honour common random numbers none are found.
+    """
+    if len(data.names) <= ONE_BY_ONE:
+        effects = np.stack([influence(mdp, data, name) for name in data.names])
+        return [
+            {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
+        ]
+    base, base_next = _base(mdp, data)
+    again = base.copy()
+    again[:NUM_CHANGED] = base[NUM_CHANGED - 1 :: -1]
+    following = mdp.sample_exogenous(again, np.random.default_rng(data.seed))
+    if (following != base_next)[NUM_CHANGED:].any():
+        return [{} for _ in targets]
+    column = np.array(targets)
+
+    def differ(question: NDArray[np.int64], x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        here, there = (mdp.sample_exogenous(z, np.random.default_rng(seed)) for z in (x, y))
+        lane = np.arange(len(question))
+        return np.asarray(here[lane, column[question]] != there[lane, column[question]])
+
+    rng = np.random.default_rng([data.seed, len(data.names) + 1, *column.tolist()])
+    acts = find_relevant(differ, len(column), data, rng, num_tests=NUM_HALVED)
+    return [{int(j): 1.0 for j in np.flatnonzero(row)} for row in acts]
+
+
+def draws_for_actors(variables: int) -> int:
+    """How many x' :func:`actors_of` draws if variables are changed one by one, else 0."""
+    draws = (NUM_CHANGED + NUM_UNCHANGED) * (1 + variables)
+    return draws if variables <= ONE_BY_ONE else 0
+
+
+def _influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
+    j = int(mdp.exogenous_indices([name])[0])
+    if mdp.exogenous_variables[j].size < 2:
+        return np.zeros(len(data.names))
+    base, base_next = _base(mdp, data)
+    rng = np.random.default_rng([data.seed, j])
+    changed = base.copy()
+    changed[:NUM_CHANGED, j] = _another(base[:NUM_CHANGED, j], mdp.exogenous_variables[j].size, rng)
+    following = mdp.sample_exogenous(changed, np.random.default_rng(data.seed))
+    differs = following != base_next
+    if differs[NUM_CHANGED:].any():
+        return _compare_distributions(mdp, data, j, base, rng)
+    return differs[:NUM_CHANGED].mean(axis=0)
+
+
+def _base(mdp: ExoMDP, data: ExogenousData) -> tuple[IntArray, IntArray]:
+    """States that occur, and what follows them under the seed of the data."""
+    if "influence" not in data.memo:
+        rng = np.random.default_rng([data.seed, len(data.names)])  # no variable has that number
+        base = data.sample(NUM_CHANGED + NUM_UNCHANGED, rng)
+        following = mdp.sample_exogenous(base, np.random.default_rng(data.seed))
+        data.memo["influence"] = base, following
+    states: tuple[IntArray, IntArray] = data.memo["influence"]
+    return states
+
+
+def _another(values: IntArray, size: int, rng: np.random.Generator) -> IntArray:
+    """Other values than these, each as likely."""
+    return np.asarray((values + rng.integers(1, size, size=len(values))) % size)
+
+
+def _compare_distributions(
+    mdp: ExoMDP, data: ExogenousData, j: int, base: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """The same by many draws from each of a few states: a G-test for each x'_i."""
+    states = base[:NUM_STATES]
+    changed = states.copy()
+    changed[:, j] = _another(states[:, j], mdp.exogenous_variables[j].size, rng)
+    x = np.repeat(np.concatenate([states, changed]), NUM_DRAWS, axis=0)
+    following = mdp.sample_exogenous(x, rng)
+    row = np.repeat(np.arange(2 * NUM_STATES), NUM_DRAWS)
+    effect = np.zeros(len(data.names))
+    for i, size in enumerate(data.sizes):
+        counts = count_table(row, 2 * NUM_STATES, following[:, i], int(size))
+        counts = counts.reshape(2, NUM_STATES, -1)
+        both = counts.sum(axis=0)
+        expected = np.where(both > 0, both / 2, 1.0)
+        statistic = 2.0 * (counts * np.log(np.where(counts > 0, counts / expected, 1.0))).sum()
+        freedom = (np.count_nonzero(both, axis=-1) - 1).sum()
+        if chi_squared_log_tail(float(statistic), float(freedom)) < LOG_LEVEL:
+            effect[i] = np.abs(counts[0] - counts[1]).sum(axis=-1).mean() / (2 * NUM_DRAWS)
+    return effect

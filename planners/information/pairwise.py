@@ -1,0 +1,320 @@
+"""Information between all pairs of variables, now and a step later, counted many at a time.
+
+What one variable tells about another is a table of counts away, and for m variables there are m^2
+tables. The samples of a target, and of what it is conditioned on, are numbered by their joint
+value once (:class:`Cases`); then every candidate is counted against these numbers in the way that
+suits its table:
+
+* two values and few cases: a bit for each sample, and populations of bits that both have;
+* tables that fit in the cache: counted whole, from contiguous columns;
+* large tables: row by row, where only cells that are counted in are ever touched.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.mdp import FloatArray, IntArray
+from planners.arrays import Ints
+from planners.information.contingency import Rows
+from planners.information.pairwise_kernels import (
+    BLOCK,
+    bit_information,
+    case_logs,
+    lay_out,
+    number_cases,
+    pack_cases,
+    pack_columns,
+    sparse_information,
+    table_information,
+)
+from planners.information.rollouts import ExogenousData
+
+#: Bits are counted for so many cases at most; beyond, a table is faster.
+MAX_BIT_CASES = 128
+#: The samples of the cases are turned into bits for so many binary candidates at least.
+MIN_BIT_COLUMNS = 4
+#: Cells of a table that is counted whole, whatever the number of samples,
+SMALL_TABLE = 2**12
+#: at most, and per sample: beyond that most of them would be looked at in vain.
+LARGE_TABLE, CELLS_PER_SAMPLE = 2**15, 4
+#: Contiguous columns are kept if all together take so many bytes at most,
+KEPT_BYTES = 2**26
+#: and made anew each time otherwise, so many bytes at a time.
+BUFFER_BYTES = 2**22
+
+
+class PairwiseInformation(NamedTuple):
+    """What each variable now tells about each target a step later.
+
+    Attributes:
+        statistic: G, twice the samples times the plug-in mutual information, shape (t, m).
+        freedom: its degrees of freedom, of the values that occur, shape (t, m).
+        samples: how many transitions were counted.
+    """
+
+    statistic: FloatArray
+    freedom: FloatArray
+    samples: int
+
+    @property
+    def plug_in(self) -> FloatArray:
+        """The plug-in estimate of the (conditional) mutual information, in nats."""
+        return self.statistic / (2.0 * self.samples)
+
+    @property
+    def corrected(self) -> FloatArray:
+        """The same less its bias under independence, freedom / (2 samples), not below 0."""
+        return np.maximum(0.0, self.statistic - self.freedom) / (2.0 * self.samples)
+
+
+def pairwise_information(
+    data: ExogenousData,
+    targets: Sequence[int] | IntArray | None = None,
+    given_self: bool = False,
+    rollouts: Sequence[int] | IntArray | None = None,
+) -> PairwiseInformation:
+    """I(x_j ; x'_i), or I(x_j ; x'_i | x_i), for every variable j now and target i a step later.
+
+    The work is proportional to targets times variables times transitions, with a factor from
+    about 0.01 ns (two binary variables) to 1 ns, and several for tables of many thousand cells.
+
+    Args:
+        data: the rollouts.
+        targets: the positions of the targets in the data; by default all variables, which for m
+            of them makes m^2 results.
+        given_self: whether to condition on the target's own present value.
+        rollouts: which rollouts to count; by default all.
+
+    >>> values = np.array([[[0, 0], [1, 0], [0, 1], [1, 0], [0, 1]]])  # one rollout, x1' = x0
+    >>> no_n = np.zeros((1, 0), dtype=np.int64)
+    >>> data = ExogenousData(("x0", "x1"), np.array([2, 2]), values, no_n, seed=0)
+    >>> pairwise_information(data, targets=[1]).plug_in.round(3)
+    array([[0.693, 0.216]])
+    """
+    variables = len(data.names)
+    wanted = np.arange(variables) if targets is None else _positions("targets", targets, variables)
+    if rollouts is None:
+        chosen = np.arange(data.num_rollouts)
+    else:
+        chosen = _positions("rollouts", rollouts, data.num_rollouts)
+    samples = len(chosen) * data.num_steps
+    if samples == 0:
+        raise ValueError("there is nothing to count: no transition in the chosen rollouts")
+    _check_values(data)
+    columns = Columns.of(data, chosen)
+    statistic, freedom = np.empty((2, len(wanted), variables))
+    swapped = np.zeros((len(wanted), variables), dtype=bool)
+    if not given_self:  # information is symmetric, and bits are counted for binary columns only
+        later = Columns(columns.values, columns.states + np.uint64(1), data.sizes)
+        binary = np.flatnonzero(data.sizes[wanted] == 2)
+        several = np.flatnonzero((data.sizes > 2) & (data.sizes <= MAX_BIT_CASES))
+        swapped[np.ix_(binary, several)] = True
+        for j in several[: len(several) * (len(binary) > 0)].tolist():
+            cases = Cases(Rows.of(samples), data.before(j, chosen), int(data.sizes[j]))
+            statistic[binary, j], freedom[binary, j] = later.information(cases, wanted[binary])
+    for t, i in enumerate(wanted.tolist()):
+        size = int(data.sizes[i])
+        rows = Rows.of(samples)
+        if given_self:
+            rows = rows.split(data.before(i, chosen), size)
+        rest = np.flatnonzero(~swapped[t])
+        cases = Cases(rows, data.after(i, chosen), size)
+        statistic[t, rest], freedom[t, rest] = columns.information(cases, rest)
+    return PairwiseInformation(statistic, freedom, samples)
+
+
+class Cases:
+    """Samples numbered by their row and the value of the target: the joint values that occur.
+
+    Args:
+        rows: the rows, by the joint value of what is conditioned on.
+        target: the value of the target in each sample.
+        size: how many values it has.
+    """
+
+    def __init__(self, rows: Rows, target: IntArray, size: int) -> None:
+        self.rows = rows
+        self.target = target
+        self.size = size
+        #: (samples,), of each sample; (rows + 1,), where the cases of a row start; (cases,)
+        self.case, self.starts, self.totals = number_cases(rows.row, rows.count, target, size)
+        self.count = len(self.totals)
+
+    @property
+    def are_certain(self) -> bool:
+        """Whether every row has one value of the target only: nothing can tell more."""
+        return self.count == self.rows.count
+
+    @cached_property
+    def logs(self) -> tuple[FloatArray, FloatArray]:
+        """The total times its logarithm, of each case and of each row."""
+        by_case, by_row = case_logs(self.starts, self.totals)
+        return by_case, by_row
+
+    @cached_property
+    def bits(self) -> NDArray[np.uint64]:
+        """Which samples belong to a case, a bit for each, shape (cases, words)."""
+        bits: NDArray[np.uint64] = pack_cases(self.case, self.count)
+        return bits
+
+
+class Columns:
+    """Values of many variables in the same samples, to be counted against any cases.
+
+    Args:
+        values: shape (states, variables).
+        states: which of them each sample looks at, shape (samples,).
+        sizes: how many values the variables have, shape (variables,).
+    """
+
+    def __init__(
+        self, values: NDArray[np.integer[Any]], states: NDArray[np.uint64], sizes: Ints
+    ) -> None:
+        self.values = values
+        self.states = states
+        self.sizes = sizes
+        self._pays_to_pack = True
+
+    @classmethod
+    def of(cls, data: ExogenousData, rollouts: IntArray) -> Columns:
+        """All variables now, in the transitions of some rollouts; copies nothing."""
+        rows = data.num_rollouts * (data.num_steps + 1)  # not -1: there may be no variables
+        values = np.ascontiguousarray(data.values).reshape(rows, len(data.names))
+        starts = np.asarray(rollouts, dtype=np.int64)[:, None] * (data.num_steps + 1)
+        states = (starts + np.arange(data.num_steps)).reshape(-1)
+        return cls(values, states.astype(np.uint64), data.sizes)
+
+    @classmethod
+    def contiguous(cls, columns: IntArray, size: int) -> Columns:
+        """Some columns of the same size that are contiguous already, shape (variables, samples)."""
+        states = np.arange(columns.shape[1], dtype=np.uint64)
+        new = cls(columns.T, states, np.full(len(columns), size, dtype=np.int64))
+        new._kept = columns, np.ones(len(columns), dtype=bool)
+        new._pays_to_pack = False
+        return new
+
+    def information(self, cases: Cases, candidates: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """G of each candidate and the target given the rows, and its degrees of freedom."""
+        candidates = candidates.astype(np.int64)
+        statistic, freedom = np.zeros((2, len(candidates)))
+        if cases.are_certain:
+            return statistic, freedom
+        sizes = self.sizes[candidates]
+        by_bits = sizes == 2
+        if not self._pays_to_pack or cases.count > MAX_BIT_CASES or by_bits.sum() < MIN_BIT_COLUMNS:
+            by_bits[:] = False
+        else:
+            statistic[by_bits], freedom[by_bits] = self._by_bits(cases, candidates[by_bits])
+        largest = max(SMALL_TABLE, min(LARGE_TABLE, CELLS_PER_SAMPLE * len(cases.case)))
+        is_large = sizes * cases.count > largest
+        for which, way in ((~by_bits & ~is_large, _by_tables), (~by_bits & is_large, _by_rows)):
+            for part, laid_out, slots in self._laid_out(np.flatnonzero(which), candidates):
+                statistic[part], freedom[part] = way(cases, laid_out, slots, sizes[part])
+        return np.maximum(statistic, 0.0, out=statistic), freedom
+
+    def column(self, j: int) -> IntArray:
+        """The values of one variable, shape (samples,)."""
+        ((_, laid_out, slots),) = self._laid_out(np.zeros(1, np.intp), np.array([j]))
+        column: IntArray = laid_out[slots[0]]
+        return column
+
+    def _by_bits(self, cases: Cases, candidates: Ints) -> Any:
+        packed, population, is_packed = self._bits
+        slots = self._slots[candidates]
+        new = np.unique(candidates[~is_packed[candidates]])
+        if len(new):
+            where = self._slots[new]
+            pack_columns(self.values, self.states, new, where, packed, population)
+            is_packed[new] = True
+        return bit_information(
+            packed, population, slots, cases.bits, cases.totals, cases.starts, *cases.logs
+        )
+
+    def _laid_out(
+        self, which: NDArray[np.intp], candidates: Ints
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any], Ints]]:
+        """Some of the candidates, contiguous arrays, and which of these are theirs."""
+        if not len(which):
+            return
+        column_bytes = len(self.states) * self.values.itemsize
+        if column_bytes * len(self.sizes) <= KEPT_BYTES:
+            kept, is_kept = self._kept
+            columns = candidates[which]
+            new = columns[~is_kept[columns]]
+            if len(new):  # with their neighbours, which come in the same line of the cache
+                blocks = np.arange(len(self.sizes)) // BLOCK
+                new = np.flatnonzero(np.isin(blocks, new // BLOCK) & ~is_kept)
+                lay_out(self.values, self.states, new, new, kept)
+                is_kept[new] = True
+            yield which, kept, columns
+            return
+        block = max(1, min(len(which), BUFFER_BYTES // column_bytes))
+        buffer = np.empty((block, len(self.states)), self.values.dtype)
+        for begin in range(0, len(which), block):
+            part = which[begin : begin + block]
+            slots = np.arange(len(part))
+            lay_out(self.values, self.states, candidates[part], slots, buffer)
+            yield part, buffer, slots
+
+    @cached_property
+    def _kept(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Contiguous columns, and which of them are filled."""
+        kept = np.empty((len(self.sizes), len(self.states)), self.values.dtype)
+        return kept, np.zeros(len(self.sizes), dtype=bool)
+
+    @cached_property
+    def _slots(self) -> Ints:
+        """Where the bits of a variable are kept."""
+        return np.cumsum(self.sizes == 2) - 1
+
+    @cached_property
+    def _bits(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.bool_]]:
+        """The bits of binary variables, how many are set, and which variables' are known.
+
+        Memory that is not written to is not taken from the machine.
+        """
+        binary = int(np.count_nonzero(self.sizes == 2))
+        words = -(-len(self.states) // 64)
+        packed = np.zeros((binary, words), dtype=np.uint64)
+        return packed, np.zeros(binary, dtype=np.int64), np.zeros(len(self.sizes), dtype=bool)
+
+
+def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
+    return table_information(laid_out, slots, sizes, cases.case, cases.starts, *cases.logs)
+
+
+def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
+    return sparse_information(laid_out, slots, sizes, *cases.rows.grouped, cases.target, cases.size)
+
+
+def _positions(name: str, given: Any, count: int) -> Ints:
+    """Positions that somebody asks for, checked."""
+    try:
+        positions = np.array([operator.index(p) for p in given], dtype=np.int64)
+    except TypeError:
+        raise TypeError(f"{name} are positions, whole numbers, not {given!r}") from None
+    wrong = positions[(positions < 0) | (positions >= count)]
+    if len(wrong):
+        raise IndexError(f"{name} are positions from 0 to {count - 1}, not {wrong[0]}")
+    return positions
+
+
+def _check_values(data: ExogenousData) -> None:
+    """The kernels do not look where they write."""
+    if data.values.shape[2] != len(data.sizes):
+        raise ValueError(f"{data.values.shape[2]} columns of values, but {len(data.sizes)} sizes")
+    low, high = data.values.min(axis=(0, 1)), data.values.max(axis=(0, 1))
+    wrong = np.flatnonzero((low < 0) | (high >= data.sizes))
+    if len(wrong):
+        j = wrong[0]
+        raise ValueError(
+            f"values of {data.names[j]!r} are from 0 to {data.sizes[j] - 1}, "
+            f"but the data has {low[j]} to {high[j]}"
+        )

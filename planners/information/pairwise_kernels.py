@@ -1,0 +1,214 @@
+"""Kernels of :mod:`planners.information.pairwise`: many candidates against one target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from planners.information.contingency import row_information, weighted_log
+
+#: So many samples are copied at a time, and neighbouring columns: of bytes, a line of the cache.
+BLOCK = 64
+
+# --- cases -----------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def number_cases(row: Any, count: int, target: Any, size: int) -> Any:
+    """The cases in the order of rows and values: of each sample, their starts and totals."""
+    number = np.zeros(count * size, np.int32)
+    for s in range(len(row)):
+        number[np.int64(row[s]) * size + target[s]] += 1
+    starts = np.zeros(count + 1, np.int64)
+    totals = np.empty(min(len(row), len(number)), np.int64)
+    found = 0
+    for r in range(count):
+        for cell in range(r * size, (r + 1) * size):
+            if number[cell] > 0:
+                totals[found] = number[cell]
+                number[cell] = found
+                found += 1
+        starts[r + 1] = found
+    case = np.empty(len(row), np.uint32)
+    for s in range(len(row)):
+        case[s] = number[np.int64(row[s]) * size + target[s]]
+    return case, starts, totals[:found].copy()
+
+
+@njit(cache=True)
+def case_logs(starts: Any, totals: Any) -> Any:
+    """The total times its logarithm, for each case and for each row."""
+    by_case, by_row = np.empty(len(totals)), np.empty(len(starts) - 1)
+    for r in range(len(starts) - 1):
+        total = 0
+        for k in range(starts[r], starts[r + 1]):
+            total += totals[k]
+            by_case[k] = weighted_log(totals[k])
+        by_row[r] = weighted_log(total)
+    return by_case, by_row
+
+
+@njit(cache=True)
+def pack_cases(case: Any, count: int) -> Any:
+    """Which samples belong to each case, as bits."""
+    bits = np.zeros((count, (len(case) + 63) // 64), np.uint64)
+    for s in range(len(case)):
+        bits[case[s], s >> 6] |= np.uint64(1) << np.uint64(s & 63)
+    return bits
+
+
+@njit(cache=True)
+def _statistic(table: Any, starts: Any, by_case: Any, by_row: Any) -> Any:
+    """G of a table of counts (values, cases), and its degrees of freedom."""
+    statistic, freedom = 0.0, 0.0
+    for r in range(len(starts) - 1):
+        first, last = starts[r], starts[r + 1]
+        if last - first < 2:
+            continue
+        part, met = 0.0, 0
+        for c in range(table.shape[0]):
+            number = 0
+            for k in range(first, last):
+                if table[c, k] > 0:
+                    number += table[c, k]
+                    part += weighted_log(table[c, k])
+            if number > 0:
+                part -= weighted_log(number)
+                met += 1
+        if met > 1:
+            for k in range(first, last):
+                part -= by_case[k]
+            statistic += 2.0 * (part + by_row[r])
+            freedom += (met - 1) * (last - first - 1)
+    return statistic, freedom
+
+
+# --- binary candidates -----------------------------------------------------------------------
+
+
+def _ctpop(_typing: Any, _word: Any) -> Any:
+    """How many bits of a word are set: one instruction."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_population: Any = intrinsic(_ctpop)
+
+
+@njit(cache=True)
+def pack_columns(
+    values: Any, states: Any, columns: Any, slots: Any, packed: Any, population: Any
+) -> None:
+    """Turn columns of zeros and ones into bits, a word of all columns after the other."""
+    for w in range(packed.shape[1]):
+        part = states[64 * w : 64 * w + 64]
+        for b in range(len(columns)):
+            word, column = np.uint64(0), columns[b]
+            for s in range(len(part)):
+                word |= np.uint64(values[part[s], column]) << np.uint64(s)
+            packed[slots[b], w] = word
+            population[slots[b]] += np.int64(_population(word))
+
+
+@njit(cache=True)
+def bit_information(
+    packed: Any,
+    population: Any,
+    slots: Any,
+    bits: Any,
+    totals: Any,
+    starts: Any,
+    by_case: Any,
+    by_row: Any,
+) -> Any:
+    """G and degrees of freedom of binary candidates, by populations of bits.
+
+    Words are taken in blocks, so that those of the cases stay in the fastest cache.
+    """
+    cases, words = bits.shape
+    counts = np.zeros((len(slots), cases), np.int64)
+    block = max(16, 2048 // cases)
+    for begin in range(0, words, block):
+        end = min(words, begin + block)
+        for j in range(len(slots)):
+            candidate = packed[slots[j], begin:end]
+            for k in range(cases - 1):
+                case = bits[k, begin:end]
+                number = np.uint64(0)
+                for w in range(end - begin):
+                    number += _population(candidate[w] & case[w])
+                counts[j, k] += np.int64(number)
+    statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
+    table = np.empty((2, cases), np.int64)
+    for j in range(len(slots)):
+        counts[j, cases - 1] = population[slots[j]] - counts[j, : cases - 1].sum()
+        for k in range(cases):
+            table[0, k] = totals[k] - counts[j, k]
+            table[1, k] = counts[j, k]
+        statistic[j], freedom[j] = _statistic(table, starts, by_case, by_row)
+    return statistic, freedom
+
+
+# --- other candidates ------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def lay_out(values: Any, states: Any, columns: Any, slots: Any, out: Any) -> None:
+    """Copy columns to contiguous places, some samples of all columns after the other.
+
+    So the same lines of the cache serve neighbouring columns.
+    """
+    for begin in range(0, len(states), BLOCK):
+        part = states[begin : begin + BLOCK]
+        for b in range(len(columns)):
+            to, column = out[slots[b], begin : begin + BLOCK], columns[b]
+            for s in range(len(part)):
+                to[s] = values[part[s], column]
+
+
+@njit(cache=True)
+def table_information(
+    laid_out: Any,
+    slots: Any,
+    sizes: Any,
+    case: Any,
+    starts: Any,
+    by_case: Any,
+    by_row: Any,
+) -> Any:
+    """G and degrees of freedom of candidates whose tables are counted whole."""
+    statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
+    cells = np.empty(sizes.max() * len(by_case), np.int32)
+    for j in range(len(slots)):
+        table = cells[: sizes[j] * len(by_case)].reshape(sizes[j], len(by_case))
+        table[:] = 0
+        column = laid_out[slots[j]]
+        for s in range(len(case)):  # unsigned: no check for negative positions
+            table[np.uint64(column[s]), np.uint64(case[s])] += 1
+        statistic[j], freedom[j] = _statistic(table, starts, by_case, by_row)
+    return statistic, freedom
+
+
+@njit(cache=True)
+def sparse_information(
+    laid_out: Any,
+    slots: Any,
+    sizes: Any,
+    order: Any,
+    starts: Any,
+    target: Any,
+    target_size: int,
+) -> Any:
+    """G and degrees of freedom of candidates with large tables: the cells that occur only."""
+    statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
+    for j in range(len(slots)):
+        statistic[j], freedom[j] = row_information(
+            order, starts, target, target_size, laid_out[slots[j]], sizes[j]
+        )
+    return statistic, freedom

@@ -1,0 +1,272 @@
+"""Exogenous rollouts: the data that reduced models are estimated from.
+
+x moves by itself, so its rollouts need no policy and are the same for every mask: they are
+collected once, for all variables, and shared.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP, State
+from exo_envs.adapter import AdaptedMDP
+from exo_envs.errors import unknown_name
+from exo_envs.mdp import BoolArray, IntArray
+from planners.arrays import Ints
+
+#: One rollout in so many is held out: it measures the fit and takes no part in it.
+HOLD_OUT = 8
+#: How many transitions are collected by default,
+NUM_TRANSITIONS = 100_000
+#: (a tenth of it from an environment that is stepped one state at a time),
+SLOWER = 10
+#: in at least so many rollouts (what never changes within an episode is seen once in each),
+MIN_ROLLOUTS = 200
+#: and in so many values at most, which is 124 variables twenty times over.
+MAX_VALUES = 250_000_000
+#: What planners remember about one collection of rollouts takes so many bytes of a kind at most.
+MEMO_BYTES = 256_000_000
+
+Arrays = tuple[NDArray[Any], ...]
+
+
+def is_slow(mdp: ExoMDP) -> bool:
+    """Whether a model answers one question at a time, so that fewer are asked by default."""
+    return isinstance(mdp, AdaptedMDP)
+
+
+def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:
+    """How many rollouts of ``num_steps`` are collected unless the caller says otherwise.
+
+    >>> from exo_envs.grid import GridMDP
+    >>> default_rollouts(GridMDP(), 40)
+    2500
+    """
+    transitions = NUM_TRANSITIONS // (SLOWER if is_slow(mdp) else 1)
+    affordable = MAX_VALUES // ((num_steps + 1) * max(1, len(mdp.exogenous_variables)))
+    return max(MIN_ROLLOUTS, min(math.ceil(transitions / num_steps), affordable))
+
+
+class Recent:
+    """Arrays by key, of so many bytes in all: what was not asked for longest goes first."""
+
+    def __init__(self, limit: int = MEMO_BYTES) -> None:
+        self.limit = limit
+        self.nbytes = 0
+        self._kept: OrderedDict[Any, Arrays] = OrderedDict()
+
+    def get(self, key: Any, make: Callable[[], Arrays]) -> Arrays:
+        """What is kept under ``key``, or else what ``make`` makes."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        made = self._kept[key] = make()
+        self.nbytes += sum(array.nbytes for array in made)
+        while self.nbytes > self.limit:
+            _, oldest = self._kept.popitem(last=False)
+            self.nbytes -= sum(array.nbytes for array in oldest)
+        return made
+
+
+class Memo(NamedTuple):
+    """What was counted about variables, remembered by their places in a larger collection.
+
+    Attributes:
+        places: of the variables in that collection, shape (m,).
+        total: how many variables it has.
+        recent: where it is kept, each kind by itself: large tables do not drive small ones out.
+    """
+
+    places: NDArray[np.intp]
+    total: int
+    recent: defaultdict[str, Recent]
+
+    @classmethod
+    def empty(cls, total: int) -> Memo:
+        """Nothing is remembered yet, of variables that are the whole collection."""
+        return cls(np.arange(total), total, defaultdict(Recent))
+
+    def get(
+        self, kind: str, variables: Sequence[int], make: Callable[[], Arrays], setting: Any = None
+    ) -> Arrays:
+        """What is known of some variables, in this order: remembered, or else made."""
+        return self.recent[kind].get((setting, *self.places[list(variables)].tolist()), make)
+
+
+@dataclass(frozen=True, eq=False)
+class ExogenousData:
+    """Rollouts x_0 ... x_T of exogenous variables, in the smallest type that holds their values.
+
+    Attributes:
+        names: the variables.
+        sizes: their sizes.
+        values: the rollouts.
+        initial_endogenous: the n that each rollout's x_0 was drawn with.
+        seed: names the collection; what is later asked of the model about it (see
+            :mod:`planners.information.interventions`) draws its noise from this, so that it does not matter
+            in which order masks are looked at.
+    """
+
+    names: tuple[str, ...]
+    sizes: Ints  # (m,)
+    values: NDArray[np.integer[Any]]  # (rollouts, T + 1, m)
+    initial_endogenous: Ints  # (rollouts, k)
+    seed: int
+    #: What was computed from the data once, for whoever asks again; never changes a result.
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
+
+    @classmethod
+    def collect(
+        cls,
+        mdp: ExoMDP,
+        num_rollouts: int | None = None,
+        rng: np.random.Generator | None = None,
+        *,
+        num_steps: int | None = None,
+    ) -> ExogenousData:
+        """Roll out P(x_0) and P(x' | x): no policy, no action.
+
+        Args:
+            mdp: the model.
+            num_rollouts: how many; by default about 100,000 transitions' worth, or 10,000 from an
+                adapted environment.
+            rng: where the randomness comes from; by default seed 0.
+            num_steps: T; by default the model's horizon.
+        """
+        rng = np.random.default_rng(0) if rng is None else rng
+        steps = mdp.horizon if num_steps is None else num_steps
+        if steps < 1:
+            raise ValueError(f"num_steps is at least 1, not {steps}")
+        if num_rollouts is None:
+            num_rollouts = default_rollouts(mdp, steps)
+        values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, mdp.exogenous_names)
+        seed = int(rng.integers(2**63))
+        return cls(mdp.exogenous_names, mdp.exogenous_sizes, values, endogenous, seed)
+
+    def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ExogenousData:
+        """These rollouts and ``num_rollouts`` more: whatever is counted in both parts adds up."""
+        values, endogenous = _roll_out(mdp, num_rollouts, self.num_steps, rng, self.names)
+        return ExogenousData(
+            self.names,
+            self.sizes,
+            np.concatenate([self.values, values]),
+            np.concatenate([self.initial_endogenous, endogenous]),
+            self.seed,
+        )
+
+    def restrict(self, names: Sequence[str]) -> ExogenousData:
+        """The same rollouts of fewer variables; what is counted about these is shared."""
+        columns = self.positions(names)
+        part = ExogenousData(
+            tuple(names),
+            self.sizes[columns],
+            np.ascontiguousarray(self.values[:, :, columns]),
+            self.initial_endogenous,
+            self.seed,
+        )
+        origin, places = self._origin()
+        part.memo["origin"] = weakref.ref(origin), places[columns]
+        return part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies leave the memo behind."""
+        return type(self), tuple(getattr(self, part.name) for part in fields(self) if part.init)
+
+    def shared_memo(self) -> Memo:
+        """What was counted about the variables here, or in other parts of the same collection."""
+        origin, places = self._origin()
+        recent = origin.memo.setdefault("recent", defaultdict(Recent))
+        return Memo(places, len(origin.names), recent)
+
+    def _origin(self) -> tuple[ExogenousData, NDArray[np.intp]]:
+        """The data it was restricted from, as long as that is around, and its places there."""
+        reference, places = self.memo.get("origin", (lambda: None, None))
+        origin = reference()
+        return (self, np.arange(len(self.names))) if origin is None else (origin, places)
+
+    @property
+    def num_rollouts(self) -> int:
+        """The number of rollouts."""
+        return self.values.shape[0]
+
+    @property
+    def num_steps(self) -> int:
+        """T: the transitions of one rollout."""
+        return self.values.shape[1] - 1
+
+    @cached_property
+    def held_out(self) -> BoolArray:
+        """Which rollouts are held out, shape (rollouts,): every eighth, however they grew."""
+        return np.arange(self.num_rollouts) % HOLD_OUT == HOLD_OUT - 1
+
+    @cached_property
+    def fitted(self) -> NDArray[np.intp]:
+        """The rollouts that are not held out."""
+        return np.flatnonzero(~self.held_out)
+
+    def positions(self, names: Sequence[str]) -> NDArray[np.intp]:
+        """Where the named variables are in ``values``."""
+        places = {name: i for i, name in enumerate(self.names)}
+        for name in names:
+            if name not in places:
+                raise unknown_name("variable of the data", name, self.names)
+        return np.array([places[name] for name in names], dtype=np.intp)
+
+    def before(self, i: int, rollouts: Any) -> IntArray:
+        """x_i where a transition begins, in some rollouts, shape (rollouts * T,)."""
+        return self.values[rollouts, :-1, i].reshape(-1)
+
+    def after(self, i: int, rollouts: Any) -> IntArray:
+        """x_i where a transition ends, in some rollouts, shape (rollouts * T,)."""
+        return self.values[rollouts, 1:, i].reshape(-1)
+
+    def initial(self) -> State:
+        """The states in which the rollouts begin."""
+        return State(self.initial_endogenous, self.values[:, 0].astype(np.int64))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Ints:
+        """Draw ``size`` values of x from all but the last steps, shape (size, m)."""
+        rollout = rng.integers(self.num_rollouts, size=size)
+        return self.values[rollout, rng.integers(self.num_steps, size=size)].astype(np.int64)
+
+
+def _roll_out(
+    mdp: ExoMDP,
+    num_rollouts: int,
+    num_steps: int,
+    rng: np.random.Generator,
+    names: tuple[str, ...],
+) -> tuple[NDArray[np.integer[Any]], Ints]:
+    if isinstance(num_rollouts, bool) or not isinstance(num_rollouts, (int, np.integer)):
+        raise TypeError(f"num_rollouts is a whole number, not {num_rollouts!r}")
+    if num_rollouts < 1:
+        raise ValueError(f"num_rollouts is at least 1, not {num_rollouts}")
+    # A slice where everything is kept: no copy of each step.
+    everything = names == mdp.exogenous_names
+    columns: Any = slice(None) if everything else mdp.exogenous_indices(names)
+    sizes = mdp.exogenous_sizes[columns]
+    state = mdp.sample_initial(int(num_rollouts), rng)
+    x = state.exogenous
+    values = np.empty((num_rollouts, num_steps + 1, len(sizes)), dtype=_smallest_type(sizes))
+    values[:, 0] = x[:, columns]
+    for t in range(1, num_steps + 1):
+        x = mdp.sample_exogenous(x, rng)
+        values[:, t] = x[:, columns]
+    return values, np.asarray(state.endogenous, dtype=np.int64)
+
+
+def _smallest_type(sizes: Ints) -> Any:
+    largest = int(sizes.max(initial=1))
+    for dtype in (np.uint8, np.int16, np.int32):
+        if largest - 1 <= np.iinfo(dtype).max:
+            return dtype
+    return np.int64

@@ -1,0 +1,187 @@
+"""Rewards and terminal states of a model, as tables over all n.
+
+The terms R^i(n, x^i, a) are functions, not distributions: asking once for each value is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from exo_envs import ExoMDP, State
+from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from planners.arrays import Ints, chunks
+from planners.information.group_testing import draw_contexts, find_relevant
+from planners.information.rollouts import ExogenousData
+from planners.reduction.questions import all_endogenous
+
+NUM_CONTEXTS = 32  # x with which every n is asked whether it is terminal
+NUM_BASES = 4  # x in which the terms of a total reward are looked for
+TOLERANCE = 1e-9
+
+
+class Rewards(NamedTuple):
+    """R(n, a) and the R^i of the variables that pay."""
+
+    base: FloatArray  # (N, A)
+    terms: dict[int, FloatArray]  # variable -> (size, N, A)
+    samples: int  # how many rewards were asked for
+
+
+def terminal_states(mdp: ExoMDP, data: ExogenousData, rng: np.random.Generator) -> BoolArray:
+    """Which n are terminal, shape (N,).
+
+    Raises:
+        ValueError: if that depends on x as well.
+    """
+    endogenous = all_endogenous(mdp)
+    contexts = draw_contexts(data, NUM_CONTEXTS, rng)
+    terminal = np.stack(
+        [mdp.is_terminal(State(endogenous, np.tile(x, (len(endogenous), 1)))) for x in contexts]
+    )
+    varies = np.flatnonzero(terminal.any(axis=0) & ~terminal.all(axis=0))
+    if len(varies):
+        raise ValueError(
+            f"whether n = {endogenous[varies[0]].tolist()} is terminal depends on x; a planner "
+            "cannot tell from n alone. Carry the end of the episode in an endogenous variable "
+            "(such as 'done', which sample_endogenous sets)"
+        )
+    return np.asarray(terminal[0])
+
+
+def reward_terms(mdp: ExoMDP, terminal: BoolArray) -> Rewards:
+    """The tables from ``mdp.reward_terms``, exactly.
+
+    Term i looks at no other variable, so all variables are given their v-th value at once: as
+    many calls as the largest variable has values, however many variables there are.
+    """
+    endogenous = all_endogenous(mdp)
+    states, actions, sizes = len(endogenous), mdp.num_actions, mdp.exogenous_sizes
+    pairs = states * actions
+    n, action = np.divmod(np.arange(pairs), actions)
+    base = mdp.endogenous_reward(endogenous[n], action).reshape(states, actions)
+    tables: dict[int, FloatArray] = {}
+    for value in range(int(sizes.max(initial=0))):
+        x = np.minimum(value, sizes - 1)
+        for part in chunks(pairs, len(sizes)):
+            length = part.stop - part.start
+            state = State(endogenous[n[part]], np.tile(x, (length, 1)))
+            terms = mdp.reward_terms(state, action[part])
+            for i in np.flatnonzero((terms != 0).any(axis=0) & (value < sizes)).tolist():
+                table = tables.setdefault(i, np.zeros((int(sizes[i]), pairs)))
+                table[value, part] = terms[:, i]
+    shaped = {i: tables[i].reshape(-1, states, actions) for i in sorted(tables)}
+    return _silent_when_over(
+        Rewards(base, shaped, pairs * (1 + int(sizes.max(initial=0)))), terminal
+    )
+
+
+def total_rewards(
+    mdp: ExoMDP, data: ExogenousData, terminal: BoolArray, rng: np.random.Generator
+) -> Rewards:
+    """The tables from ``mdp.reward`` alone, assuming that it is a sum over variables.
+
+    The variables that pay at (n, a) are found by group tests; the term of one is the difference
+    that it makes, value by value, to the reward in a state from the rollouts. What a sum leaves
+    open is where each term has its zero. The zeros are chosen, from the amounts that occur, so
+    that R(n, a) is as near to zero as can be; if several choices are, those amounts that are most
+    frequent in the rollouts. So not to pay is nothing, and to pay or to cost is something; a
+    variable that is left out of a mask counts as if it did neither.
+
+    Raises:
+        ValueError: if the difference that a variable makes depends on other variables.
+    """
+    endogenous = all_endogenous(mdp)
+    states, actions, sizes = len(endogenous), mdp.num_actions, data.sizes
+    asked = 0
+
+    def reward(pairs: Ints, x: IntArray) -> FloatArray:
+        nonlocal asked
+        asked += len(pairs)
+        n, action = np.divmod(pairs, actions)
+        return np.asarray(mdp.reward(State(endogenous[n], x), action), dtype=np.float64)
+
+    def differ(pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        del seed  # rewards are functions of the state
+        first, second = reward(pairs, x), reward(pairs, y)
+        return np.abs(first - second) > TOLERANCE * (1 + np.abs(first) + np.abs(second))
+
+    everything = np.arange(states * actions)
+    alive = everything[~np.repeat(terminal, actions)]
+    pays = find_relevant(differ, len(everything), data, rng, questions=alive)
+    bases = data.sample(NUM_BASES, rng)
+    amounts = np.stack([_everywhere(reward, everything, x) for x in bases])  # (bases, pairs)
+    terms: dict[int, FloatArray] = {}
+    for i in np.flatnonzero(pays.any(axis=0)).tolist():
+        pairs = np.flatnonzero(pays[:, i])
+        differences = np.empty((NUM_BASES, int(sizes[i]), len(pairs)))
+        for b, x in enumerate(bases):
+            for value in range(int(sizes[i])):
+                changed = x.copy()
+                changed[i] = value
+                differences[b, value] = _everywhere(reward, pairs, changed) - amounts[b, pairs]
+        differences -= differences[:, :1]  # of the first value: the same whatever the base is
+        _check_sum(mdp, i, differences)
+        terms[i] = np.zeros((int(sizes[i]), len(everything)))
+        terms[i][:, pairs] = differences[0]
+    base = amounts[0] - sum(table[bases[0, i]] for i, table in terms.items())
+    base = _choose_zeros(base, terms, data)
+    shaped = {i: table.reshape(-1, states, actions) for i, table in terms.items()}
+    return _silent_when_over(Rewards(base.reshape(states, actions), shaped, asked), terminal)
+
+
+def _silent_when_over(rewards: Rewards, terminal: BoolArray) -> Rewards:
+    """A terminal state pays nothing, whatever the model's methods say about it."""
+    base = rewards.base.astype(np.float64)
+    base[terminal] = 0.0
+    for table in rewards.terms.values():
+        table[:, terminal] = 0.0
+    kept = {i: table for i, table in rewards.terms.items() if table.any()}
+    return Rewards(base, kept, rewards.samples)
+
+
+def _everywhere(reward: Callable[[Ints, IntArray], FloatArray], pairs: Ints, x: Ints) -> FloatArray:
+    """The reward of some pairs with one x."""
+    parts = [
+        reward(pairs[part], np.tile(x, (part.stop - part.start, 1)))
+        for part in chunks(len(pairs), len(x))
+    ]
+    return np.concatenate([*parts, np.zeros(0)])
+
+
+def _choose_zeros(
+    base: FloatArray, terms: dict[int, FloatArray], data: ExogenousData
+) -> FloatArray:
+    """Shift each term, in place, and R(n, a) against it; gives the new R(n, a)."""
+    for i, table in terms.items():
+        weights = np.bincount(data.values[:, :-1, i].reshape(-1), minlength=len(table))
+        rounded = table.round(9)
+        often = np.stack([weights @ (rounded == amount) for amount in rounded])
+        usual = np.take_along_axis(table, often.argmax(axis=0)[None], axis=0)[0]
+        np.subtract(table, usual, out=table)
+        base = base + usual
+    moved = True
+    while moved:  # one term at a time, until no change brings R(n, a) nearer to zero
+        moved = False
+        for table in terms.values():
+            distance = np.abs(base + table)
+            best = distance.argmin(axis=0)[None]
+            nearest = np.take_along_axis(distance, best, axis=0)[0]
+            closer = nearest < np.abs(base) - TOLERANCE * (1 + np.abs(base))
+            shift = np.where(closer, np.take_along_axis(table, best, axis=0)[0], 0.0)
+            np.subtract(table, shift, out=table)
+            base = base + shift
+            moved |= bool(closer.any())
+    return base
+
+
+def _check_sum(mdp: ExoMDP, i: int, differences: FloatArray) -> None:
+    spread = np.abs(differences - differences[:1]).max()
+    if spread > 1e-6 * (1 + np.abs(differences).max()):
+        raise ValueError(
+            f"what {mdp.exogenous_names[i]!r} pays depends on other exogenous variables (by "
+            f"{spread:g}), so the reward is not a sum over them; make one variable of those that "
+            "pay together"
+        )

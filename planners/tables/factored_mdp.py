@@ -1,0 +1,256 @@
+"""MDPs whose every probability is a table: what planners plan in.
+
+A :class:`FactoredMDP` is an :class:`~exo_envs.ExoMDP` that can also be looked into: the exogenous
+dynamics are one conditional table per variable given a few parents, the endogenous dynamics are
+:class:`~planners.tables.decision_lists.Moves`, the reward is a table per exogenous variable. An estimated
+:class:`~planners.ReducedMDP` is one; small models can be written down as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from exo_envs import ExoMDP, State, Variable
+from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from planners.arrays import Ints
+from planners.tables.decision_lists import Moves, joint_value
+
+
+@dataclass(frozen=True)
+class Factor:
+    """P(x'_i | parents) in sparse rows, one for each joint value of the parents (C order)."""
+
+    parents: tuple[int, ...]
+    starts: Ints  # (rows + 1,)
+    values: Ints  # (entries,), increasing within a row
+    probabilities: FloatArray  # (entries,)
+
+    @classmethod
+    def from_table(cls, parents: Sequence[int], table: FloatArray) -> Factor:
+        """From a dense table of shape (*parent sizes, size), or (rows, size)."""
+        rows = np.asarray(table, dtype=np.float64).reshape(-1, np.shape(table)[-1])
+        if not np.allclose(rows.sum(axis=1), 1.0) or (rows < 0).any():
+            raise ValueError("every row of a factor's table is a probability distribution")
+        row, value = np.nonzero(rows)
+        starts = np.concatenate([[0], np.bincount(row, minlength=len(rows)).cumsum()])
+        return cls(tuple(int(p) for p in parents), starts, value, rows[row, value])
+
+    def to_table(self, size: int) -> FloatArray:
+        """The dense table, shape (rows, size)."""
+        table = np.zeros((len(self.starts) - 1, size))
+        table[np.repeat(np.arange(len(table)), np.diff(self.starts)), self.values] = (
+            self.probabilities
+        )
+        return table
+
+
+class FactoredMDP(ExoMDP):
+    """An MDP given by tables.
+
+    Args:
+        endogenous_variables: the variables of n, whose joint value has N values (C order).
+        exogenous_variables: the m variables of x.
+        num_actions: A.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+        factors: the dynamics of each exogenous variable, or a function that makes them when they
+            are first asked for.
+        moves: the endogenous dynamics.
+        base_reward: what depends on no exogenous variable, shape (N, A).
+        terms: i -> the table R^i of shape (size_i, N, A), for the variables that pay.
+        terminal: which n are terminal, shape (N,).
+        initial: states from which ``sample_initial`` draws uniformly.
+    """
+
+    def __init__(
+        self,
+        *,
+        endogenous_variables: tuple[Variable, ...],
+        exogenous_variables: tuple[Variable, ...],
+        num_actions: int,
+        discount: float,
+        horizon: int,
+        factors: Sequence[Factor] | Callable[[], Sequence[Factor]],
+        moves: Moves,
+        base_reward: FloatArray,
+        terms: Mapping[int, FloatArray],
+        terminal: BoolArray,
+        initial: State,
+    ) -> None:
+        self.endogenous_variables = endogenous_variables
+        self.exogenous_variables = exogenous_variables
+        self.num_actions = num_actions
+        self.discount = discount
+        self.horizon = horizon
+        self._factors = factors
+        self.moves = moves
+        self.base_reward = np.asarray(base_reward, dtype=np.float64)
+        self.terms = {int(i): np.asarray(table, np.float64) for i, table in terms.items()}
+        self.terminal = np.asarray(terminal, dtype=np.bool_)
+        self.initial = State(*(np.asarray(part, dtype=np.int64) for part in initial))
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        states, sizes = self.num_endogenous_states, self.exogenous_sizes
+        wrong = [
+            f"{name} has shape {array.shape}, not {shape}"
+            for name, array, shape in (
+                ("base_reward", self.base_reward, (states, self.num_actions)),
+                ("terminal", self.terminal, (states,)),
+                *(
+                    (f"the terms of {self.exogenous_names[i]!r}", table, shape)
+                    for i, table in self.terms.items()
+                    for shape in [(sizes[i], states, self.num_actions)]
+                ),
+            )
+            if array.shape != shape
+        ]
+        if not callable(self._factors):
+            wrong += self._wrong_factors(self._factors)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+
+    @cached_property
+    def factors(self) -> tuple[Factor, ...]:
+        """The dynamics of each exogenous variable."""
+        factors = tuple(self._factors() if callable(self._factors) else self._factors)
+        wrong = self._wrong_factors(factors)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        self._factors = factors
+        return factors
+
+    def _wrong_factors(self, factors: Sequence[Factor]) -> list[str]:
+        sizes, wrong = self.exogenous_sizes, []
+        if len(factors) != len(sizes):
+            wrong.append(f"there are {len(factors)} factors for {len(sizes)} variables")
+        for variable, factor in zip(self.exogenous_variables, factors, strict=False):
+            rows = math.prod(int(sizes[parent]) for parent in factor.parents)
+            if len(factor.starts) != rows + 1:
+                wrong.append(f"the factor of {variable.name!r} needs {rows} rows")
+            elif len(factor.values) and factor.values.max() >= variable.size:
+                wrong.append(f"the factor of {variable.name!r} has the value {factor.values.max()}")
+        return wrong
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything, with the factors made."""
+        self.factors  # noqa: B018
+        return self.__dict__
+
+    @cached_property
+    def num_endogenous_states(self) -> int:
+        """N: the number of joint values of the endogenous variables."""
+        return math.prod(int(size) for size in self.endogenous_sizes)
+
+    def endogenous_index(self, endogenous: IntArray) -> Ints:
+        """The flat index of n, shape (...)."""
+        index = np.zeros(endogenous.shape[:-1], dtype=np.int64)
+        for k, size in enumerate(self.endogenous_sizes):
+            index = index * size + endogenous[..., k]
+        return index
+
+    def endogenous_values(self, index: IntArray) -> Ints:
+        """The variables of n from its flat index, shape (..., k)."""
+        if not len(self.endogenous_sizes):
+            return np.zeros((*np.shape(index), 0), dtype=np.int64)
+        parts = np.unravel_index(index, tuple(int(size) for size in self.endogenous_sizes))
+        return np.stack(parts, axis=-1).astype(np.int64)
+
+    # --- the ExoMDP -----------------------------------------------------------------------
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Draw from the initial states."""
+        chosen = rng.integers(len(self.initial.endogenous), size=size)
+        return State(self.initial.endogenous[chosen], self.initial.exogenous[chosen])
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Each variable by itself, given its parents."""
+        # Not -1: without variables the number of lanes does not follow from the size.
+        lanes = math.prod(exogenous.shape[:-1])
+        flat = exogenous.reshape(lanes, exogenous.shape[-1])
+        uniform = rng.random(flat.shape)
+        return _sample_factors(flat, uniform, *self._factor_arrays).reshape(exogenous.shape)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """By the decision lists."""
+        batch_shape = state.endogenous.shape[:-1]
+        n = self.endogenous_index(state.endogenous)
+        following = self.moves.sample(
+            n.reshape(-1),
+            np.broadcast_to(action, batch_shape).reshape(-1).astype(np.int64),
+            state.exogenous.reshape(n.size, state.exogenous.shape[-1]).astype(np.int64),
+            rng.random(n.size),
+        )
+        return self.endogenous_values(following.reshape(batch_shape))
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """From the tables; zero in terminal states."""
+        n = self.endogenous_index(state.endogenous)
+        out = np.zeros(state.exogenous.shape)
+        for i, table in self.terms.items():
+            out[..., i] = np.where(self.terminal[n], 0.0, table[state.exogenous[..., i], n, action])
+        return out
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """From the table; zero in terminal states."""
+        n = self.endogenous_index(endogenous)
+        return np.where(self.terminal[n], 0.0, self.base_reward[n, action])
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """From the table."""
+        return np.asarray(self.terminal[self.endogenous_index(state.endogenous)])
+
+    @cached_property
+    def _factor_arrays(self) -> tuple[Any, ...]:
+        """All factors in flat arrays, with cumulative probabilities."""
+        parents = [np.array(f.parents, dtype=np.int64) for f in self.factors]
+        rows = [len(f.starts) - 1 for f in self.factors]
+        entries = np.concatenate([[0], np.cumsum([len(f.values) for f in self.factors])])
+        starts = [f.starts[:-1] + entries[i] for i, f in enumerate(self.factors)]
+        empty = np.zeros(0, dtype=np.int64)
+        return (
+            self.exogenous_sizes,
+            np.concatenate([[0], np.cumsum([len(p) for p in parents])]).astype(np.int64),
+            np.concatenate([*parents, empty]),
+            np.concatenate([[0], np.cumsum(rows)]).astype(np.int64),
+            np.concatenate([*starts, entries[-1:]]).astype(np.int64),
+            np.concatenate([*(f.values for f in self.factors), empty]),
+            np.concatenate([*(f.probabilities for f in self.factors), np.zeros(0)]),
+        )
+
+
+@njit(cache=True)
+def _sample_factors(
+    x: Any,
+    uniform: Any,
+    sizes: Any,
+    parent_starts: Any,
+    parents: Any,
+    row_starts: Any,
+    entry_starts: Any,
+    values: Any,
+    probabilities: Any,
+) -> Any:
+    out = np.empty(x.shape, np.int64)
+    for lane in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            value = joint_value(x[lane], parents, parent_starts[i], parent_starts[i + 1], sizes)
+            row = row_starts[i] + value
+            below = 0.0
+            chosen = 0
+            for entry in range(entry_starts[row], entry_starts[row + 1]):
+                chosen = values[entry]
+                below += probabilities[entry]
+                if uniform[lane, i] < below:
+                    break
+            out[lane, i] = chosen
+    return out

@@ -1,0 +1,225 @@
+"""Monte-Carlo tree search (UCT) on the generative model, for models too large for any table.
+
+The exogenous state hardly ever repeats, so a tree keyed by whole states would never be revisited.
+The nodes here are histories of (action, n'): what the agent did and what came of it; the
+exogenous variables are drawn anew in every simulation. All lanes of a batch search side by side,
+one simulation each at a time, so the model is only ever called with batches.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP, State
+from exo_envs.mdp import IntArray
+from planners.files import read_file, write_file
+from planners.planner import Plan
+from planners.policy import Policy
+
+
+class UCT:
+    """Tree search from every observation.
+
+    Args:
+        simulations: how many a decision takes.
+        depth: how many steps ahead they go; by default as far as an episode does.
+        exploration: the constant of the upper confidence bound, in units of the range of the
+            returns seen so far.
+    """
+
+    def __init__(
+        self, *, simulations: int = 200, depth: int | None = None, exploration: float = 1.0
+    ) -> None:
+        for name, number in (("simulations", simulations), ("depth", depth)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} is at least 1, not {number}")
+        self.simulations = simulations
+        self.depth = depth
+        self.exploration = exploration
+
+    def plan(
+        self,
+        mdp: ExoMDP,
+        *,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        warm_start: Plan | None = None,
+    ) -> Plan:
+        """All work is done when the policy is asked; planning only draws its seed.
+
+        Nothing is kept from one search to the next, so ``warm_start`` is ignored.
+        """
+        start = time.perf_counter()
+        rng = np.random.default_rng(0) if rng is None else rng
+        policy = UCTPolicy(
+            mdp,
+            simulations=self.simulations,
+            depth=self.depth or mdp.horizon,
+            exploration=self.exploration,
+            seed=int(rng.integers(2**31)),
+        )
+        return Plan(
+            policy=policy,
+            values=None,
+            converged=True,
+            residual=0.0,
+            iterations=self.simulations,
+            seconds=time.perf_counter() - start,
+        )
+
+
+class UCTPolicy(Policy):
+    """Searches a tree from each observation; the same observations get the same actions."""
+
+    def __init__(
+        self, mdp: ExoMDP, *, simulations: int, depth: int, exploration: float, seed: int
+    ) -> None:
+        """See :class:`UCT`."""
+        super().__init__(*Policy.names_of(mdp))
+        self.mdp = mdp
+        self.simulations = simulations
+        self.depth = depth
+        self.exploration = exploration
+        self.seed = seed
+
+    def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
+        """The most visited first action of each lane."""
+        root = State(
+            np.clip(endogenous, 0, self.mdp.endogenous_sizes - 1),
+            np.clip(exogenous, 0, self.mdp.exogenous_sizes - 1),
+        )
+        # The noise is a function of what is asked, not of how often: a policy has no memory.
+        asked = zlib.crc32(endogenous.tobytes() + exogenous.tobytes())
+        rng = np.random.default_rng([self.seed, asked])
+        tree = _Tree(len(endogenous), self.simulations + 1, self.mdp.num_actions)
+        for _ in range(self.simulations):
+            self._simulate(root, tree, rng)
+        return tree.visits[:, 0].argmax(axis=1)
+
+    def _simulate(self, root: State, tree: _Tree, rng: np.random.Generator) -> None:
+        """One path down the tree in every lane, a random walk from its end, and the way back."""
+        lanes = len(root.endogenous)
+        state = root
+        node = np.zeros(lanes, dtype=np.int64)  # -1: below the tree
+        nodes = np.full((self.depth, lanes), -1)
+        actions = np.zeros((self.depth, lanes), dtype=np.int64)
+        rewards = np.zeros((self.depth, lanes))
+        for d in range(self.depth):
+            nodes[d] = node
+            actions[d] = rng.integers(self.mdp.num_actions, size=lanes)
+            _select(node, actions[d], tree.visits, tree.totals, tree.spans, self.exploration)
+            state, rewards[d], _ = self.mdp.transition(state, actions[d], rng)
+            key = actions[d]
+            for k, size in enumerate(self.mdp.endogenous_sizes):
+                key = key * int(size) + state.endogenous[:, k]  # may wrap round: only a hash
+            _descend(node, key, tree.first_child, tree.sibling, tree.keys, tree.used)
+            if self.mdp.is_terminal(state).all():
+                break
+        _back_up(nodes, actions, rewards, self.mdp.discount, tree.visits, tree.totals, tree.spans)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the settings to a file; the model is given again to :meth:`load`."""
+        header = {
+            "mask": self.mask,
+            "full": self.full,
+            "simulations": self.simulations,
+            "depth": self.depth,
+            "exploration": self.exploration,
+            "seed": self.seed,
+        }
+        write_file(path, type(self).__name__, header, {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mdp: ExoMDP) -> UCTPolicy:
+        """Read what :meth:`save` wrote; ``mdp`` is the model it searched in."""
+        header, _ = read_file(path, cls.__name__)
+        mask, full = tuple(header.pop("mask")), tuple(header.pop("full"))
+        if (mask, full) != Policy.names_of(mdp)[:2]:
+            raise ValueError(f"{os.fspath(path)!r} was saved for a model with other variables")
+        return cls(mdp, **header)
+
+
+class _Tree:
+    """The trees of all lanes: up to ``size`` nodes each, node 0 is the root."""
+
+    def __init__(self, lanes: int, size: int, num_actions: int) -> None:
+        self.visits = np.zeros((lanes, size, num_actions), dtype=np.int32)
+        self.totals = np.zeros((lanes, size, num_actions))
+        self.first_child = np.full((lanes, size), -1, dtype=np.int32)
+        self.sibling = np.full((lanes, size), -1, dtype=np.int32)
+        self.keys = np.zeros((lanes, size), dtype=np.int64)
+        self.used = np.ones(lanes, dtype=np.int32)
+        # The lowest and the highest return that a lane has seen.
+        self.spans = np.tile(np.array([np.inf, -np.inf]), (lanes, 1))
+
+
+@njit(cache=True)
+def _select(
+    node: Any, action: Any, visits: Any, totals: Any, spans: Any, exploration: float
+) -> None:
+    """Inside the tree, replace the random action by an untried one or by the best bound."""
+    for lane in range(len(node)):
+        if node[lane] < 0:
+            continue
+        counts, sums = visits[lane, node[lane]], totals[lane, node[lane]]
+        all_visits = counts.sum()
+        if counts[action[lane]] == 0:
+            continue
+        spread = max(spans[lane, 1] - spans[lane, 0], 1e-12)
+        best, best_bound = -1, -np.inf
+        for a in range(len(counts)):
+            if counts[a] == 0:
+                best = a
+                break
+            bound = sums[a] / counts[a] + exploration * spread * np.sqrt(
+                np.log(all_visits) / counts[a]
+            )
+            if bound > best_bound:
+                best, best_bound = a, bound
+        action[lane] = best
+
+
+@njit(cache=True)
+def _descend(node: Any, key: Any, first_child: Any, sibling: Any, keys: Any, used: Any) -> None:
+    """Go to the child with this key; where there is none, add it and leave the tree."""
+    for lane in range(len(node)):
+        if node[lane] < 0:
+            continue
+        child = first_child[lane, node[lane]]
+        while child >= 0 and keys[lane, child] != key[lane]:
+            child = sibling[lane, child]
+        if child >= 0:
+            node[lane] = child
+            continue
+        if used[lane] < keys.shape[1]:
+            child = used[lane]
+            used[lane] += 1
+            keys[lane, child] = key[lane]
+            sibling[lane, child] = first_child[lane, node[lane]]
+            first_child[lane, node[lane]] = child
+        node[lane] = -1
+
+
+@njit(cache=True)
+def _back_up(
+    nodes: Any, actions: Any, rewards: Any, discount: float, visits: Any, totals: Any, spans: Any
+) -> None:
+    """Add each return to the pairs (node, action) that it passed."""
+    depth, lanes = nodes.shape
+    for lane in range(lanes):
+        total = 0.0
+        for d in range(depth - 1, -1, -1):
+            total = rewards[d, lane] + discount * total
+            node = nodes[d, lane]
+            if node >= 0:
+                visits[lane, node, actions[d, lane]] += 1
+                totals[lane, node, actions[d, lane]] += total
+                spans[lane, 0] = min(spans[lane, 0], total)
+                spans[lane, 1] = max(spans[lane, 1], total)

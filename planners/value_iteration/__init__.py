@@ -1,0 +1,1 @@
+"""The exact planner, for models whose states can be enumerated."""

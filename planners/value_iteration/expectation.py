@@ -1,0 +1,249 @@
+"""The expectation over the next exogenous state, factor by factor.
+
+W(x, n) = sum_x' P(x'|x) V(x', n), computed by the steps of an
+:class:`~planners.value_iteration.elimination.Elimination`, without the joint matrix P(x'|x).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from planners.arrays import Floats, Ints
+from planners.tables.factored_mdp import Factor
+from planners.tables.joint_factor import joint_rows
+from planners.value_iteration.elimination import Axis, Elimination, Step
+
+#: Multiplications between two looks at the clock: a few milliseconds.
+PIECE = 1 << 22
+#: Elements of a row that are worked on at a time, so that sums stay in the nearest cache.
+BLOCK = 512
+
+
+class _Step(NamedTuple):
+    """A step of the elimination, ready for the kernel.
+
+    Both tensors are seen as (axes before all that are involved, the involved, axes after them):
+    the element (i, j, k) of the result is the sum, over the entries e of the row ``rows[j]``, of
+    ``probabilities[e]`` times the input's element ``i * stride + bases[j] + offsets[e] + k``.
+    """
+
+    input_size: int
+    output_size: int
+    middle: int  # the number of j
+    inner: int  # the number of k
+    stride: int
+    bases: Ints  # (middle,)
+    rows: Ints  # (middle,)
+    starts: Ints
+    offsets: Ints
+    probabilities: Floats
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the kernel takes."""
+        return self[2:]
+
+
+class Expectation:
+    """W(x, .) for all x, some at a time, from V.
+
+    Args:
+        elimination: the steps.
+        factors: the dynamics of each exogenous variable.
+        num_endogenous: N.
+        dtype: of V and W.
+    """
+
+    def __init__(
+        self,
+        elimination: Elimination,
+        factors: Sequence[Factor],
+        num_endogenous: int,
+        dtype: Any,
+    ) -> None:
+        steps = [
+            _make_step(elimination, step, factors, num_endogenous, dtype)
+            for step in elimination.steps
+        ]
+        self._global_steps = steps[: elimination.num_global]
+        self._local_steps = steps[elimination.num_global :]
+        self._buffers = [
+            np.empty(size * num_endogenous, dtype=dtype) for size in elimination.buffers
+        ]
+        self._num_endogenous = num_endogenous
+        self._num_units = elimination.num_units
+        self._chunk_units = elimination.chunk_units
+        self._unit = math.prod(elimination.sizes) // self._num_units  # states x of a unit
+        self._source: Floats = self._buffers[0]
+
+    def begin(self, values: Floats, tick: Callable[[], None]) -> None:
+        """Take in V, shape (X, N), and do what must be done for all x at once.
+
+        ``values`` may be read again by :meth:`chunks`, but the rows of a chunk that was handed out
+        can be overwritten. ``tick`` is called every few milliseconds and may raise.
+        """
+        self._source = values.reshape(-1)
+        for k, step in enumerate(self._global_steps):
+            target = self._buffers[k % 2]
+            for first, last, start, end in _pieces(step):
+                tick()
+                _apply(self._source, target, 0, 0, first, last, start, end, *step.arguments)
+            self._source = target
+
+    def chunks(self) -> Iterator[tuple[int, int, Floats]]:
+        """W chunk by chunk: the first x, the last one excluded, and their rows, shape (., N).
+
+        The rows are valid until the next chunk.
+        """
+        for first in range(0, self._num_units, self._chunk_units):
+            last = min(first + self._chunk_units, self._num_units)
+            source, shift = self._source, 0
+            for k, step in enumerate(self._local_steps):
+                target = self._buffers[2 + k % 2]
+                output = step.output_size // self._num_units  # elements of a unit
+                rows = output // step.inner
+                if k:  # the first one reads the tensor of all x, the others that of the chunk
+                    shift = first * (step.input_size // self._num_units)
+                _apply(
+                    source,
+                    target,
+                    shift,
+                    first * output,
+                    first * rows,
+                    last * rows,
+                    0,
+                    step.inner,
+                    *step.arguments,
+                )
+                source = target
+            low, high = first * self._unit, last * self._unit
+            if not self._local_steps:
+                source = source[low * self._num_endogenous : high * self._num_endogenous]
+                if not self._global_steps:  # V itself, which the caller will overwrite
+                    self._buffers[2][: len(source)] = source
+                    source = self._buffers[2]
+            size = (high - low) * self._num_endogenous
+            yield low, high, source[:size].reshape(high - low, self._num_endogenous)
+
+
+def _pieces(step: _Step) -> Iterator[tuple[int, int, int, int]]:
+    """Split a step: rows (first, last) and elements of a row (start, end)."""
+    rows = step.output_size // step.inner
+    entries = max(1, len(step.offsets) // max(1, len(step.starts) - 1))
+    together = PIECE // (step.middle * step.inner * entries)
+    if together:
+        for first in range(0, rows, together * step.middle):
+            yield first, min(first + together * step.middle, rows), 0, step.inner
+        return
+    width = min(step.inner, max(BLOCK, PIECE // (step.middle * entries)))
+    height = min(step.middle, max(1, PIECE // (width * entries)))
+    for outer in range(0, rows, step.middle):
+        for start in range(0, step.inner, width):
+            for first in range(outer, outer + step.middle, height):
+                last = min(first + height, outer + step.middle)
+                yield first, last, start, min(start + width, step.inner)
+
+
+def _make_step(
+    elimination: Elimination,
+    step: Step,
+    factors: Sequence[Factor],
+    num_endogenous: int,
+    dtype: Any,
+) -> _Step:
+    first, last = elimination.span(step)
+    sizes = np.array(elimination.sizes, dtype=np.int64)
+    before = [axis for axis in step.before if first <= axis[0] < last]
+    after = [axis for axis in step.after if first <= axis[0] < last]
+    inner = num_endogenous * elimination.size([a for a in step.after if a[0] >= last])
+    strides: dict[Axis, int] = {}  # of the input, in elements
+    stride = inner
+    for axis in reversed(before):
+        strides[axis] = stride
+        stride *= elimination.sizes[axis[0]]
+    middle = elimination.size(after)
+    bases = np.zeros(middle, dtype=np.int64)
+    rows = np.zeros(middle, dtype=np.int64)
+    shape = [elimination.sizes[variable] for variable, _ in after]
+    for axis, values in zip(after, np.unravel_index(np.arange(middle), shape), strict=True):
+        bases += values * strides.get(axis, 0)  # zero for what this step adds
+        if axis[0] in step.parents and not axis[1]:
+            later = [parent for parent in step.parents if parent > axis[0]]
+            rows += values * math.prod(elimination.sizes[parent] for parent in later)
+    starts, offsets, probabilities = joint_rows(
+        factors, step.group, step.parents, sizes, [strides[i, True] for i in step.group]
+    )
+    return _Step(
+        num_endogenous * elimination.size(step.before),
+        num_endogenous * elimination.size(step.after),
+        middle,
+        inner,
+        stride,
+        bases,
+        rows,
+        starts,
+        offsets,
+        probabilities.astype(dtype),
+    )
+
+
+@njit(cache=True)
+def _apply(
+    source: Any,
+    target: Any,
+    source_shift: int,
+    target_shift: int,
+    first: int,
+    last: int,
+    start: int,
+    end: int,
+    middle: int,
+    inner: int,
+    stride: int,
+    bases: Any,
+    rows: Any,
+    starts: Any,
+    offsets: Any,
+    probabilities: Any,
+) -> None:
+    """Fill the rows first ... last - 1 of the result, from the element start to end."""
+    for outer in range(first // middle, (last + middle - 1) // middle):
+        low = max(first - outer * middle, 0)
+        high = min(last - outer * middle, middle)
+        for k in range(start, end, BLOCK):
+            width = min(BLOCK, end - k)
+            for j in range(low, high):
+                place = (outer * middle + j) * inner + k - target_shift
+                out = target[place : place + width]
+                base = outer * stride + bases[j] + k - source_shift
+                entry = starts[rows[j]]
+                stop = starts[rows[j] + 1]
+                at = base + offsets[entry]
+                p0, v0 = probabilities[entry], source[at : at + width]
+                for i in range(width):
+                    out[i] = p0 * v0[i]
+                entry += 1
+                # Four at a time: each element of the result is loaded and stored less often.
+                while entry + 4 <= stop:
+                    at = base + offsets[entry]
+                    p0, v0 = probabilities[entry], source[at : at + width]
+                    at = base + offsets[entry + 1]
+                    p1, v1 = probabilities[entry + 1], source[at : at + width]
+                    at = base + offsets[entry + 2]
+                    p2, v2 = probabilities[entry + 2], source[at : at + width]
+                    at = base + offsets[entry + 3]
+                    p3, v3 = probabilities[entry + 3], source[at : at + width]
+                    for i in range(width):
+                        out[i] += (p0 * v0[i] + p1 * v1[i]) + (p2 * v2[i] + p3 * v3[i])
+                    entry += 4
+                while entry < stop:
+                    at = base + offsets[entry]
+                    p0, v0 = probabilities[entry], source[at : at + width]
+                    for i in range(width):
+                        out[i] += p0 * v0[i]
+                    entry += 1

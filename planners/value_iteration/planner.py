@@ -1,0 +1,176 @@
+"""Exact planning in models that can be enumerated.
+
+Modified policy iteration on V(x, n): the expectation over x' is applied factor by factor
+(:mod:`planners.value_iteration.expectation`), the backup over n' and the maximum over actions in one kernel
+(:mod:`planners.value_iteration.sweeps`); in between, sweeps with fixed actions are extrapolated
+(:mod:`planners.value_iteration.extrapolation`), until the bounds of :mod:`planners.value_iteration.run` are close enough.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from exo_envs import ExoMDP
+from planners.planner import Plan
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import (
+    TooLargeError,
+    count,
+    num_endogenous_states,
+    num_exogenous_states,
+)
+from planners.value_iteration.elimination import eliminate
+from planners.value_iteration.run import Clock, OutOfTimeError, Run, action_type
+from planners.value_iteration.successors import rows_bytes
+
+
+class ValueIteration:
+    """Exact planning by modified policy iteration.
+
+    Plans in any :class:`~planners.tables.factored_mdp.FactoredMDP`, and in any other model once its tables
+    have been estimated from samples, as long as V fits into memory.
+
+    Args:
+        tolerance: the policy may lose this much, in any state, against the best one. The values
+            of a plan that converged are right to half of it.
+        memory_limit: bytes that a plan may take. What needs more is refused before anything is
+            allocated; what is left over makes sweeps faster and fewer.
+        dtype: of V, float64 or float32. The latter takes half the memory and is a little faster;
+            how far it gets is limited by rounding, see :meth:`attainable_tolerance`. A plan
+            that cannot reach its tolerance for that reason stops when it can get no further,
+            and says so.
+        inner_sweeps: after each sweep with the best actions, at most so many with these actions
+            fixed, which are cheaper; none gives plain value iteration.
+        max_iterations: sweeps of both kinds, at most.
+    """
+
+    def __init__(
+        self,
+        *,
+        tolerance: float = 1e-4,
+        memory_limit: float = 4e9,
+        dtype: type[np.floating[Any]] = np.float64,
+        inner_sweeps: int = 32,
+        max_iterations: int | None = None,
+    ) -> None:
+        if not tolerance > 0:
+            raise ValueError(f"the tolerance is a positive number, not {tolerance!r}")
+        if not memory_limit > 0:
+            raise ValueError(f"memory_limit is a positive number of bytes, not {memory_limit!r}")
+        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype is float64 or float32, not {np.dtype(dtype)}")
+        if inner_sweeps < 0:
+            raise ValueError(f"inner_sweeps is not negative, as {inner_sweeps!r} is")
+        if max_iterations is not None and max_iterations < 1:
+            raise ValueError(f"max_iterations is at least 1, or None, not {max_iterations!r}")
+        self.tolerance = tolerance
+        self.memory_limit = memory_limit
+        self.dtype = np.dtype(dtype)
+        self.inner_sweeps = inner_sweeps
+        self.max_iterations = max_iterations
+
+    def bytes_needed(self, mdp: ExoMDP) -> int:
+        """The memory that a plan in ``mdp`` takes at least, in bytes, found without taking it.
+
+        If already V and what has its shape need more than the limit, or if the tables of the model
+        are not known yet, that is all that is counted.
+        """
+        states = num_exogenous_states(mdp) * num_endogenous_states(mdp)
+        item = self.dtype.itemsize
+        actions = 2 * states * action_type(mdp).itemsize
+        at_least = 2 * states * item + actions
+        if at_least > self.memory_limit or not isinstance(mdp, FactoredMDP):
+            return at_least
+        elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
+        rewards = max(1, sum(int(mdp.exogenous_sizes[i]) for i in mdp.terms)) * mdp.base_reward.size
+        return (
+            states * item
+            + actions
+            + elimination.nbytes(mdp.num_endogenous_states, item)
+            + rows_bytes(mdp.moves, item)
+            + rewards * item
+        )
+
+    def attainable_tolerance(self, mdp: FactoredMDP) -> float:
+        """A tolerance that rounding in this ``dtype`` lets a plan reach, whatever V may be.
+
+        Plans may do better, as V is rarely as large as the rewards allow: ``Plan.loss_bound``.
+        """
+        run = self._run(mdp, Clock(None))
+        run.build()
+        size = (run.reward_range[1] - run.reward_range[0]) / (1.0 - mdp.discount)
+        return 4.0 * run.rounding(size) / (1.0 - mdp.discount)
+
+    def plan(
+        self,
+        mdp: ExoMDP,
+        *,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        warm_start: Plan | None = None,
+    ) -> Plan:
+        """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included.
+
+        Args:
+            mdp: what to plan in; if it is not a FactoredMDP, its tables are estimated first.
+            rng: for that estimate.
+            time_limit: at the limit the last policy comes back, not converged. If not even one
+                sweep was completed, that is action 0 everywhere, without values. Only the
+                compilation on the first use ever cannot be interrupted.
+            warm_start: a plan of value iteration in a similar model, mostly one of a mask that
+                has a few variables more or less. V starts from its values: the same for all values
+                of a variable that it does not know, the mean over those of a variable that
+                ``mdp`` does not have. That only saves sweeps; what is said about the result is
+                proven by the last sweep. A plan that does not fit is ignored: one without values,
+                or with other sizes of the endogenous variables or of one that both know.
+
+        Raises:
+            TooLargeError: it does not fit into ``memory_limit``; nothing was allocated.
+            ValueError: the discount is 1, so that V may be infinite.
+        """
+        clock = Clock(time_limit)
+        if not mdp.discount < 1:
+            raise ValueError(
+                f"value iteration needs a discount below 1, not {mdp.discount!r}; "
+                "ForecastPlanner plans up to the horizon and takes any"
+            )
+        if isinstance(mdp, FactoredMDP):
+            model = mdp
+        else:
+            from planners.reduction.reduced_mdp import ReducedMDP
+
+            self._refuse_large(mdp)
+            rng = np.random.default_rng(0) if rng is None else rng
+            model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+        run = self._run(model, clock, warm_start)
+        with contextlib.suppress(OutOfTimeError):
+            run.build()
+            run.iterate()
+        return run.finish()
+
+    def _run(self, mdp: FactoredMDP, clock: Clock, warm_start: Plan | None = None) -> Run:
+        needed = self._refuse_large(mdp)
+        return Run(
+            mdp,
+            clock,
+            tolerance=self.tolerance,
+            dtype=self.dtype,
+            inner_sweeps=self.inner_sweeps,
+            max_sweeps=self.max_iterations,
+            spare_bytes=self.memory_limit - needed,
+            warm_start=warm_start,
+        )
+
+    def _refuse_large(self, mdp: ExoMDP) -> int:
+        needed = self.bytes_needed(mdp)
+        if needed > self.memory_limit:
+            raise TooLargeError(
+                f"value iteration over X = {count(num_exogenous_states(mdp))} joint values of x "
+                f"times N = {count(num_endogenous_states(mdp))} of n needs {count(needed)} bytes "
+                f"or more; memory_limit is {count(int(self.memory_limit))}. Plan with "
+                "ForecastPlanner, or with DefaultPlanner, which chooses by size"
+            )
+        return needed

@@ -1,0 +1,347 @@
+"""One run of value iteration: its sweeps, its bounds, and its clock.
+
+The bounds are those of MacQueen and Porteus. Let ``V' = T V`` be a sweep with the best actions,
+pi the policy that took them, and ``d = V' - V``. Then in every state
+
+    V' + g min(d) <= V^pi <= V* <= V' + g max(d),    g = discount / (1 - discount),
+
+so pi loses at most ``g (max(d) - min(d))``, and the middle of the two bounds is within half of that
+of V*. A terminal state is a state like the others, one that pays nothing and leads to itself: its
+d is zero and counts.
+
+Rounding is part of it: where a sweep is off by up to r, everything above is by r / (1 - discount).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP
+from planners.arrays import Floats
+from planners.planner import Plan
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import num_exogenous_states
+from planners.value_iteration.elimination import eliminate
+from planners.value_iteration.expectation import Expectation
+from planners.value_iteration.extrapolation import extrapolate
+from planners.value_iteration.successors import SuccessorRows, successor_rows
+from planners.value_iteration.sweeps import evaluate, sweep
+from planners.value_iteration.tabular_policy import TabularPolicy
+
+#: Sweeps with fixed actions end when their own residual is this part of that of the best actions.
+ENOUGH = 0.2
+
+#: ... or this part of what would do for the tolerance: the best actions then change it a little.
+AIM = 0.7
+
+#: Sweeps with fixed actions from one extrapolation to the next, at most and at least.
+LONGEST_CYCLE, SHORTEST_CYCLE = 8, 3
+
+#: An array has only so many dimensions; more variables than these cannot be enumerated anyway.
+MAX_WARM_VARIABLES = 30
+
+#: Extrapolation pauses while the residual has not been the smallest so far for so many times.
+MAX_SETBACKS = 3
+
+
+class OutOfTimeError(Exception):
+    """The clock ran out; never seen outside."""
+
+
+class Clock:
+    """What is left of a time limit, in seconds; None is no limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        """Start."""
+        if limit is not None and not limit >= 0:
+            raise ValueError(f"time_limit is a number of seconds, at least 0, not {limit!r}")
+        self._start = time.perf_counter()
+        self._limit = math.inf if limit is None else limit
+
+    def seconds(self) -> float:
+        """The time since the start."""
+        return time.perf_counter() - self._start
+
+    def tick(self) -> None:
+        """Raise if the time is up."""
+        if self.seconds() >= self._limit:
+            raise OutOfTimeError
+
+
+def action_type(mdp: ExoMDP) -> np.dtype[Any]:
+    """The smallest type that holds the actions."""
+    return np.min_scalar_type(mdp.num_actions - 1)
+
+
+class Run:
+    """One plan in the making.
+
+    The middle of the bounds is V plus a constant, the ``offset``. Without terminal states, whose
+    value is known, the constant need not be added to V: subtracting ``shift`` from every reward
+    lowers V* by ``shift / (1 - discount)``, so changing the shift does the same. That keeps
+    V near zero, where floating-point numbers are densest.
+    """
+
+    def __init__(
+        self,
+        mdp: FactoredMDP,
+        clock: Clock,
+        *,
+        tolerance: float,
+        dtype: np.dtype[Any],
+        inner_sweeps: int,
+        max_sweeps: int | None,
+        spare_bytes: float,
+        warm_start: Plan | None = None,
+    ) -> None:
+        """See :class:`~planners.value_iteration.planner.ValueIteration`."""
+        self.mdp = mdp
+        self.clock = clock
+        self.tolerance = tolerance
+        self.dtype = dtype
+        self.inner_sweeps = inner_sweeps
+        self.spare_bytes = spare_bytes
+        self.warm_start = warm_start
+        self.max_sweeps = math.inf if max_sweeps is None else max_sweeps
+        self.reward_range, self.reward_size = _reward_sizes(mdp)
+        self.sweeps = 0
+        self.offset = 0.0
+        self.shift = 0.0
+        if not mdp.terminal.any():
+            self.shift = float(dtype.type(sum(self.reward_range) / 2.0))
+        self.size = 0.0  # of the largest V
+        # Before the first sweep: V = 0, and any policy at all.
+        self.residual = self.reward_range[1] - self.reward_range[0]
+        self.loss_bound = self.residual / (1.0 - mdp.discount)
+        self.converged = False
+        self.policy: NDArray[Any] | None = None  # the actions of the last whole sweep
+
+    def build(self) -> None:
+        """Allocate, and bring the tables into the form in which the sweeps read them."""
+        mdp, dtype = self.mdp, self.dtype
+        self.clock.tick()
+        self.rows = successor_rows(mdp.moves, dtype)
+        self.clock.tick()
+        paying = sorted(mdp.terms)
+        tables = [mdp.terms[i] for i in paying] or [np.zeros((1, *mdp.base_reward.shape))]
+        starts = np.cumsum([0, *(table.size for table in tables)])
+        flat = np.empty(starts[-1], dtype=dtype)
+        for k, table in enumerate(tables):
+            self.clock.tick()
+            out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
+            if k == 0:
+                np.add(table, mdp.base_reward, out=out, casting="same_kind")
+            else:
+                out[:] = table
+        self.clock.tick()
+        self.elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
+        self.expectation = Expectation(
+            self.elimination, mdp.factors, mdp.num_endogenous_states, dtype
+        )
+        common = (dtype.type(mdp.discount), mdp.terminal)
+        rows = (self.rows.entry_starts, self.rows.targets, self.rows.probabilities)
+        self.kept_arguments = (*common, *rows)
+        self.arguments = (
+            *common,
+            mdp.num_actions,
+            mdp.exogenous_sizes,
+            np.array(paying, dtype=np.int64),
+            starts,
+            flat,
+            *(getattr(self.rows, name) for name in SuccessorRows.__dataclass_fields__),
+        )
+
+    def iterate(self) -> None:
+        """Sweep until the tolerance is reached, or nothing more can be."""
+        actions = self._allocate()
+        gain = self.mdp.discount / (1.0 - self.mdp.discount)
+        best, since = math.inf, 0
+        # Without rounding the span shrinks by the discount with every sweep, or faster.
+        patience = 10 + 3.0 / (1.0 - self.mdp.discount)
+        while self.sweeps < self.max_sweeps:
+            # The other one, so that when the clock runs out there is one that is whole.
+            actions.reverse()
+            least, largest = self._sweep(actions[0], improving=True)
+            self.policy = actions[0]
+            span = largest - least
+            before = self.size + max(-least, largest)  # the largest V before the sweep, at most
+            rounding = 2.0 * self.rounding(before) / (1.0 - self.mdp.discount)
+            self.residual, self.loss_bound = span, gain * span + rounding
+            self.converged = self.loss_bound <= self.tolerance
+            best, since = (span, 0) if span < best else (best, since + 1)
+            if self.converged or gain * span <= rounding or since > patience:
+                return
+            enough = max(ENOUGH * span, AIM * (self.tolerance - rounding) / gain)
+            self._evaluate(actions[0], enough, extrapolating=since < MAX_SETBACKS)
+
+    def _allocate(self) -> list[NDArray[Any]]:
+        """Arrays for all states; returned are two for actions."""
+        shape = (num_exogenous_states(self.mdp), self.mdp.num_endogenous_states)
+        states, nothing = math.prod(shape), (0, shape[1])
+        self.values = np.zeros(shape, dtype=self.dtype)
+        if self.warm_start is not None:
+            self._warm_up(self.warm_start)
+            self.clock.tick()
+        # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
+        room = self.spare_bytes if self.inner_sweeps and self.rows.longest_list == 1 else 0.0
+        room -= states * (self.dtype.itemsize + 4)
+        kept = shape if room >= 0 else nothing
+        self.kept = np.empty(kept, dtype=self.dtype), np.empty(kept, dtype=np.uint32)
+        self.cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
+        recorded = shape if self.cycle >= SHORTEST_CYCLE else nothing
+        self.cycle = max(self.cycle, SHORTEST_CYCLE)
+        self.changes = np.empty((self.cycle, *recorded), dtype=self.dtype)
+        return [np.zeros(shape, dtype=action_type(self.mdp)) for _ in range(2)]
+
+    def _warm_up(self, plan: Plan) -> None:
+        """Start from the values of another plan, if they fit, instead of from zero."""
+        mdp, values = self.mdp, self.values
+        known = _values_over(mdp, plan)
+        if known is None:
+            return
+        tensor = values.reshape(*(int(size) for size in mdp.exogenous_sizes), values.shape[1])
+        dropped = tuple(range(known.ndim - tensor.ndim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if dropped and known.shape[len(dropped) :] == tensor.shape:
+                np.mean(known, axis=dropped, dtype=self.dtype, out=tensor)  # without a copy
+            else:
+                tensor[...] = np.mean(known, axis=dropped, dtype=self.dtype) if dropped else known
+        # V* lies between these, and V gets no further from it by being moved there.
+        low, high = (reward / (1.0 - mdp.discount) for reward in self.reward_range)
+        np.clip(values, low, high, out=values)
+        low, high = float(values.min()), float(values.max())
+        if math.isnan(low):
+            values[:] = 0.0
+        elif mdp.terminal.any():
+            values[:, mdp.terminal] = 0.0
+        else:
+            self.shift = float(self.dtype.type((1.0 - mdp.discount) * (low + high) / 2.0))
+            values -= self.dtype.type(self.shift / (1.0 - mdp.discount))
+
+    def _evaluate(self, actions: NDArray[Any], enough: float, *, extrapolating: bool) -> None:
+        """Sweeps with these actions, until the span of their changes is small enough."""
+        for k in range(self.inner_sweeps):
+            if self.sweeps >= self.max_sweeps:
+                return
+            place = k % self.cycle
+            least, largest = self._sweep(actions, improving=False, place=place)
+            if extrapolating and self.changes.size and place == self.cycle - 1:
+                self.clock.tick()
+                extrapolate(
+                    self.values.reshape(-1),
+                    self.changes.reshape(self.cycle, -1),
+                    up_to_constant=not self.mdp.terminal.any(),
+                )
+            if largest - least <= enough:
+                return
+
+    def _sweep(
+        self, actions: NDArray[Any], *, improving: bool, place: int = 0
+    ) -> tuple[float, float]:
+        """One sweep: the least and the largest change of V."""
+        values = self.values
+        least, largest = math.inf, -math.inf
+        lowest, highest = math.inf, -math.inf
+        shift = self.dtype.type(self.shift)
+        self.expectation.begin(values, self.clock.tick)
+        for first, last, expected in self.expectation.chunks():
+            self.clock.tick()
+            where: tuple[Any, ...] = (first, last, *self.kept, shift)
+            if improving or not self.kept[0].size:
+                found = sweep(improving, expected, values, actions, *(*where, *self.arguments))
+            else:
+                found = evaluate(
+                    expected, values, self.changes[place], *(*where, *self.kept_arguments)
+                )
+            least, largest = min(least, float(found[0])), max(largest, float(found[1]))
+            lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
+        self.sweeps += 1
+        self.size = max(-lowest, highest)
+        correction = self.mdp.discount * (least + largest) / 2.0
+        if self.mdp.terminal.any():
+            self.offset = correction / (1.0 - self.mdp.discount)
+        else:
+            self.shift = float(self.dtype.type(self.shift + correction))
+            self.offset = self.shift / (1.0 - self.mdp.discount)
+        return least, largest
+
+    def rounding(self, size: float) -> float:
+        """How far off a sweep can be when no V is larger than ``size``.
+
+        Each sum of k products is off by at most k + 2 roundings of its largest summand; this
+        adds them up along everything that goes into one element.
+        """
+        sums = sum(step.entries + 2 for step in self.elimination.steps)
+        sums += self.rows.longest_list * (self.rows.longest_row + 3) + 4
+        rewards = (len(self.mdp.terms) + 3) * (self.reward_size + abs(self.shift))
+        return float(np.finfo(self.dtype).eps / 2) * (sums * size + rewards)
+
+    def finish(self) -> Plan:
+        """What there is to show."""
+        mdp = self.mdp
+        values: Any = None
+        if self.policy is None:  # not one sweep
+            shape = (num_exogenous_states(mdp), mdp.num_endogenous_states)
+            self.policy = np.zeros(shape, dtype=action_type(mdp))
+        else:
+            values = self.values
+            values += self.dtype.type(self.offset)
+            values[:, mdp.terminal] = 0.0
+        return Plan(
+            policy=TabularPolicy.planned_in(mdp, self.policy),
+            values=values,
+            converged=self.converged,
+            residual=self.residual,
+            iterations=self.sweeps,
+            seconds=self.clock.seconds(),
+            loss_bound=self.loss_bound,
+        )
+
+
+def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
+    """The values of a plan, laid out for the states of ``mdp``; None if they do not fit.
+
+    Returns:
+        First an axis for each variable that ``mdp`` does not have, then one for each that it has,
+        in its order and of length 1 where the plan does not know it, then one for n.
+    """
+    policy, values = plan.policy, plan.values
+    if values is None or not isinstance(policy, TabularPolicy):
+        return None
+    known = dict(zip(policy.mask, policy.exogenous_sizes.tolist(), strict=True))
+    wanted = dict(zip(mdp.exogenous_names, mdp.exogenous_sizes.tolist(), strict=True))
+    if (
+        policy.endogenous_sizes.tolist() != mdp.endogenous_sizes.tolist()
+        or values.shape != policy.actions.shape
+        or not np.issubdtype(values.dtype, np.floating)
+        or len({*known, *wanted}) > MAX_WARM_VARIABLES
+        or any(wanted.get(name, size) != size for name, size in known.items())
+    ):
+        return None
+    places = {name: place for place, name in enumerate(known)}
+    dropped = [places[name] for name in known if name not in wanted]
+    common = [places[name] for name in wanted if name in known]
+    tensor = values.reshape(*known.values(), values.shape[1])
+    tensor = tensor.transpose(*dropped, *common, len(known))
+    shape = [known.get(name, 1) for name in wanted]
+    return tensor.reshape(*tensor.shape[: len(dropped)], *shape, values.shape[1])
+
+
+def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
+    """The least and the largest reward of any state, and the most that terms can add up to."""
+    tables = [mdp.base_reward[None], *mdp.terms.values()]
+    lows = np.stack([table.min(axis=0) for table in tables])  # (tables, N, A)
+    highs = np.stack([table.max(axis=0) for table in tables])
+    size = float(np.maximum(-lows, highs).max(axis=(1, 2), initial=0.0).sum())
+    if not math.isfinite(size):
+        raise ValueError("the rewards are not all finite")
+    alive = ~mdp.terminal
+    ended = 0.0 if mdp.terminal.any() else math.inf  # a terminal state pays nothing
+    low = lows.sum(axis=0)[alive].min(initial=ended)
+    high = highs.sum(axis=0)[alive].max(initial=-ended)
+    return (float(low), float(high)), size

@@ -1,0 +1,141 @@
+"""Policies that are tables: what exact planners return."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP
+from exo_envs.mdp import IntArray
+from planners.files import read_file, write_file
+from planners.policy import Policy
+
+
+class TabularPolicy(Policy):
+    """One action for every joint value of the mask's variables and of n.
+
+    A value outside a variable's range (an observation that the planned model does not know) is
+    clipped to the nearest value inside: every observation has an action.
+
+    Args:
+        actions: the actions, shape (X, N): joint values of x and of n, both in C order.
+        exogenous_sizes: the sizes of the variables of the mask, whose product is X.
+        endogenous_sizes: the sizes of the endogenous variables, whose product is N.
+        mask: the names of the exogenous variables it looks at.
+        full: the names of all exogenous variables of the environment; by default the mask.
+    """
+
+    def __init__(
+        self,
+        actions: IntArray,
+        *,
+        exogenous_sizes: Sequence[int] | IntArray,
+        endogenous_sizes: Sequence[int] | IntArray,
+        mask: tuple[str, ...],
+        full: tuple[str, ...] | None = None,
+    ) -> None:
+        self.exogenous_sizes = np.array(exogenous_sizes, dtype=np.int64)  # (m,)
+        self.endogenous_sizes = np.array(endogenous_sizes, dtype=np.int64)  # (k,)
+        super().__init__(mask, mask if full is None else full, len(self.endogenous_sizes))
+        shape = tuple(
+            math.prod(sizes.tolist()) for sizes in (self.exogenous_sizes, self.endogenous_sizes)
+        )
+        if len(self.exogenous_sizes) != len(self.mask):
+            raise ValueError(
+                f"the mask has {len(self.mask)} variables, but there are "
+                f"{len(self.exogenous_sizes)} exogenous sizes"
+            )
+        if actions.shape != shape or not np.issubdtype(actions.dtype, np.integer):
+            raise ValueError(
+                f"the actions are whole numbers in the shape {shape}, "
+                f"not {actions.dtype} in the shape {actions.shape}"
+            )
+        if np.issubdtype(actions.dtype, np.signedinteger) and actions.min(initial=0) < 0:
+            raise ValueError(f"an action cannot be {actions.min()}")
+        self.actions: IntArray = np.ascontiguousarray(actions)  # (X, N)
+
+    @classmethod
+    def planned_in(cls, mdp: ExoMDP, actions: IntArray) -> TabularPolicy:
+        """The policy with these actions in the states of ``mdp``."""
+        mask, full, _ = cls.names_of(mdp)
+        return cls(
+            actions,
+            exogenous_sizes=mdp.exogenous_sizes,
+            endogenous_sizes=mdp.endogenous_sizes,
+            mask=mask,
+            full=full,
+        )
+
+    def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
+        """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
+        actions = np.empty(len(endogenous), dtype=np.int64)
+        _look_up(
+            endogenous,
+            exogenous,
+            self.endogenous_sizes,
+            self.exogenous_sizes,
+            self.actions,
+            actions,
+        )
+        return actions
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save to one file; an older file of that name is replaced at once."""
+        header = {
+            "mask": self.mask,
+            "full": self.full,
+            "exogenous_sizes": self.exogenous_sizes.tolist(),
+            "endogenous_sizes": self.endogenous_sizes.tolist(),
+        }
+        write_file(path, TabularPolicy.__name__, header, {"actions": self.actions})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TabularPolicy:
+        """Load what :meth:`save` wrote.
+
+        Raises:
+            ValueError: the file is damaged, of another kind, or not one of ours.
+        """
+        header, arrays = read_file(path, TabularPolicy.__name__)
+        try:
+            return cls(
+                arrays["actions"],
+                exogenous_sizes=header["exogenous_sizes"],
+                endogenous_sizes=header["endogenous_sizes"],
+                mask=tuple(header["mask"]),
+                full=tuple(header["full"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{os.fspath(path)!r} does not hold a whole {TabularPolicy.__name__}: {error!r}"
+            ) from error
+
+
+@njit(cache=True)
+def _look_up(
+    endogenous: Any,
+    exogenous: Any,
+    endogenous_sizes: Any,
+    exogenous_sizes: Any,
+    table: Any,
+    out: Any,
+) -> None:
+    for lane in range(len(out)):
+        n = 0
+        for k in range(len(endogenous_sizes)):
+            n = n * endogenous_sizes[k] + _clip(endogenous[lane, k], endogenous_sizes[k])
+        x = 0
+        for i in range(len(exogenous_sizes)):
+            x = x * exogenous_sizes[i] + _clip(exogenous[lane, i], exogenous_sizes[i])
+        out[lane] = table[x, n]
+
+
+@njit(cache=True)
+def _clip(value: Any, size: Any) -> Any:
+    return min(max(value, 0), size - 1)

@@ -1,0 +1,145 @@
+"""The online planner, against plain enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from factored import random_mdp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planners.forecasting.forecast_parents import choose_contexts
+from planners.forecasting.forecasts import Forecasts
+from planners.forecasting.lookahead import Programme, decide, needed_variables
+from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
+
+
+def reference_values(mdp, forecast, n, x):
+    """Backward induction by the definition: expectations over every joint value of x."""
+    states, actions = mdp.num_endogenous_states, mdp.num_actions
+    joint = np.array(list(itertools.product(*(range(size) for size in mdp.exogenous_sizes))))
+    value = np.zeros(states)
+    for h in range(forecast.horizon, -1, -1):
+        if h == 0:
+            weight = (joint == x).all(axis=1).astype(float)
+        else:
+            weight = np.ones(len(joint))
+            for f, i in enumerate(forecast.variables):
+                weight *= forecast.probabilities(x[None], f)[0, h - 1][joint[:, i]]
+            others = np.prod(
+                [s for i, s in enumerate(mdp.exogenous_sizes) if i not in forecast.variables]
+            )
+            weight /= others
+        q = np.zeros((states, actions))
+        for state, a in itertools.product(range(states), range(actions)):
+            pairs = np.full(len(joint), state), np.full(len(joint), a)
+            reward = mdp.base_reward[state, a] + sum(
+                table[joint[:, i], state, a] for i, table in mdp.terms.items()
+            )
+            move = mdp.moves.distribution(*pairs, joint)
+            q[state, a] = weight @ (reward + mdp.discount * move @ value)
+        q[mdp.terminal] = 0.0
+        value = q.max(axis=1)
+    return q[n]
+
+
+@given(seed=st.integers(0, 2**32))
+def test_look_ahead_is_backward_induction_over_forecasts(seed):
+    """Exactly, where no two rules of a list look at the same variable."""
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, sizes=(2, 3, 2), num_rules=1, num_terminal=int(rng.integers(2)))
+    rollouts = rng.integers(mdp.exogenous_sizes, size=(30, 6, 3))
+    needed = needed_variables(mdp)
+    forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
+    n = np.array([0, 1])
+    x = rng.integers(mdp.exogenous_sizes, size=(2, 3))
+    _, values = decide(Programme.compile(mdp), forecasts, mdp.discount, n, x)
+    expected = [reference_values(mdp, forecasts, n[lane], x[lane]) for lane in range(2)]
+    np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_forecasts_are_frequencies():
+    """A walk round a ring of four that turns round when the other variable says so."""
+    rng = np.random.default_rng(0)
+    steps = np.cumsum(np.ones((4000, 9), dtype=int), axis=1)
+    start, way = rng.integers(4, size=(4000, 1)), rng.integers(2, size=(4000, 1))
+    place = (start + steps * (1 - 2 * way)) % 4
+    rollouts = np.stack([place, np.broadcast_to(way, place.shape)], axis=-1)
+    alone = Forecasts.fit(rollouts, np.array([4, 2]), {0: ()}, 3)
+    informed = Forecasts.fit(rollouts, np.array([4, 2]), {0: (1,)}, 3)
+    x = np.array([[0, 0], [0, 1]])
+    np.testing.assert_allclose(alone.probabilities(x, 0)[0, 0], [0, 0.5, 0, 0.5], atol=0.03)
+    sure = informed.probabilities(x, 0)
+    assert sure.sum(axis=-1) == pytest.approx(1.0, abs=1e-5)
+    for h in (1, 2, 3):
+        assert sure[0, h - 1, h % 4] > 0.99
+        assert sure[1, h - 1, -h % 4] > 0.99
+
+
+def test_contexts_never_seen_know_the_variables_own_value():
+    rollouts = np.zeros((50, 5, 2), dtype=int)
+    rollouts[:25, :, 0] = 1
+    forecasts = Forecasts.fit(rollouts, np.array([2, 3]), {0: (1,)}, 2)
+    seen, unseen = forecasts.probabilities(np.array([[1, 0], [1, 2]]), 0)
+    assert seen[0, 1] > 0.95
+    assert unseen[0, 1] > 0.95
+
+
+def test_contexts_are_what_tells_the_future():
+    """Variable 0 copies 3; 1 is noise; 2 counts round; only 0 needs another variable."""
+    rng = np.random.default_rng(1)
+    driver = rng.integers(3, size=(300, 31))
+    copy = np.roll(driver, 1, axis=1)
+    noise = rng.integers(5, size=driver.shape)
+    count = (np.arange(31) + rng.integers(4, size=(300, 1))) % 4
+    rollouts = np.stack([copy, noise, count, driver], axis=-1)
+    contexts = choose_contexts(rollouts, np.array([3, 5, 4, 3]), [0, 1, 2, 3])
+    assert contexts == {0: (3,), 1: (), 2: (), 3: ()}
+
+
+def test_no_contexts_under_independence():
+    """Of 40 targets in 10 runs, each at level 1e-3, at most 3 choose anything (p < 1e-5)."""
+    chosen = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        rollouts = rng.integers(3, size=(200, 21, 4))
+        chosen += sum(map(bool, choose_contexts(rollouts, np.full(4, 3), range(4)).values()))
+    assert chosen <= 3
+
+
+def test_plans_say_what_they_did_and_repeat_by_seed(tmp_path):
+    mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3, 2))
+    plans = [
+        ForecastPlanner(horizon=5, num_rollouts=200).plan(mdp, rng=np.random.default_rng(1))
+        for _ in range(2)
+    ]
+    assert plans[0].converged
+    assert plans[0].iterations == 5
+    state = mdp.sample_uniform(50, np.random.default_rng(2))
+    actions = plans[0].policy(state)
+    np.testing.assert_array_equal(actions, plans[1].policy(state))
+    path = tmp_path / "policy.npz"
+    plans[0].policy.save(path)
+    np.testing.assert_array_equal(ForecastPolicy.load(path)(state), actions)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ValueError, match=r"policy\.npz"):
+        ForecastPolicy.load(path)
+
+
+def test_at_the_time_limit_it_says_so():
+    mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3, 2))
+    plan = ForecastPlanner(num_rollouts=50).plan(mdp, rng=np.random.default_rng(1), time_limit=1e-9)
+    assert not plan.converged
+    assert plan.policy(mdp.sample_uniform(3, np.random.default_rng(0))).shape == (3,)
+
+
+def test_values_out_of_range_get_an_answer():
+    mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3))
+    policy = ForecastPlanner(num_rollouts=50).plan(mdp, rng=np.random.default_rng(1)).policy
+    observation = {"endogenous": np.array([99]), "exogenous": np.array([7, -2])}
+    assert policy(observation) in range(mdp.num_actions)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="horizon is at least 1, not 0"):
+        ForecastPlanner(horizon=0)

@@ -1,0 +1,198 @@
+"""The scripts run; what they measure is not the tests' business."""
+
+import importlib
+import io
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from exo_envs.crowd.parameters import CrowdParameters
+from wrappers import Progress, Record, SavedMask
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+def command(script, *arguments):
+    return [sys.executable, "-W", "error", SCRIPTS / script, *map(str, arguments)]
+
+
+def run(script, *arguments):
+    asked = command(script, *arguments)
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+
+
+def complaint(script, *arguments):
+    """What a script says when it refuses its arguments."""
+    done = subprocess.run(command(script, *arguments), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def interruptible():
+    """Processes that ignore Ctrl-C, as those in the background may, pass that on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted_at(word, *arguments):
+    """Exit code and output of learn_mask.py if Ctrl-C comes after a line with ``word``."""
+    asked = command("learn_mask.py", *arguments)
+    with subprocess.Popen(
+        asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if word in line:
+                process.send_signal(signal.SIGINT)
+                break
+        lines.append(process.stdout.read())
+    return process.returncode, "".join(lines)
+
+
+def frames_of(path):
+    with Image.open(path) as film:
+        return film.n_frames
+
+
+SMALL = ("--rollouts", 50, "--data", 200)
+
+
+def test_a_mask_is_learned_explained_compared_and_filmed(tmp_path):
+    printed = run("learn_mask.py", "ExoGrid-v0", *SMALL, "--frames", 3, "--output", tmp_path)
+    saved = SavedMask.load(tmp_path / "ExoGrid-v0.json")
+    assert saved.status == "finished"
+    assert saved.spec["id"] == "ExoGrid-v0"
+    assert f"Kept {len(saved.mask)} of 5 variables" in printed
+    kept, dropped = printed.split("\nKept")[1].split("\nOther masks")[0].split("\nDropped")
+    for name in saved.names:
+        assert f"  {name} " in (kept if name in saved.mask else dropped)
+    table = printed.split("What an agent earns")[1]
+    for line in ("nothing ", "greedy: ", "phase one: ", "learned "):
+        assert f"  {line}" in table
+    assert f"{saved.objective['value']:.1f}" in table
+    with Image.open(tmp_path / "ExoGrid-v0.png") as picture:
+        assert picture.size == (480, 414)
+    assert 1 < frames_of(tmp_path / "ExoGrid-v0.gif") <= 3
+
+
+def test_variables_are_told_by_family_and_options_reach_the_environment(tmp_path):
+    options = ("--option", "num_noise=12", "--cost-weight", 0, "--no-compare", "--output", tmp_path)
+    printed = run("learn_mask.py", "ExoSynthetic-v0", *SMALL, *options)
+    assert re.search(r"noise +12 of 12 ", printed)
+    assert "draws text only" in printed
+    saved = SavedMask.load(tmp_path / "ExoSynthetic-v0.json")
+    assert saved.spec["kwargs"] == {"num_noise": 12}
+    assert [path.name for path in tmp_path.iterdir()] == ["ExoSynthetic-v0.json"]
+
+
+def test_the_papers_rule_and_a_time_limit(tmp_path):
+    options = ("--rule", "paper", "--time-limit", 1e-9, "--no-film", "--output", tmp_path)
+    printed = run("learn_mask.py", "ExoGrid-v0", *SMALL, *options)
+    assert "stopped (time limit)" in printed
+    saved = SavedMask.load(tmp_path / "ExoGrid-v0.json")
+    assert saved.learner["rule"] == "paper"
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("ExoCrwd-v0",), "Did you mean: `ExoCrowd`?"),
+        (("ExoGrid-v0", "--option", "slipp=0.1"), "did you mean 'slip'?"),
+        (("ExoGrid-v0", "--option", "slip"), "an option is name=value, not 'slip'"),
+        (("ExoGrid-v0", "--level", "2"), "level is a probability"),
+    ],
+)
+def test_wrong_arguments_end_with_one_clear_line(tmp_path, arguments, words):
+    said = complaint("learn_mask.py", *arguments, "--output", tmp_path)
+    assert words in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT to send")
+def test_an_interrupt_keeps_the_best_mask_so_far(tmp_path, interruptible):
+    code, printed = interrupted_at(" earn ", "ExoFactory-v0", "--output", tmp_path)
+    assert code == 130
+    assert "stopped (interrupted): this is the best mask so far" in printed
+    saved = SavedMask.load(tmp_path / "ExoFactory-v0.json")
+    assert saved.status == "interrupted"
+    assert f"Kept {len(saved.mask)} of 22 variables" in printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT to send")
+def test_an_interrupt_before_there_is_a_mask_says_so(tmp_path, interruptible):
+    code, printed = interrupted_at(" ...", "ExoFactory-v0", "--output", tmp_path)
+    assert code == 130
+    assert printed.endswith("interrupted before there was a mask; nothing was saved\n")
+    assert not list(tmp_path.iterdir())
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_on_a_terminal_the_bar_moves_by_itself_and_steps_leave_a_line(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    console = importlib.import_module("console")
+    step = Record(action="try", candidate=(), accepted=True, reason="", mask=())
+    terminal = Terminal()
+    with console.ProgressBar(lambda record: f"a {record.action}", terminal) as bar:
+        bar(Progress("testing", 0.0, done=1, total=4))
+        bar(Progress("a reason", 0.0, record=step))
+        deadline = time.monotonic() + 30
+        while terminal.getvalue().count("testing") < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    written = terminal.getvalue()
+    assert written.count("[#####...............] testing 1/4") >= 2
+    assert re.search(r"\d s  a try\n", written)
+    assert written.endswith("\r\x1b[K")
+
+
+def test_the_demo_learns_the_mask_of_a_crowd(tmp_path):
+    small = ("--rollouts", 10, "--data", 100, "--frames", 3)
+    printed = run("demo.py", *small, "--output", tmp_path)
+    model = CrowdParameters()
+    assert f"pays {model.goal_reward:g}, a crash costs {model.crash_cost:g}" in printed
+    saved = SavedMask.load(tmp_path / "ExoCrowd-v0.json")
+    assert f"Kept {len(saved.mask)} of 124 variables" in printed
+    assert re.search(r"wanderer +\d+ of 30 ", printed)
+    assert 1 < frames_of(tmp_path / "ExoCrowd-v0.gif") <= 3
+    assert (tmp_path / "ExoCrowd-v0.png").exists()
+
+
+def test_the_step_benchmark_prints_every_contender():
+    printed = run("benchmark.py", "step", "ExoGrid-v0", "--seconds", 0.01, "--rounds", 1)
+    for contender in ("single shell", "SyncVectorEnv, 512", "shell, 1 ", "shell, 512", "4096"):
+        assert contender in printed
+
+
+def test_the_adapter_is_raced_against_a_loop(monkeypatch, capsys):
+    pytest.importorskip("stable_baselines3")
+    benchmark = importlib.import_module("benchmark_rl")
+    monkeypatch.setattr(benchmark, "LANES", (2,))
+    benchmark.compare_adapters("ExoGrid-v0", seconds=0.01, rounds=1)
+    assert re.search(r"\n +2( +[\d,]+){2} +[\d.]+x\n", capsys.readouterr().out)
+
+
+def test_objectives_are_compared_line_by_line():
+    masks = ["--mask", "object", "--mask", "object,guard*", "--mask", "*"]
+    printed = run("objective.py", "ExoGrid-v0", "--rollouts", 50, "--data", 200, *masks)
+    assert [line.split()[0] for line in printed.splitlines()[-3:]] == ["1", "3", "5"]
+
+
+@pytest.mark.parametrize(
+    "script", ["demo.py", "learn_mask.py", "benchmark.py", "objective.py", "pictures.py"]
+)
+def test_help_is_help(script):
+    assert "usage" in run(script, "--help")

@@ -1,0 +1,92 @@
+"""Random small MDPs given by tables, for the tests of the planners."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from exo_envs import State, Variable
+from planners.tables.decision_lists import Moves, Rule
+from planners.tables.factored_mdp import Factor, FactoredMDP
+
+
+def random_mdp(
+    rng,
+    *,
+    sizes=(2, 3),
+    endogenous=(4,),
+    num_actions=3,
+    discount=0.9,
+    horizon=12,
+    max_parents=2,
+    sparse=0.0,
+    num_rules=2,
+    paying=None,
+    moving=None,
+    num_terminal=0,
+    parents=None,
+):
+    """A random FactoredMDP; ``paying``, ``moving`` and ``parents`` name variables by position."""
+    m, states = len(sizes), int(np.prod(endogenous))
+    everything = tuple(range(m))
+    paying = everything if paying is None else paying
+    moving = everything if moving is None else moving
+    terminal = np.zeros(states, dtype=bool)
+    terminal[states - num_terminal :] = True
+
+    def distributions(rows, size):
+        table = rng.dirichlet(np.full(size, 0.7), size=rows)
+        table[rng.random(table.shape) < sparse] = 0.0
+        table[table.sum(axis=-1) == 0, rng.integers(size)] = 1.0
+        return table / table.sum(axis=-1, keepdims=True)
+
+    factors = []
+    for i, size in enumerate(sizes):
+        if parents is None:
+            others = [j for j in everything if j != i]
+            count = rng.integers(min(max_parents, m))
+            chosen = (i, *rng.choice(others, size=count, replace=False)) if others else (i,)
+        else:
+            chosen = parents[i]
+        rows = int(np.prod([sizes[j] for j in chosen], dtype=int))
+        factors.append(Factor.from_table(chosen, distributions(rows, size)))
+
+    rules = {}
+    for n, a in itertools.product(range(states), range(num_actions)):
+        stay = np.zeros((1, states))
+        stay[0, n] = 1.0
+        if terminal[n]:
+            rules[n, a] = [Rule((), stay)]
+            continue
+        listed = []
+        for _ in range(rng.integers(num_rules + 1) if len(moving) else 0):
+            count = rng.integers(1, min(2, len(moving)) + 1)
+            looked_at = tuple(int(j) for j in rng.choice(moving, size=count, replace=False))
+            rows = int(np.prod([sizes[j] for j in looked_at], dtype=int))
+            decides = rng.random((rows, 1)) * (rng.random((rows, 1)) < 0.6)
+            listed.append(Rule(looked_at, decides * distributions(rows, states)))
+        rules[n, a] = [*listed, Rule((), distributions(1, states))]
+    terms = {int(i): rng.normal(size=(sizes[i], states, num_actions)) for i in paying}
+    base = rng.normal(size=(states, num_actions))
+    for table in (*terms.values(), base):
+        table[..., terminal, :] = 0.0
+    initial = State(
+        np.stack(
+            np.unravel_index(rng.integers(states - num_terminal, size=20), endogenous), axis=-1
+        ),
+        rng.integers(sizes, size=(20, m)),
+    )
+    return FactoredMDP(
+        endogenous_variables=tuple(Variable(f"n{k}", size) for k, size in enumerate(endogenous)),
+        exogenous_variables=tuple(Variable(f"x{i}", size) for i, size in enumerate(sizes)),
+        num_actions=num_actions,
+        discount=discount,
+        horizon=horizon,
+        factors=factors,
+        moves=Moves.from_rules(states, num_actions, sizes, rules),
+        base_reward=base,
+        terms=terms,
+        terminal=terminal,
+        initial=initial,
+    )

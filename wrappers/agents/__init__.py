@@ -1,0 +1,1 @@
+"""Trained agents as policies, and what training libraries need."""

@@ -1,0 +1,1 @@
+"""Mask learners: the paper's (section 5), and ours."""

@@ -1,0 +1,318 @@
+"""The shape that all mask learners share, in scikit-learn's vocabulary."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self
+
+from exo_envs import ExoMDP
+from exo_envs.errors import unknown_name
+from exo_envs.inputs import check_real
+from planners import Estimate, Objective, Planner, Policy, Scenarios
+from planners.objective import Cost, cost_function
+from planners.reduction.survey import Reward
+from wrappers.learners.history import Action, Callback, History, Mask, Progress, Record
+from wrappers.learners.saved import SavedMask, versions
+from wrappers.learners.study import Contest, Study
+
+
+class LearningStoppedWarning(UserWarning):
+    """Learning was stopped before it had finished; the mask is the best so far."""
+
+
+class OutOfTimeError(Exception):
+    """The time limit of a learner has passed."""
+
+
+class Session:
+    """One call of ``fit``: the study, the prices, the clock, and who wants to know."""
+
+    def __init__(self, learner: MaskLearner, study: Study) -> None:
+        """Start the clock."""
+        self.study = study
+        self.price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
+        self._limit = learner.time_limit
+        self._callback = learner.callback
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.perf_counter() - self._start
+
+    def report(
+        self, stage: str, *, record: Record | None = None, done: int = 0, total: int | None = None
+    ) -> None:
+        """Tell the callback what goes on.
+
+        Raises:
+            OutOfTimeError: if the time limit has passed.
+        """
+        if self._callback is not None:
+            self._callback(Progress(stage, self.seconds, record, done, total))
+        if self._limit is not None and self.seconds > self._limit:
+            raise OutOfTimeError
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Report how far a stage has come."""
+        self.report(stage, done=done, total=total)
+
+    def objective(
+        self, mask: Mask, *, scenarios: Scenarios | None = None, first_look: bool = False
+    ) -> Objective:
+        """*Estimate-Objective*, at the learner's prices and within its time."""
+        left = self._prepare(mask)
+        return self.study.objective(
+            mask, **self.price, scenarios=scenarios, first_look=first_look, time_limit=left
+        )
+
+    def contest(self, mask: Mask, over: Mask) -> Contest:
+        """J of a mask against J of another one, at the learner's prices and within its time."""
+        left = self._prepare(mask)
+        return self.study.contest(mask, over, **self.price, time_limit=left)
+
+    def _prepare(self, mask: Mask) -> float | None:
+        """Say what comes, and how much time there is for it."""
+        self.report(f"planning with {len(mask)} variable{'' if len(mask) == 1 else 's'}")
+        return None if self._limit is None else max(0.0, self._limit - self.seconds)
+
+    def record(
+        self,
+        action: Action,
+        candidate: Mask,
+        *,
+        reason: str,
+        mask: Mask,
+        accepted: bool = True,
+        objective: Objective | None = None,
+        gain: Estimate | None = None,
+        **evidence: Any,
+    ) -> Record:
+        """A step; the estimate of J that it made, and its gain over another one, are filled in."""
+        if objective is not None:
+            evidence |= Record.measured(objective)
+        if gain is not None:
+            evidence |= {"gain": gain.mean, "gain_error": gain.standard_error}
+        return Record(
+            action=action,
+            candidate=candidate,
+            accepted=accepted,
+            reason=reason,
+            mask=mask,
+            samples=self.study.samples,
+            seconds=self.seconds,
+            **evidence,
+        )
+
+
+class _Results:
+    """What ``fit`` leaves behind."""
+
+    mask_: Mask
+    objective_: Objective | None
+    policy_: Policy | None
+    history_: History
+    status_: str
+    seconds_: float
+    study_: Study
+    feature_names_in_: tuple[str, ...]
+    n_features_in_: int
+
+
+@dataclass(kw_only=True)
+class MaskLearner(_Results, ABC):
+    """Chooses the exogenous variables that are worth reasoning about.
+
+    Hyper-parameters are stored as they are and checked by :meth:`fit`; results end in ``_``.
+
+    Args:
+        cost_weight: the paper's lambda: what a mask pays for each unit of its cost.
+        cost: the number of variables ("size"), the planning time in seconds ("time", with which
+            the same seed may not give the same mask), or a function of the mask and the plan.
+        n_rollouts: episodes for each estimate of J.
+        n_data_rollouts: rollouts of x that models and tests are estimated from; by default about
+            100,000 transitions' worth.
+        planner: by default one that chooses by size.
+        planning_time_limit: for one plan, in seconds.
+        time_limit: for learning, in seconds. When it has passed the best mask so far is kept, with
+            a :class:`LearningStoppedWarning`; a step that has begun is finished.
+        reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
+        callback: is called with a :class:`Progress` now and then, and after each step.
+
+    Attributes:
+        mask_: the names of the chosen variables, in the model's order.
+        objective_: J of the mask, on trajectories that had no part in choosing it. After an
+            interrupt it is what was known by then, or None.
+        policy_: the policy planned with the mask; None as ``objective_`` is.
+        history_: one :class:`Record` for each step; ``history_.to_pandas()`` is a table.
+        status_: "finished", "time limit" or "interrupted".
+        seconds_: how long learning took, without the final estimate of J.
+        study_: what was estimated, to share with other learners: ``other.fit(learner.study_)``.
+        feature_names_in_: all exogenous variables; ``n_features_in_`` is their number.
+    """
+
+    cost_weight: float = 0.0
+    cost: Cost = "size"
+    n_rollouts: int = 500
+    n_data_rollouts: int | None = None
+    planner: Planner | None = None
+    planning_time_limit: float | None = 60.0
+    time_limit: float | None = None
+    reward: Reward = "terms"
+    callback: Callback | None = None
+
+    def fit(
+        self,
+        mdp_or_env: ExoMDP | gym.Env[Any, Any] | Study,
+        rng: np.random.Generator | int | None = None,
+    ) -> Self:
+        """Learn the mask of a model.
+
+        Args:
+            mdp_or_env: the model, an environment over it, or a :class:`Study` of it. A study has
+                settings of its own for everything but the prices.
+            rng: a generator or a seed; by default seed 0. A study has its own.
+        """
+        self._check()
+        if isinstance(mdp_or_env, Study):
+            study = mdp_or_env
+        else:
+            study = Study(mdp_or_env, rng, **self._study_settings())
+        session = Session(self, study)
+        history, status = History(), "finished"
+        try:
+            for record in self._steps(session):
+                history.append(record)
+                session.report(record.reason, record=record)
+        except OutOfTimeError:
+            status = "time limit"
+        except KeyboardInterrupt:
+            status = "interrupted"
+            if not history:
+                raise
+        self.study_ = study
+        self.feature_names_in_ = study.mdp.exogenous_names
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.history_ = history
+        self.status_ = status
+        self.mask_ = history[-1].mask if history else ()
+        self.seconds_ = session.seconds
+        try:
+            self.objective_ = self._conclude(session, status)
+        except KeyboardInterrupt:
+            self.status_ = "interrupted"
+            self.objective_ = self._conclude(session, self.status_)
+        self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
+        return self
+
+    @abstractmethod
+    def _steps(self, session: Session) -> Iterator[Record]:
+        """Learn, one record after another; the mask of the last one is the result."""
+
+    def _check(self) -> None:
+        """Refuse hyper-parameters that make no sense."""
+        check_real("cost_weight", self.cost_weight, 0.0)
+        cost_function(self.cost)
+        if self.reward not in ("terms", "total"):
+            raise unknown_name("kind of reward", self.reward, ("terms", "total"))
+        for name in ("time_limit", "planning_time_limit"):
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                raise ValueError(f"{name} is a positive number of seconds or None, not {limit!r}")
+
+    def _study_settings(self) -> dict[str, Any]:
+        return {
+            "n_rollouts": self.n_rollouts,
+            "n_data_rollouts": self.n_data_rollouts,
+            "planner": self.planner,
+            "planning_time_limit": self.planning_time_limit,
+            "reward": self.reward,
+        }
+
+    def _conclude(self, session: Session, status: str) -> Objective | None:
+        study = session.study
+        if status == "finished":
+            return study.objective(self.mask_, **session.price, scenarios=study.fresh_scenarios)
+        warnings.warn(
+            f"learning was stopped ({status}) after {session.seconds:.1f} s and "
+            f"{len(self.history_)} steps; mask_ is the best so far, of {len(self.mask_)} variables",
+            LearningStoppedWarning,
+            stacklevel=3,
+        )
+        return study.objective(self.mask_, **session.price) if study.knows(self.mask_) else None
+
+    @property
+    def reasons_(self) -> dict[str, Record]:
+        """The step that found each variable of the mask: why it matters, its score and test."""
+        self._require_fit()
+        found = {record.candidate[0]: record for record in self.history_ if record.action == "find"}
+        return {name: found[name] for name in self.mask_ if name in found}
+
+    def get_support(self, indices: bool = False) -> NDArray[Any]:
+        """Which variables the mask has: booleans, or indices if asked for."""
+        self._require_fit()
+        support = np.isin(np.array(self.feature_names_in_), np.array(self.mask_, dtype=np.str_))
+        return np.flatnonzero(support) if indices else support
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "mask_"):
+            raise AttributeError(f"{type(self).__name__} has no mask yet: call fit first")
+
+    def saved(self) -> SavedMask:
+        """The mask and how it was learned, as it is written to files."""
+        self._require_fit()
+        objective = self.objective_
+        hyper = {
+            name: value
+            for name, value in self.get_params().items()
+            if value is None or isinstance(value, (bool, int, float, str))
+        }
+        return SavedMask(
+            mask=self.mask_,
+            names=self.feature_names_in_,
+            spec=self.study_.spec,
+            seed=self.study_.seed,
+            learner={"class": type(self).__name__, **hyper},
+            status=self.status_,
+            objective=None
+            if objective is None
+            else {
+                "value": objective.value,
+                "mean_return": objective.mean_return,
+                "standard_error": objective.standard_error if len(objective.returns) > 1 else None,
+                "n_rollouts": len(objective.returns),
+            },
+            versions=versions(),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mask to a JSON file; :meth:`SavedMask.load` reads it."""
+        self.saved().save(path)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The hyper-parameters."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters."""
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise unknown_name("hyper-parameter", name, self.get_params())
+            setattr(self, name, value)
+        return self
+
+
+def in_order(study: Study, names: Any) -> Mask:
+    """Variables in the order of the model."""
+    wanted = set(names)
+    return tuple(name for name in study.mdp.exogenous_names if name in wanted)

@@ -1,0 +1,155 @@
+"""What pays its price: the second half of the calibrated rule, for lambda > 0.
+
+Of the variables that matter (:mod:`wrappers.learners.calibrated.relevance`) a planner may be better off without some:
+those that gain less in return than they cost. Masks are compared on the same exogenous
+trajectories, so "J increases" is a paired comparison. Variables are tried in groups, because J is
+expensive and because some pay only together:
+
+* *forward*: what predicts the mask is added if J rises, all of it at once; a group that does not
+  pay is halved, the more important half first, unless it shows no sign of being worth anything;
+* *backward*: the least important variables are dropped if J does not fall, a quarter of the mask
+  at first, then fewer, down to what the rollouts can tell apart from nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import NormalDist
+
+import numpy as np
+
+from planners import Estimate
+from wrappers.learners.base import Session, in_order
+from wrappers.learners.calibrated.importance import blocks, importance
+from wrappers.learners.calibrated.relevance import Relevance
+from wrappers.learners.history import Action, Mask, Record
+from wrappers.learners.study import DECIDED
+
+Group = list[Mask]  # blocks of variables, the most important first
+
+REASONS = {
+    ("add", True): "J rises",
+    ("add", False): "J does not rise beyond doubt",
+    ("drop", True): "J does not fall",
+    ("drop", False): "J falls",
+}
+
+
+class Selection:
+    """A search for the mask with the highest J among the variables that matter."""
+
+    def __init__(
+        self, session: Session, relevance: Relevance, *, level: float, patience: int
+    ) -> None:
+        """The search starts with all that pays or moves n."""
+        self.session = session
+        self.relevance = relevance
+        self.patience = patience
+        self.too_many = math.inf  # the logarithm of so many values of x was too much to plan with
+        self.confidence = NormalDist().inv_cdf(1 - level)
+        self.mask = in_order(session.study, relevance.direct)
+
+    def steps(self) -> Iterator[Record]:
+        """Search; the mask of the last record is the result."""
+        yield self.session.record(
+            "start",
+            self.mask,
+            reason="all that pays or moves",
+            mask=self.mask,
+            objective=self.session.objective(self.mask, first_look=True),
+        )
+        others = tuple(name for name in self.relevance.findings if name not in self.mask)
+        if others:
+            yield from self._forward(blocks(self.relevance, others, self._worth()))
+        worth = self._worth()  # the agent may go elsewhere now
+        yield from self._backward(sorted(self.mask, key=lambda name: (worth[name], name)))
+        if self.mask:
+            yield self._try("drop", self.mask)[0]
+
+    def _worth(self) -> dict[str, float]:
+        return importance(self.session.study, self.relevance, self.mask)
+
+    def _forward(self, candidates: Group) -> Iterator[Record]:
+        """Add what pays: everything at once, or else one half and then the other."""
+        waiting = [candidates]
+        while waiting:
+            group = waiting.pop(0)
+            names = tuple(name for block in group for name in block)
+            split = self._is_too_much(names)
+            if not split:
+                record, _, returns = self._try("add", names)
+                yield record
+                split = not record.accepted and self._shows_promise(returns)
+            if split and len(names) > 1:
+                parts: Group = group if len(group) > 1 else [(name,) for name in names]
+                half = -(-len(parts) // 2)
+                waiting[:0] = [parts[:half], parts[half:]]
+
+    def _shows_promise(self, returns: Estimate) -> bool:
+        """Whether a part of a group may pay although the whole does not.
+
+        More information cannot hurt a perfect planner. So if returns did not rise there is nothing
+        to look for; unless they fell, and planning with the whole group was too much.
+        """
+        return self._is_beyond_doubt(returns)
+
+    def _is_beyond_doubt(self, gain: Estimate) -> bool:
+        """Whether a gain, or a loss, is significant."""
+        return abs(gain.mean) > self.confidence * gain.standard_error
+
+    def _is_too_much(self, names: Mask) -> bool:
+        """Whether planning with fewer states than these make was too much already."""
+        return self._log_states((*self.mask, *names)) >= self.too_many
+
+    def _log_states(self, mask: Mask) -> float:
+        mdp = self.session.study.mdp
+        return float(np.log(mdp.exogenous_sizes[mdp.exogenous_indices(mask)]).sum())
+
+    def _backward(self, ascending: list[str]) -> Iterator[Record]:
+        """Drop what does not pay, the least important first."""
+        size, refusals = max(1, len(ascending) // 4), 0
+        while ascending and refusals < self.patience:
+            size = min(size, len(ascending))
+            record, gain, returns = self._try("drop", tuple(ascending[:size]))
+            yield record
+            if record.accepted:
+                del ascending[:size]
+                continue
+            refusals += 1
+            if size == 1:
+                del ascending[0]
+                continue
+            size = max(1, size // 2)
+            price = (gain.mean - returns.mean) / 2
+            if price < gain.standard_error and not self._is_beyond_doubt(gain):
+                return  # the rollouts cannot tell whether so few variables pay
+
+    def _try(self, action: Action, names: Mask) -> tuple[Record, Estimate, Estimate]:
+        """Add variables if J rises, beyond doubt; drop them if it does not fall."""
+        kept = {*self.mask, *names} if action == "add" else set(self.mask).difference(names)
+        mask = in_order(self.session.study, kept)
+        tried, gain, returns = self.session.contest(mask, self.mask)
+        if action == "add" and returns.mean < -DECIDED * returns.standard_error:
+            self.too_many = min(self.too_many, self._log_states(mask))
+        accepted = gain.mean >= 0 and (action == "drop" or self._is_beyond_doubt(gain))
+        if accepted:
+            self.mask = mask
+        record = self.session.record(
+            action,
+            names,
+            accepted=accepted,
+            reason=REASONS[action, accepted],
+            mask=self.mask,
+            objective=tried,
+            gain=gain,
+            score=max(self.relevance.findings[name].score for name in names),
+        )
+        return record, gain, returns
+
+
+def select(
+    session: Session, relevance: Relevance, *, level: float, patience: int
+) -> Iterator[Record]:
+    """The steps of a :class:`Selection`."""
+    yield from Selection(session, relevance, level=level, patience=patience).steps()

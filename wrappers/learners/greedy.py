@@ -1,0 +1,89 @@
+"""*Mask-Learning-Greedy* (section 5.1 of the paper)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from exo_envs.inputs import as_mask, check_whole
+from planners import Objective
+from wrappers.learners.base import MaskLearner, Session, in_order
+from wrappers.learners.history import Mask, Record
+
+
+@dataclass(kw_only=True)
+class GreedyMaskLearner(MaskLearner):
+    """*Mask-Learning-Greedy*: add a variable at random while J increases.
+
+    The mask of a trial is the last one for which J increased. As in the paper every estimate of J
+    has rollouts of its own, unless ``paired``; and the result is the mode over the trials (the
+    first of those that are as frequent).
+
+    Args:
+        initial_mask: where each trial starts: names, indices or booleans. A good guess here is
+            what the paper calls "Greedy + heuristics".
+        trials: how many times to try; the paper's small experiment has 10.
+        paired: compare masks on the same trajectories.
+    """
+
+    initial_mask: Sequence[str | int | bool] = ()
+    trials: int = 1
+    paired: bool = False
+
+    def _check(self) -> None:
+        super()._check()
+        check_whole("trials", self.trials, 1)
+
+    def _steps(self, session: Session) -> Iterator[Record]:
+        study = session.study
+        initial = as_mask(study.mdp, self.initial_mask)
+        estimates = count()
+
+        def objective(mask: Mask) -> Objective:
+            number = next(estimates)
+            scenarios = None if self.paired else study.independent_scenarios(number)
+            return session.objective(mask, scenarios=scenarios)
+
+        found: Counter[Mask] = Counter()
+        for trial in range(self.trials):
+            rng = study.rng("greedy", trial)
+            mask, best = initial, objective(initial)
+            yield session.record(
+                "start",
+                initial,
+                reason=f"trial {trial + 1}: J of {len(initial)} variables",
+                mask=_mode(found) if trial else initial,
+                objective=best,
+            )
+            rest = [name for name in study.mdp.exogenous_names if name not in mask]
+            for name in rng.permutation(rest).tolist():
+                tried, before = in_order(study, (*mask, name)), best
+                worth = objective(tried)
+                accepted = worth.value > before.value
+                if accepted:
+                    mask, best = tried, worth
+                yield session.record(
+                    "add",
+                    (name,),
+                    accepted=accepted,
+                    reason=f"trial {trial + 1}: J {'rose' if accepted else 'did not rise'}",
+                    mask=_mode(found) if trial else mask,
+                    objective=worth,
+                    gain=worth.gain_over(before),
+                )
+                if not accepted:
+                    break
+            found[mask] += 1
+            yield session.record(
+                "try",
+                mask,
+                accepted=_mode(found) == mask,
+                reason=f"trial {trial + 1} ended with {len(mask)} variables",
+                mask=_mode(found),
+            )
+
+
+def _mode(found: Counter[Mask]) -> Mask:
+    return found.most_common(1)[0][0]

@@ -1,0 +1,1 @@
+"""What an agent sees: masked, flat, and masked as a learner decides."""

@@ -1,0 +1,339 @@
+"""Observations as one flat array, which is what neural networks read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias, cast
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
+from numba import njit
+from numpy.typing import DTypeLike, NDArray
+
+from exo_envs.adapter.variables import NEEDED_SPACE
+from exo_envs.errors import unknown_name
+from exo_envs.inputs import as_integers
+from exo_envs.mdp import IntArray
+from exo_envs.vector_env import _batched
+
+Flat: TypeAlias = NDArray[Any]
+KINDS = ("one-hot", "scaled")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One entry of the observation, and where it goes."""
+
+    key: str
+    sizes: tuple[int, ...]
+    starts: tuple[int, ...]
+    columns: tuple[int, ...]  # the first one of each variable
+    scalar: bool  # a Discrete: a number, not an array of one
+
+    @cached_property
+    def tables(self) -> tuple[NDArray[np.int64], ...]:
+        """What the kernel needs to know."""
+        tables = (self.sizes, self.starts, self.columns)
+        return tuple(np.array(table, dtype=np.int64) for table in tables)
+
+    def values(self, observation: Mapping[str, Any]) -> IntArray:
+        """The numbers of this part, (..., m)."""
+        what = f"the {self.key} part of the observation"
+        if self.key not in observation:
+            given = ", ".join(map(repr, observation)) or "nothing"
+            raise ValueError(f"{what} is missing; there is {given}")
+        values = as_integers(what, observation[self.key])
+        if self.scalar:
+            return values[..., None]
+        if values.shape[-1:] != (len(self.sizes),):
+            wanted = f"(..., {len(self.sizes)})"
+            raise ValueError(f"{what} has shape {values.shape}; it should be {wanted}")
+        return values
+
+    def out_of_range(self, values: IntArray, entry: int) -> ValueError:
+        """The error for one number, at an index into the flattened ``values``."""
+        i = entry % len(self.sizes)
+        first = self.starts[i]
+        return ValueError(
+            f"variable {i} in the {self.key} part of the observation cannot be "
+            f"{values.flat[entry]}; its values are {first} ... {first + self.sizes[i] - 1}"
+        )
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Turns observations of whole numbers into one flat array, a whole batch at a time.
+
+    The observations are those of ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``,
+    where a part may be absent; any other keys with a one-dimensional MultiDiscrete, or with a
+    Discrete, are encoded too. They follow each other in the order of the Dict.
+
+    * ``"one-hot"``: as many columns for a variable as it has values, of which one is 1. These are
+      the numbers of ``gymnasium.spaces.flatten``, which ``gymnasium.spaces.unflatten`` inverts.
+    * ``"scaled"``: one column for a variable, 0 at its first value and 1 at its last; always 0 if
+      it has only one.
+
+    >>> space = spaces.Dict(endogenous=spaces.MultiDiscrete([3]), exogenous=spaces.Discrete(2))
+    >>> encoding = Encoding.of(space)
+    >>> encoding({"endogenous": [2], "exogenous": 0})
+    array([0., 0., 1., 1., 0.], dtype=float32)
+    >>> encoding({"endogenous": [[2], [0]], "exogenous": [0, 1]}).shape  # a batch
+    (2, 5)
+    >>> Encoding.of(space, "scaled")({"endogenous": [1], "exogenous": 1})
+    array([0.5, 1. ], dtype=float32)
+
+    Attributes:
+        kind: ``"one-hot"`` or ``"scaled"``.
+        dtype: the dtype of the flat array.
+    """
+
+    kind: str
+    dtype: np.dtype[Any]
+    _parts: tuple[_Part, ...] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, space: spaces.Space[Any], kind: str = "one-hot", dtype: DTypeLike = np.float32
+    ) -> Encoding:
+        """The encoding of a single environment's observations.
+
+        >>> space = spaces.Dict(exogenous=spaces.MultiDiscrete([4, 3], start=[-1, 0]))
+        >>> Encoding.of(space, dtype="uint8")({"exogenous": [-1, 2]})
+        array([1, 0, 0, 0, 0, 0, 1], dtype=uint8)
+
+        Args:
+            space: their space.
+            kind: ``"one-hot"`` or ``"scaled"``.
+            dtype: of the flat array: floating, or, if one-hot, integer.
+
+        Raises:
+            TypeError: if the space is another.
+            ValueError: if there is no such kind, or if it cannot have that dtype.
+        """
+        if kind not in KINDS:
+            raise unknown_name("encoding", kind, KINDS)
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "iuf" or dtype.itemsize > 8 or not dtype.isnative:
+            wanted = "a native real dtype of at most 64 bits"
+            raise ValueError(f"a flat observation has {wanted}, not {dtype}")
+        if kind == "scaled" and dtype.kind != "f":
+            raise ValueError(f"scaled values are fractions; dtype is a floating one, not {dtype}")
+        return cls(str(kind), dtype, tuple(_parts(space, wide=kind == "one-hot")))
+
+    def __call__(self, observation: Mapping[str, Any]) -> Flat:
+        """Encode an observation, or a batch of them with any leading dimensions.
+
+        >>> encoding = Encoding.of(spaces.Dict(exogenous=spaces.MultiDiscrete([2, 2])))
+        >>> encoding({"exogenous": [0, 2]})
+        Traceback (most recent call last):
+        ValueError: variable 1 in the exogenous part of the observation cannot be 2; its values are
+        0 ... 1
+
+        Returns:
+            A new array, shape (..., D).
+
+        Raises:
+            TypeError: if the observation is no mapping, or holds anything but numbers.
+            ValueError: if a part is missing, or has a wrong shape or value.
+        """
+        if not isinstance(observation, Mapping):
+            raise TypeError(f"an observation is a mapping, not {type(observation).__name__}")
+        parts = [part.values(observation) for part in self._parts]
+        batch = parts[0].shape[:-1]
+        if any(values.shape[:-1] != batch for values in parts):
+            shapes = {part.key: parts[i].shape[:-1] for i, part in enumerate(self._parts)}
+            raise ValueError(
+                f"the parts of the observation are batches of different shapes: {shapes}"
+            )
+        lanes = math.prod(batch)
+        flat = np.zeros((lanes, self._width), dtype=self._written)
+        for part, values in zip(self._parts, parts, strict=True):
+            numbers = np.ascontiguousarray(values, dtype=np.int64).reshape(lanes, len(part.sizes))
+            sizes, starts, columns = part.tables
+            wrong = _write(numbers, sizes, starts, columns, flat, self.kind == "one-hot")
+            if wrong >= 0:
+                raise part.out_of_range(values, wrong)
+        return flat.astype(self.dtype, copy=False).reshape(*batch, self._width)
+
+    @property
+    def space(self) -> spaces.Box:
+        """The space of one flat observation.
+
+        >>> Encoding.of(spaces.Dict(exogenous=spaces.MultiDiscrete([2, 2]))).space
+        Box(0.0, 1.0, (4,), float32)
+        """
+        return spaces.Box(0, 1, (self._width,), cast("Any", self.dtype))
+
+    @cached_property
+    def _width(self) -> int:
+        one_hot = self.kind == "one-hot"
+        return sum(sum(part.sizes) if one_hot else len(part.sizes) for part in self._parts)
+
+    @cached_property
+    def _written(self) -> np.dtype[Any]:
+        """What the kernel writes: Numba does not know half precision."""
+        return np.dtype(np.float64) if self.dtype == np.float16 else self.dtype
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        return tuple(part.key for part in self._parts)
+
+
+class _Flat(RecordConstructorArgs):
+    """What the two wrappers share."""
+
+    _wraps: ClassVar[type[Any]]
+
+    def __init__(self, env: Any, encoding: str, dtype: DTypeLike) -> None:
+        """Make the encoding, before the wrapper takes hold of ``env``."""
+        if not isinstance(env, self._wraps):
+            wanted = f"a gymnasium {self._wraps.__name__}"
+            raise TypeError(f"{type(self).__name__} wraps {wanted}, not {env!r}")
+        space = getattr(env, "single_observation_space", env.observation_space)
+        self.encoding = Encoding.of(space, encoding, dtype)
+        # Strings survive JSON.
+        RecordConstructorArgs.__init__(
+            self, encoding=self.encoding.kind, dtype=self.encoding.dtype.name
+        )
+
+    def observation(self, observation: Mapping[str, Any]) -> Flat:
+        """The flat array of an observation, or of a batch of them."""
+        return self.encoding(observation)
+
+
+class FlatObservation(_Flat, gym.ObservationWrapper[Flat, Any, Any]):
+    """Shows the agent each observation as one flat array, one-hot or scaled.
+
+    One-hot it is Gymnasium's ``FlattenObservation``, only faster and with a dtype to choose. It
+    goes around masks; the rest of the environment stays as it is, states included.
+
+    >>> env = FlatObservation(gym.make("exo_envs:ExoGrid-v0"), "scaled")
+    >>> env.observation_space
+    Box(0.0, 1.0, (6,), float32)
+    >>> env.reset(options={"state": ([0], [2, 0, 1, 0, 1])})[0]
+    array([0., 1., 0., 1., 0., 1.], dtype=float32)
+    >>> gym.make(env.spec).get_wrapper_attr("encoding") == env.encoding
+    True
+
+    Args:
+        env: the environment, wrapped or not.
+        encoding: ``"one-hot"`` or ``"scaled"``, see :class:`Encoding`.
+        dtype: of the array: floating, or, if one-hot, integer.
+
+    Attributes:
+        encoding: the :class:`Encoding`.
+
+    Raises:
+        TypeError: if the observations are of another kind.
+        ValueError: if there is no such encoding, or if it cannot have that dtype.
+    """
+
+    _wraps = gym.Env
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        encoding: str = "one-hot",
+        *,
+        dtype: DTypeLike = "float32",
+    ) -> None:
+        _Flat.__init__(self, env, encoding, dtype)
+        gym.ObservationWrapper.__init__(self, env)
+        self.observation_space = self.encoding.space
+
+
+class FlatVectorObservation(_Flat, VectorWrapper):
+    """The vector twin of :class:`FlatObservation`, with the same arguments and attributes.
+
+    All three autoreset modes work, and ``infos["final_obs"]`` is flat too.
+
+    >>> env = gym.make_vec("exo_envs:ExoGrid-v0", num_envs=3)
+    >>> env = FlatVectorObservation(env, "scaled")
+    >>> env.reset(seed=0)[0].shape
+    (3, 6)
+    """
+
+    _wraps = VectorEnv
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        encoding: str = "one-hot",
+        *,
+        dtype: DTypeLike = "float32",
+    ) -> None:
+        _Flat.__init__(self, env, encoding, dtype)
+        VectorWrapper.__init__(self, env)
+        self.single_observation_space = self.encoding.space
+        batch = _batched(spaces.Dict(flat=self.encoding.space), env.num_envs)
+        self.observation_space = batch["flat"]
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Flat, dict[str, Any]]:
+        """Start episodes."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self.observation(observations), infos
+
+    def step(self, actions: Any) -> tuple[Flat, Any, Any, Any, dict[str, Any]]:
+        """Step every lane."""
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            lanes = np.flatnonzero(infos["_final_obs"])
+            infos = {**infos, "final_obs": self._final(infos["final_obs"], lanes)}
+        return self.observation(observations), rewards, terminations, truncations, infos
+
+    def _final(self, observations: Any, lanes: NDArray[np.intp]) -> NDArray[np.object_]:
+        """The observations of some lanes, encoded as one batch; None for the others."""
+        final = np.full(self.num_envs, None, dtype=np.object_)
+        if len(lanes):
+            ended = observations[lanes]
+            batch = {key: np.array([o[key] for o in ended]) for key in self.encoding._keys}
+            for lane, row in zip(lanes, self.observation(batch), strict=True):
+                final[lane] = row
+        return final
+
+
+def _parts(space: Any, *, wide: bool) -> list[_Part]:
+    """What the observation consists of; a variable has one column, or a wide one for each value."""
+    entries: Mapping[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {}
+    parts: list[_Part] = []
+    column = 0
+    for key, entry in entries.items():
+        scalar = isinstance(entry, spaces.Discrete)
+        if not scalar and not (isinstance(entry, spaces.MultiDiscrete) and entry.nvec.ndim == 1):
+            break
+        sizes = np.atleast_1d(entry.n if scalar else entry.nvec).tolist()
+        starts = np.atleast_1d(entry.start).tolist()
+        columns = []
+        for size in sizes:
+            columns.append(column)
+            column += size if wide else 1
+        parts.append(_Part(key, tuple(sizes), tuple(starts), tuple(columns), scalar))
+    if not parts or len(parts) < len(entries):
+        raise TypeError(
+            f"the observation space is {space}, not {NEEDED_SPACE}; only one-dimensional "
+            "MultiDiscrete and Discrete parts can be encoded, and there has to be one"
+        )
+    return parts
+
+
+@njit(cache=True)
+def _write(values: Any, sizes: Any, starts: Any, columns: Any, flat: Any, one_hot: Any) -> Any:
+    """Write a part into zeros; the index of an entry that is out of range, or -1."""
+    for lane in range(values.shape[0]):
+        for i in range(len(sizes)):
+            offset = values[lane, i] - starts[i]
+            if offset < 0 or offset >= sizes[i]:
+                return lane * len(sizes) + i
+            if one_hot:
+                flat[lane, columns[i] + offset] = 1
+            else:
+                flat[lane, columns[i]] = offset / max(sizes[i] - 1, 1)
+    return -1

@@ -1,0 +1,88 @@
+"""Learning as a wrapper."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from typing_extensions import Self
+
+from exo_envs import as_mdp
+from planners import Policy
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.correlational import CorrelationalMaskLearner
+from wrappers.learners.saved import SavedMask
+from wrappers.observation.masked import MaskedObservation
+
+
+class LearnedMask(MaskedObservation):
+    """Learns which exogenous variables matter in an environment, and shows the agent only those.
+
+    It fits a learner, which may take a while, and is a :class:`MaskedObservation` from then on.
+    The environment's spec remembers the mask, so ``gym.make(env.spec)`` does not learn again; and
+    copies, pickled ones too, do not carry the learner with its data.
+
+    >>> env = LearnedMask(gym.make("exo_envs:ExoGrid-v0"), rng=0)
+    >>> env.mask
+    ('object', 'carrier', 'guard', 'guard_intent')
+
+    Args:
+        env: the environment; anything :func:`exo_envs.as_mdp` takes.
+        learner: by default a :class:`CorrelationalMaskLearner`.
+        rng: a generator or a seed for it.
+        mask: one that was learned before: then nothing is learned.
+        show_mask: whether pictures have the mask drawn over them.
+
+    Attributes:
+        mask: the names of the variables that are kept.
+        learner: the learner, after ``fit``; None in a copy, or if the mask was given.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        learner: MaskLearner | None = None,
+        rng: np.random.Generator | int | None = None,
+        *,
+        mask: Any = None,
+        show_mask: bool = True,
+    ) -> None:
+        self.learner: MaskLearner | None = None
+        if mask is None:
+            self.learner = CorrelationalMaskLearner() if learner is None else learner
+            seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
+            named = len(as_mdp(env).exogenous_names)
+            if (0 if seen is None else seen.shape[0]) != named:
+                raise ValueError(
+                    f"the observation does not show all {named} exogenous variables; learn on the "
+                    "environment underneath, and mask it again"
+                )
+            self.learner.fit(env, rng=rng)
+            mask = self.learner.get_support()  # not names: a foreign environment may have others
+        elif learner is not None:
+            raise ValueError("give a learner or a mask that was learned before, not both")
+        super().__init__(env, mask, show_mask=show_mask)
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy that was planned with the mask."""
+        return None if self.learner is None else self.learner.policy_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mask to a JSON file (:class:`SavedMask`)."""
+        if self.learner is None:
+            raise ValueError("this mask was not learned here: save it where it was")
+        self.learner.save(path)
+
+    @classmethod
+    def load(cls, env: gym.Env[Any, Any], path: str | os.PathLike[str]) -> Self:
+        """Put a mask from a file around an environment with the same exogenous variables."""
+        saved = SavedMask.load(path)
+        saved.check(env)
+        return cls(env, mask=[name in set(saved.mask) for name in saved.names])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the learner."""
+        return {**self.__dict__, "learner": None}

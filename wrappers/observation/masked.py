@@ -1,0 +1,240 @@
+"""Masks as wrappers: the agent sees the exogenous variables that a mask keeps, and no others."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, cast
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP, Viewer
+from exo_envs.adapter.variables import NEEDED_SPACE, observed_variables
+from exo_envs.errors import unknown_name
+from exo_envs.inputs import as_mask
+from exo_envs.vector_env import _batched
+
+Names: TypeAlias = tuple[str, ...]
+Observation: TypeAlias = dict[str, Any]
+HINT = "wrappers that change observations go around the mask, not under it"
+
+
+class _Masked(RecordConstructorArgs):
+    """What the two wrappers share."""
+
+    _wraps: ClassVar[type[Any]]
+    unwrapped: Any
+
+    def __init__(self, env: Any, mask: Any, show_mask: bool) -> None:
+        """Find out what the mask keeps, before the wrapper takes hold of ``env``."""
+        if not isinstance(env, self._wraps):
+            wanted = f"a gymnasium {self._wraps.__name__}"
+            raise TypeError(f"{type(self).__name__} wraps {wanted}, not {env!r}")
+        space = getattr(env, "single_observation_space", env.observation_space)
+        part = _exogenous_part(space)
+        observed = _observed(env, part)
+        if (given := len(part.nvec)) != (named := len(observed.exogenous_names)):
+            raise ValueError(f"{given} exogenous variables with {named} names are observed; {HINT}")
+        self.mask: Names = as_mask(cast("ExoMDP", observed), mask)
+        # Names survive JSON, and mean the same whatever the user gave.
+        RecordConstructorArgs.__init__(self, mask=self.mask, show_mask=show_mask)
+        self._known = observed.known
+        self._show_mask = show_mask
+        self._columns = observed.exogenous_indices(self.mask)
+        self._kept_part = spaces.Dict()  # empty if the mask is
+        if self.mask:
+            nvec, start = part.nvec[self._columns], part.start[self._columns]
+            self._kept_part = spaces.Dict(exogenous=spaces.MultiDiscrete(nvec, start=start))
+        self._single_space = _joined(space, self._kept_part)
+
+    def observation(self, observation: Mapping[str, Any]) -> Observation:
+        """What the mask keeps of an observation, or of a batch of them; all of it copied."""
+        kept = {k: copy.deepcopy(v) for k, v in observation.items() if k != "exogenous"}
+        if self.mask:
+            # Indexing would give the batch the memory layout of its transpose.
+            exogenous = np.asarray(observation["exogenous"]).take(self._columns, axis=-1)
+            kept["exogenous"] = exogenous.astype(np.int64, copy=False)
+        return kept
+
+    @contextmanager
+    def _shown(self, *, drawing: bool = True) -> Iterator[None]:
+        """Draw the mask over pictures made meanwhile."""
+        viewer = getattr(self.unwrapped, "viewer", None) if drawing and self._show_mask else None
+        if not isinstance(viewer, Viewer) or viewer.mask is not None:
+            yield  # a mask that is there already is the user's, or of a wrapper around this one
+            return
+        viewer.mask = self.mask
+        try:
+            yield
+        finally:
+            viewer.mask = None
+
+
+class MaskedObservation(_Masked, gym.ObservationWrapper[Observation, Any, Any]):
+    """Shows the agent only the exogenous variables that a mask keeps.
+
+    The environment's observations are ``Dict(endogenous=..., exogenous=MultiDiscrete)``. The part
+    ``"exogenous"`` shrinks to the variables of the mask, in the order of the model; an empty mask
+    drops it. All else stays as it is: the dynamics, the state for ``reset(options={"state": ...})``
+    (a full one), the reward, and ``info["reward_terms"]``, which has a term for *every* variable.
+
+    The variables have the names of the model, ``env.unwrapped.mdp``. In an environment without one
+    they are ``exogenous_0`` ..., as in :class:`exo_envs.AdaptedMDP`. Where the observation is
+    masked already, names and indices are those of what the first mask kept.
+
+    Pictures of the suite's environments have the mask drawn over them if they are drawn through
+    this wrapper; of several wrappers the outermost counts, and a mask that the user put there
+    (``env.unwrapped.show_mask(...)``) before any of them. The environment itself is not changed.
+
+    >>> env = MaskedObservation(gym.make("exo_envs:ExoGrid-v0"), ["guard", "object"])
+    >>> env.mask
+    ('object', 'guard')
+    >>> observation, _ = env.reset(options={"state": ([0], [2, 0, 1, 0, 1])})
+    >>> observation["exogenous"]
+    array([2, 1])
+    >>> gym.make(env.spec).get_wrapper_attr("mask")  # the spec remembers the mask
+    ('object', 'guard')
+
+    Args:
+        env: the environment, wrapped or not.
+        mask: the variables to keep: names, indices or booleans.
+        show_mask: whether pictures have the mask drawn over them.
+
+    Attributes:
+        mask: the names of the variables that are kept, in the order of the model.
+
+    Raises:
+        TypeError: if the observations are others, or if the mask is a single string.
+        ValueError: if the mask has an unknown variable, or one twice, or a wrong length.
+    """
+
+    _wraps = gym.Env
+
+    def __init__(self, env: gym.Env[Any, Any], mask: Any, *, show_mask: bool = True) -> None:
+        _Masked.__init__(self, env, mask, show_mask)
+        gym.ObservationWrapper.__init__(self, env)
+        self.observation_space = self._single_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; ``options["state"]`` is a full state."""
+        with self._shown(drawing=self.render_mode == "human"):
+            return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        """Take one step."""
+        with self._shown(drawing=self.render_mode == "human"):
+            return super().step(action)
+
+    def render(self) -> Any:
+        """Draw the current state, with the mask over it."""
+        with self._shown():
+            return super().render()
+
+
+class MaskedVectorObservation(_Masked, VectorWrapper):
+    """The vector twin of :class:`MaskedObservation`, with the same arguments and attributes.
+
+    All three autoreset modes work, and ``infos["final_obs"]`` is masked too. In Gymnasium's
+    ``SyncVectorEnv`` and ``AsyncVectorEnv`` the variables have the names of the lanes' model.
+
+    >>> env = gym.make_vec("exo_envs:ExoGrid-v0", num_envs=3)
+    >>> env = MaskedVectorObservation(env, ["guard", "object"])
+    >>> env.reset(seed=0)[0]["exogenous"].shape
+    (3, 2)
+    """
+
+    _wraps = VectorEnv
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], mask: Any, *, show_mask: bool = True) -> None:
+        _Masked.__init__(self, env, mask, show_mask)
+        # Not before: in older Gymnasiums a wrapper that is thrown away closes what it holds.
+        VectorWrapper.__init__(self, env)
+        self.single_observation_space = self._single_space
+        batch = _batched(self._kept_part, env.num_envs)
+        self.observation_space = _joined(env.observation_space, batch)
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start episodes; ``options["state"]`` is a full state, or one for each lane."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self.observation(observations), infos
+
+    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, dict[str, Any]]:
+        """Step every lane."""
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            final = infos["final_obs"].copy()  # an array of objects: a dictionary or None
+            for lane in np.flatnonzero(infos["_final_obs"]):
+                final[lane] = self.observation(final[lane])
+            infos = {**infos, "final_obs": final}
+        return self.observation(observations), rewards, terminations, truncations, infos
+
+    def render(self) -> Any:
+        """Draw the state of every lane, with the mask over it."""
+        with self._shown():
+            return super().render()
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """The exogenous variables in an observation; :func:`as_mask` asks a model for no more."""
+
+    exogenous_names: Names
+    known: frozenset[str]  # those that masks underneath dropped included
+
+    def exogenous_indices(self, names: Sequence[Any]) -> NDArray[np.intp]:
+        """The positions of the named variables in the observation."""
+        positions = {name: i for i, name in enumerate(self.exogenous_names)}
+        for name in names:
+            if not isinstance(name, str) or name not in self.known:
+                raise unknown_name("exogenous variable", name, self.exogenous_names)
+            if name not in positions:
+                raise ValueError(
+                    f"exogenous variable {name!r} is no longer there: a mask underneath keeps "
+                    f"{len(positions)} of {len(self.known)} variables, and not this one"
+                )
+        return np.array([positions[name] for name in names], dtype=np.intp)
+
+
+def _exogenous_part(space: spaces.Space[Any]) -> spaces.MultiDiscrete[Any]:
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    part = parts.get("exogenous")
+    if part is None and "endogenous" in parts:
+        return spaces.MultiDiscrete([])  # an empty part is left out of an observation
+    if not isinstance(part, spaces.MultiDiscrete) or part.nvec.ndim != 1:
+        raise TypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
+    return part
+
+
+def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:
+    rest = {key: part for key, part in space.items() if key != "exogenous"}
+    return spaces.Dict(rest | kept_part.spaces)
+
+
+def _observed(env: Any, part: spaces.MultiDiscrete[Any]) -> _Observed:
+    """The variables as a mask underneath names them, or the model, or else the adapter."""
+    while isinstance(env, (gym.Wrapper, VectorWrapper)) and not isinstance(env, _Masked):
+        env = env.env
+    if isinstance(env, _Masked):
+        return _Observed(env.mask, env._known)
+    if isinstance(env, SyncVectorEnv):
+        return _observed(env.envs[0], part)
+    if isinstance(env, AsyncVectorEnv):  # asked for what they lack, its lanes would die
+        mdp = env.get_attr("mdp")[0] if all(env.call("has_wrapper_attr", "mdp")) else None
+    else:
+        mdp = getattr(env, "mdp", None)
+    if isinstance(mdp, ExoMDP):
+        return _Observed(mdp.exogenous_names, frozenset(mdp.exogenous_names))
+    space = spaces.Dict(exogenous=spaces.MultiDiscrete(part.nvec))
+    names = tuple(v.name for v in observed_variables(space, "exogenous", None))
+    return _Observed(names, frozenset(names))
