@@ -14,15 +14,17 @@ from planners.planner import Plan, Planner
 from planners.policy import Policy
 from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables.decision_lists import Moves, Rule
+from planners.tables.decision_lists import DecisionLists
 from planners.tables.export import to_arrays, to_discrete_dp
 from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tables.rules import Rule
 from planners.tree_search import UCT, UCTPolicy
 from planners.value_iteration.planner import ValueIteration
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 __all__ = [
     "UCT",
+    "DecisionLists",
     "DefaultPlanner",
     "EndogenousSurvey",
     "Estimate",
@@ -31,7 +33,6 @@ __all__ = [
     "FactoredMDP",
     "ForecastPlanner",
     "ForecastPolicy",
-    "Moves",
     "Objective",
     "Plan",
     "Planner",

@@ -20,13 +20,13 @@ import numpy as np
 from exo_envs import State, Variable
 from exo_envs.crowd import CrowdMDP
 from planners import (
+    DecisionLists,
     EndogenousSurvey,
     Estimate,
     ExogenousData,
     Factor,
     FactoredMDP,
     ForecastPlanner,
-    Moves,
     ReducedMDP,
     Rule,
     Scenarios,
@@ -58,7 +58,7 @@ def random_problem(num_exogenous: int, discount: float, rng: np.random.Generator
         for a in range(num_actions):
             table = np.zeros((1, states))
             table[0, rng.choice(states, size=3, replace=False)] = rng.dirichlet(np.ones(3))
-            rules[n, a] = [Rule((), table)]
+            rules[n, a] = [Rule.from_table((), table)]
     return _assemble(
         (num_exogenous,),
         [factor],
@@ -101,7 +101,7 @@ def grid_problem(num_exogenous: int, discount: float, rng: np.random.Generator) 
         for a in range(5):
             blocked = np.zeros((cells, cells))  # by an obstacle ahead, for each of its places
             blocked[neighbours[n, a], n] = 1.0
-            rules[n, a] = [Rule((0,), blocked), Rule((), _slip(n, a)[None])]
+            rules[n, a] = [Rule.from_table((0,), blocked), Rule.from_table((), _slip(n, a)[None])]
     return _assemble(tuple(sizes), factors, rules, terms, discount)
 
 
@@ -138,7 +138,7 @@ def _assemble(
         discount=discount,
         horizon=100,
         factors=factors,
-        moves=Moves.from_rules(states, 5, sizes, rules),
+        decision_lists=DecisionLists.from_rules(states, 5, sizes, rules),
         base_reward=np.zeros((states, 5)),
         terms=terms,
         terminal=np.zeros(states, dtype=bool),
@@ -153,10 +153,10 @@ def product_problem(num_variables: int, discount: float, rng: np.random.Generato
         Factor.from_table((i,), rng.dirichlet(np.full(10, 0.5), size=10))
         for i in range(num_variables)
     ]
-    moves = grid_problem(10, discount, rng).moves
+    moves = grid_problem(10, discount, rng).decision_lists
     nowhere = np.zeros((1, len(moves.sizes)), dtype=np.int64)
     rules = {
-        (n, a): [Rule((), moves.distribution(np.array([n]), np.array([a]), nowhere))]
+        (n, a): [Rule.from_table((), moves.distribution(np.array([n]), np.array([a]), nowhere))]
         for n in range(SIDE * SIDE)
         for a in range(5)
     }

@@ -143,7 +143,7 @@ class Programme:
 def needed_variables(mdp: FactoredMDP) -> tuple[int, ...]:
     """The variables that pay or move the agent: those worth forecasting."""
     paying = {i for i, table in mdp.terms.items() if table.any()}
-    return tuple(sorted(paying | set(mdp.moves.dependencies())))
+    return tuple(sorted(paying | set(mdp.decision_lists.dependencies())))
 
 
 def _starts(lists: list[Any]) -> Ints:
@@ -172,18 +172,18 @@ Outcome = tuple[int, float, tuple[int, ...]]  # target, probability, condition
 
 def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Outcome, ...]]]:
     """For each pair: its rules, each a tuple of outcomes."""
-    moves = mdp.moves
+    given = mdp.decision_lists
     lists = []
     for pair in range(mdp.num_endogenous_states * mdp.num_actions):
         rules = []
-        for rule in range(moves.rule_starts[pair], moves.rule_starts[pair + 1]):
-            start, end = moves.variable_starts[rule : rule + 2]
-            looked_at = moves.variables[start:end]
-            sizes = tuple(int(moves.sizes[i]) for i in looked_at)
+        for rule in range(given.rule_starts[pair], given.rule_starts[pair + 1]):
+            start, end = given.variable_starts[rule : rule + 2]
+            looked_at = given.variables[start:end]
+            sizes = tuple(int(given.sizes[i]) for i in looked_at)
             outcomes: list[Outcome] = []
-            first = moves.row_starts[rule]
-            for row in range(first, moves.row_starts[rule + 1]):
-                start, end = moves.entry_starts[row : row + 2]
+            first = given.row_starts[rule]
+            for row in range(first, given.row_starts[rule + 1]):
+                start, end = given.entry_starts[row : row + 2]
                 if start == end:
                     continue
                 joint = np.unravel_index(row - first, sizes) if sizes else ()
@@ -191,7 +191,7 @@ def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Ou
                     atom_of[int(i)] + int(v) for i, v in zip(looked_at, joint, strict=True)
                 )
                 outcomes += [
-                    (int(moves.targets[e]), float(moves.probabilities[e]), condition)
+                    (int(given.targets[e]), float(given.probabilities[e]), condition)
                     for e in range(start, end)
                 ]
             if outcomes:

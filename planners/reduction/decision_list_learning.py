@@ -5,7 +5,7 @@ variable, or two, to some values. It is *decisive* if n' no longer depends on an
 holds: those conditions come first in the list, in any order, since two of them that held at once
 would have to agree. Then the same is asked again of the states where none of them holds, until the
 variables that still matter are few enough for a joint table. So a variable that overrides others
-comes before them, and variables that only act together end up in one clause.
+comes before them, and variables that only act together end up in one rule.
 
 If there are no decisive conditions and the joint table would be too large, the rest of the list is
 left open, for a table over the most informative few variables.
@@ -85,7 +85,7 @@ class Domain:
 
 
 class Step(NamedTuple):
-    """A clause to be: rows of the joint values of some variables, asked about in a domain."""
+    """A rule to be: rows of the joint values of some variables, asked about in a domain."""
 
     variables: tuple[int, ...]  # increasing
     rows: Ints  # those that decide, by their number in C order
@@ -96,7 +96,7 @@ class Peeled(NamedTuple):
     """The structure of a decision list, its probabilities not yet estimated."""
 
     steps: list[Step]
-    is_open: bool  # whether something is left that no clause covers
+    is_open: bool  # whether something is left that no rule covers
 
 
 def peel(

@@ -1,15 +1,15 @@
 """The endogenous dynamics that are seen through a mask: P(n' | n, a, masked x).
 
-A clause that looks at masked variables only stays as it is. One that looks at a dropped variable
+A rule that looks at masked variables only stays as it is. One that looks at a dropped variable
 is averaged over that variable's distribution in the rollouts, given
 
-* the clause's variables that are in the mask,
-* that the clause is reached, that is, the clauses before it did not decide,
+* the rule's variables that are in the mask,
+* that the rule is reached, that is, the rules before it did not decide,
 * and at most ``MAX_INFORMATIVE`` other masked variables, of few values, that tell something about
-  what the clause says, by a G-test on contexts of different rollouts, which are independent.
+  what the rule says, by a G-test on contexts of different rollouts, which are independent.
 
 A dropped variable is never given a value. What is lost is how the dropped variables of different
-clauses depend on each other beyond that.
+rules depend on each other beyond that.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from planners.information.contingency import (
     smooth,
 )
 from planners.reduction.survey import EndogenousSurvey, OpenEnd
-from planners.tables.rules import Clause, simplify, with_default
+from planners.tables.rules import Rule, simplify, with_default
 
 T = TypeVar("T")
 
-#: Masked variables that a clause may look at because they tell about a dropped one.
+#: Masked variables that a rule may look at because they tell about a dropped one.
 MAX_INFORMATIVE = 2
 #: Joint values that those may have: every one of them is a condition to be forecast.
 MAX_INFORMATIVE_ROWS = 48
@@ -47,7 +47,7 @@ MAX_OPEN = 8
 MAX_CELLS = 2**16
 #: Samples that rows need on average: in tests, and where the end of a list is open.
 MIN_TESTED, MIN_SAMPLES = 5, 20
-#: A clause that fewer contexts reach is averaged over all of them.
+#: A rule that fewer contexts reach is averaged over all of them.
 MIN_REACHING = 50
 #: How many samples' worth of the coarser table a row gets.
 SMOOTHING = 1.0
@@ -55,7 +55,7 @@ SMOOTHING = 1.0
 
 def reduce_lists(
     survey: EndogenousSurvey, columns: Sequence[int], *, level: float = 1e-3
-) -> list[list[Clause]]:
+) -> list[list[Rule]]:
     """The decision lists of all pairs (n, a) in terms of a mask.
 
     Args:
@@ -71,7 +71,7 @@ def reduce_lists(
 
 
 class _Question(NamedTuple):
-    """What a clause will say, in some contexts."""
+    """What a rule will say, in some contexts."""
 
     label: Ints  # (contexts,): which of the things it can say
     num_labels: int
@@ -89,29 +89,29 @@ class _Reduction:
         self.columns = columns
         self.place = {j: k for k, j in enumerate(columns)}
         self.log_level = math.log(level)
-        self.memo = survey.memo.setdefault("marginals", {})  # many masks share clauses,
-        self._seen: dict[Hashable, Clause] = {}  # and so do many pairs of a mask
+        self.memo = survey.memo.setdefault("marginals", {})  # many masks share rules,
+        self._seen: dict[Hashable, Rule] = {}  # and so do many pairs of a mask
 
-    def reduce(self, pair: int) -> list[Clause]:
+    def reduce(self, pair: int) -> list[Rule]:
         """The list of one pair."""
-        clauses = self.survey.lists[pair]
+        rules = self.survey.lists[pair]
         end = self.survey.open_ends.get(pair)
-        out: list[Clause] = []
-        for k, clause in enumerate(clauses):
-            if all(j in self.place for j in clause.variables):
-                out.append(self._renumbered(clause, clause.variables))
+        out: list[Rule] = []
+        for k, rule in enumerate(rules):
+            if all(j in self.place for j in rule.variables):
+                out.append(self._renumbered(rule, rule.variables))
             else:
-                key = tuple(other.key for other in clauses[: k + 1])
+                key = tuple(other.key for other in rules[: k + 1])
                 if key not in self._seen:
-                    self._seen[key] = self._average(clause, clauses[:k], key)
+                    self._seen[key] = self._average(rule, rules[:k], key)
                 out.append(self._seen[key])
         if end is not None:
-            out += self._close(end, clauses, np.flatnonzero(self.survey.relevant[pair]))
+            out += self._close(end, rules, np.flatnonzero(self.survey.relevant[pair]))
         return simplify(out)
 
-    def _renumbered(self, clause: Clause, variables: tuple[int, ...]) -> Clause:
+    def _renumbered(self, rule: Rule, variables: tuple[int, ...]) -> Rule:
         places = tuple(self.place[j] for j in variables)
-        return Clause(places, clause.starts, clause.targets, clause.probabilities)
+        return Rule(places, rule.starts, rule.targets, rule.probabilities)
 
     def _remembered(self, key: Hashable, make: Callable[[], T]) -> T:
         if key not in self.memo:
@@ -124,63 +124,61 @@ class _Reduction:
         values = [self.contexts.column(j)[where] for j in variables]
         return joint_codes(values, [int(self.sizes[j]) for j in variables], len(where))
 
-    def _reaching(self, before: Sequence[Clause]) -> Ints:
-        """The contexts in which none of the clauses decides."""
+    def _reaching(self, before: Sequence[Rule]) -> Ints:
+        """The contexts in which none of the rules decides."""
         everywhere = np.arange(len(self.contexts.rollout))
         reaching = everywhere
-        for clause in before:
-            passes = clause.decided[self._row(clause.variables, reaching)] < 0.5
+        for rule in before:
+            passes = rule.decided[self._row(rule.variables, reaching)] < 0.5
             reaching = reaching[passes]
         return reaching if len(reaching) >= MIN_REACHING else everywhere
 
-    def _average(
-        self, clause: Clause, before: Sequence[Clause], key: tuple[Hashable, ...]
-    ) -> Clause:
-        """What a clause says if some of its variables are not seen."""
-        kept = [j for j in clause.variables if j in self.place]
-        dropped = [j for j in clause.variables if j not in self.place]
+    def _average(self, rule: Rule, before: Sequence[Rule], key: tuple[Hashable, ...]) -> Rule:
+        """What a rule says if some of its variables are not seen."""
+        kept = [j for j in rule.variables if j in self.place]
+        dropped = [j for j in rule.variables if j not in self.place]
         number = math.prod(int(self.sizes[j]) for j in dropped)
         where = self._reaching(before)
-        label, num_labels = self._labels(clause, where)
+        label, num_labels = self._labels(rule, where)
         given = kept + self._informative(label, num_labels, kept, where, number, key)
         averaged = self._remembered(
             ("average", key, tuple(given)),
-            lambda: self._averaged(clause, where, given, kept, dropped),
+            lambda: self._averaged(rule, where, given, kept, dropped),
         )
         return self._renumbered(averaged, averaged.variables)
 
-    def _labels(self, clause: Clause, where: Ints) -> tuple[Ints, int]:
-        """Which of the different things it can say a clause says in some contexts."""
-        says = [clause.row(row) for row in range(clause.num_rows)]
+    def _labels(self, rule: Rule, where: Ints) -> tuple[Ints, int]:
+        """Which of the different things it can say a rule says in some contexts."""
+        says = [rule.row(row) for row in range(rule.num_rows)]
         label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
         labels = np.array([label_of[said] for said in says])
-        return labels[self._row(clause.variables, where)], len(label_of)
+        return labels[self._row(rule.variables, where)], len(label_of)
 
     def _averaged(
-        self, clause: Clause, where: Ints, given: list[int], kept: list[int], dropped: list[int]
-    ) -> Clause:
-        """A clause averaged over what is dropped, in terms of the model's variables."""
+        self, rule: Rule, where: Ints, given: list[int], kept: list[int], dropped: list[int]
+    ) -> Rule:
+        """A rule averaged over what is dropped, in terms of the model's variables."""
         number = math.prod(int(self.sizes[j]) for j in dropped)
         shape = [int(self.sizes[j]) for j in given]
         rows = math.prod(shape)
         counts = count_table(self._row(given, where), rows, self._row(dropped, where), number)
         chances = smooth(counts.reshape(*shape, number), SMOOTHING)  # P(dropped | given)
 
-        targets = np.unique(clause.targets)
-        said = clause.to_matrix(targets)
-        said = said.reshape(*(int(self.sizes[j]) for j in clause.variables), len(targets))
-        axes = [clause.variables.index(j) for j in (*kept, *dropped)]
+        targets = np.unique(rule.targets)
+        said = rule.to_matrix(targets)
+        said = said.reshape(*(int(self.sizes[j]) for j in rule.variables), len(targets))
+        axes = [rule.variables.index(j) for j in (*kept, *dropped)]
         said = said.transpose(*axes, len(axes)).reshape(-1, number, len(targets))
         averaged = np.einsum("kid,kdt->kit", chances.reshape(len(said), -1, number), said)
-        return self._clause(given, averaged.reshape(rows, -1), targets)
+        return self._rule(given, averaged.reshape(rows, -1), targets)
 
-    def _clause(self, given: list[int], matrix: NDArray[np.float64], targets: Ints) -> Clause:
-        """A clause over ``given`` in any order; its variables, the model's, are put in order."""
+    def _rule(self, given: list[int], matrix: NDArray[np.float64], targets: Ints) -> Rule:
+        """A rule over ``given`` in any order; its variables, the model's, are put in order."""
         shape = [int(self.sizes[j]) for j in given]
         order = sorted(range(len(given)), key=lambda k: given[k])
         table = matrix.reshape(*shape, len(targets)).transpose(*order, len(given))
         variables = tuple(given[k] for k in order)
-        return Clause.from_matrix(variables, table.reshape(-1, len(targets)), targets)
+        return Rule.from_matrix(variables, table.reshape(-1, len(targets)), targets)
 
     def _informative(
         self,
@@ -191,7 +189,7 @@ class _Reduction:
         number: int,
         key: Hashable | None = None,
     ) -> list[int]:
-        """Masked variables that tell, given others, what a clause will say."""
+        """Masked variables that tell, given others, what a rule will say."""
         independent = where < self.contexts.num_independent
         where, label = where[independent], label[independent]
         chosen: list[int] = []
@@ -250,7 +248,7 @@ class _Reduction:
             return tell
         return lambda j: self._remembered(("told", question.key, tuple(given), j), partial(tell, j))
 
-    def _close(self, end: OpenEnd, before: Sequence[Clause], relevant: Ints) -> list[Clause]:
+    def _close(self, end: OpenEnd, before: Sequence[Rule], relevant: Ints) -> list[Rule]:
         """A table for the end of a list that is open, over the most informative variables.
 
         The variables it depends on need no test; others have to pass it.
@@ -272,5 +270,5 @@ class _Reduction:
         shape = [int(self.sizes[j]) for j in given]
         counts = count_table(self._row(given, where), math.prod(shape), label, number)
         table = smooth(counts.reshape(*shape, number), SMOOTHING)
-        clause = self._clause(given, table.reshape(-1, number), targets)
-        return with_default(self._renumbered(clause, clause.variables))
+        rule = self._rule(given, table.reshape(-1, number), targets)
+        return with_default(self._renumbered(rule, rule.variables))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,9 +20,8 @@ from planners.information.rollouts import ExogenousData
 from planners.reduction.factors import Fit, fit_factors
 from planners.reduction.marginals import reduce_lists
 from planners.reduction.survey import EndogenousSurvey, Reward
-from planners.tables.decision_lists import Moves
+from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import Factor, FactoredMDP
-from planners.tables.rules import flatten
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 
@@ -198,12 +196,8 @@ class ReducedMDP(FactoredMDP):
             return fit_factors(data, parents, smoothing)
 
         restricted = data.restrict(names)
-        states = len(survey.terminal)
-        moves = flatten(
-            reduce_lists(survey, columns, level=level),
-            states,
-            mdp.num_actions,
-            restricted.sizes,
+        decision_lists = DecisionLists.from_lists(
+            reduce_lists(survey, columns, level=level), mdp.num_actions, restricted.sizes
         )
         return cls(
             full_names=mdp.exogenous_names,
@@ -220,7 +214,7 @@ class ReducedMDP(FactoredMDP):
             num_actions=mdp.num_actions,
             discount=mdp.discount,
             horizon=mdp.horizon,
-            moves=moves,
+            decision_lists=decision_lists,
             base_reward=survey.base_reward,
             terms={place[j]: table for j, table in survey.terms.items() if j in place},
             terminal=survey.terminal,
@@ -254,7 +248,7 @@ class ReducedMDP(FactoredMDP):
             num_actions=self.num_actions,
             discount=self.discount,
             horizon=self.horizon,
-            moves=self.moves,
+            decision_lists=self.decision_lists,
             base_reward=self.base_reward,
             terms=self.terms,
             terminal=self.terminal,
@@ -269,7 +263,7 @@ class ReducedMDP(FactoredMDP):
             f"{used.exogenous} transitions counted, {used.held_out} held out",
             f"{used.endogenous} moves and {used.reward} rewards asked for",
         ]
-        looked_at, pays = self.moves.dependencies(), self.terms
+        looked_at, pays = self.decision_lists.dependencies(), self.terms
         for i, (name, parents) in enumerate(self.parents.items()):
             roles = ["pays"] * (i in pays) + ["moves n"] * (i in looked_at)
             lines.append(
@@ -311,8 +305,8 @@ class ReducedMDP(FactoredMDP):
         arrays["factors.entry_starts"] = _starts([factor.values for factor in self.factors])
         arrays.update((f"terms.{i}", table) for i, table in self.terms.items())
         arrays.update(
-            (f"moves.{field.name}", np.asarray(getattr(self.moves, field.name)))
-            for field in fields(Moves)
+            (f"decision_lists.{name}", np.asarray(array))
+            for name, array in self.decision_lists._asdict().items()
         )
         write_file(path, type(self).__name__, header, arrays)
 
@@ -352,9 +346,11 @@ class ReducedMDP(FactoredMDP):
             )
             for i in range(len(names))
         ]
-        moves: dict[str, Any] = {f.name: arrays[f"moves.{f.name}"] for f in fields(Moves)}
+        lists: dict[str, Any] = {
+            name: arrays[f"decision_lists.{name}"] for name in DecisionLists._fields
+        }
         for name in ("num_states", "num_actions"):
-            moves[name] = int(moves[name])
+            lists[name] = int(lists[name])
         data = ExogenousData(
             names,
             sizes,
@@ -373,7 +369,7 @@ class ReducedMDP(FactoredMDP):
             num_actions=header["num_actions"],
             discount=header["discount"],
             horizon=header["horizon"],
-            moves=Moves(**moves),
+            decision_lists=DecisionLists(**lists),
             base_reward=arrays["base_reward"],
             terms={
                 int(name.removeprefix("terms.")): array

@@ -23,7 +23,7 @@ from planners.information.rollouts import ExogenousData, is_slow
 from planners.reduction.decision_list_learning import SMALL_JOINT, Domain, Step, peel, row_values
 from planners.reduction.questions import MoveOracle
 from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
-from planners.tables.rules import Clause, count_clauses, split_rows, with_default
+from planners.tables.rules import Rule, count_outcomes, split_rows, with_default
 
 Reward = Literal["terms", "total"]
 
@@ -73,7 +73,7 @@ class Contexts:
 
 @dataclass(frozen=True, eq=False)
 class OpenEnd:
-    """The end of a decision list that no clause covers: n' as drawn in all contexts."""
+    """The end of a decision list that no rule covers: n' as drawn in all contexts."""
 
     outcomes: Ints  # (contexts,)
 
@@ -98,7 +98,7 @@ class EndogenousSurvey:
 
     names: tuple[str, ...]
     relevant: BoolArray  # (N * A, m)
-    lists: list[list[Clause]]
+    lists: list[list[Rule]]
     open_ends: dict[int, OpenEnd]
     terminal: BoolArray  # (N,)
     base_reward: FloatArray  # (N, A)
@@ -207,7 +207,7 @@ class _Surveyor:
 
     def survey(
         self, num_tests: int | None, num_draws: int | None
-    ) -> tuple[list[list[Clause]], dict[int, OpenEnd]]:
+    ) -> tuple[list[list[Rule]], dict[int, OpenEnd]]:
         """The decision lists, and the contexts' outcomes where they are incomplete."""
         alive = np.flatnonzero(~self.over)
         tests = num_tests or max(MIN_TESTS, min(NUM_TESTS, MAX_TESTS // max(1, len(alive))))
@@ -241,17 +241,17 @@ class _Surveyor:
             self.draws = num_draws or max(MIN_DRAWS, min(MAX_DRAWS, affordable))
 
         num_actions = self.num_pairs // self.oracle.num_states
-        lists = [[Clause.certain(pair // num_actions)] for pair in range(self.num_pairs)]
-        for pair, clause in self._joint_clauses(simple).items():
-            lists[pair] = with_default(clause)
+        lists = [[Rule.certain(pair // num_actions)] for pair in range(self.num_pairs)]
+        for pair, rule in self._joint_rules(simple).items():
+            lists[pair] = with_default(rule)
         open_ends = {}
         for pair, found in peeled.items():
-            clauses = [self._step_clause(pair, step) for step in found.steps]
+            rules = [self._step_rule(pair, step) for step in found.steps]
             if found.is_open:
-                lists[pair] = clauses
+                lists[pair] = rules
                 open_ends[pair] = OpenEnd(self._outcomes_in_contexts(pair))
             else:
-                lists[pair] = [*clauses[:-1], *with_default(clauses[-1])]
+                lists[pair] = [*rules[:-1], *with_default(rules[-1])]
         return lists, open_ends
 
     def _look_at_noise(self, alive: Ints, tests: int) -> bool:
@@ -268,9 +268,9 @@ class _Surveyor:
                 self.oracle.check_common_noise(pairs[part], x, y)
         return is_noisy
 
-    def _joint_clauses(self, pairs: Ints) -> dict[int, Clause]:
-        """One clause for each pair, over all variables it depends on."""
-        clauses = {}
+    def _joint_rules(self, pairs: Ints) -> dict[int, Rule]:
+        """One rule for each pair, over all variables it depends on."""
+        rules = {}
         looked_at = {
             int(pair): tuple(np.flatnonzero(self.relevant[pair]).tolist()) for pair in pairs
         }
@@ -287,15 +287,13 @@ class _Surveyor:
             table = self._frequencies(
                 np.array(chosen)[row_of], columns[row_of], np.concatenate(values)
             )
-            for pair, clause in zip(chosen, split_rows(table, starts.tolist()), strict=True):
+            for pair, rule in zip(chosen, split_rows(table, starts.tolist()), strict=True):
                 variables = looked_at[pair]
-                clauses[pair] = Clause(
-                    variables, clause.starts, clause.targets, clause.probabilities
-                )
-        return clauses
+                rules[pair] = Rule(variables, rule.starts, rule.targets, rule.probabilities)
+        return rules
 
-    def _step_clause(self, pair: int, step: Step) -> Clause:
-        """The clause of one step of a peeled list; rows that do not decide are empty."""
+    def _step_rule(self, pair: int, step: Step) -> Rule:
+        """The rule of one step of a peeled list; rows that do not decide are empty."""
         values = row_values(step.variables, step.rows, self.data.sizes)
         columns = np.tile(np.array(step.variables, dtype=np.int64), (len(values), 1))
         found = self._frequencies(np.full(len(values), pair), columns, values, step.domain)
@@ -303,11 +301,11 @@ class _Surveyor:
         lengths = np.zeros(number, dtype=np.int64)
         lengths[step.rows] = np.diff(found.starts)
         starts = np.concatenate([[0], lengths.cumsum()])
-        return Clause(step.variables, starts, found.targets, found.probabilities)
+        return Rule(step.variables, starts, found.targets, found.probabilities)
 
     def _frequencies(
         self, pairs: Ints, columns: Ints, values: Ints, domain: Domain | None = None
-    ) -> Clause:
+    ) -> Rule:
         """How often each n' follows where some variables have given values.
 
         All other variables are as they are in the rollouts.
@@ -331,7 +329,7 @@ class _Surveyor:
 
     def _draw(
         self, pairs: Ints, columns: Ints, values: Ints, domain: Domain | None, draws: int
-    ) -> Clause:
+    ) -> Rule:
         counted = []
         for part in chunks(len(pairs) * draws, len(self.data.sizes)):
             lanes = np.arange(part.start, part.stop) // draws  # their rows
@@ -347,7 +345,7 @@ class _Surveyor:
                 lanes, x = lanes[inside], x[inside]
             cells = lanes * self.oracle.num_states + self.oracle.outcomes(pairs[lanes], x)
             counted.append(np.unique(cells, return_counts=True))
-        return count_clauses(counted, len(pairs), self.oracle.num_states)
+        return count_outcomes(counted, len(pairs), self.oracle.num_states)
 
     def _outcomes_in_contexts(self, pair: int) -> Ints:
         outcomes = []
@@ -358,17 +356,17 @@ class _Surveyor:
         return np.concatenate(outcomes)
 
 
-def _replace_rows(clause: Clause, rows: Ints, better: Clause) -> Clause:
-    """The clause with some rows from another one, which has those rows only."""
-    lengths = np.diff(clause.starts)
+def _replace_rows(rule: Rule, rows: Ints, better: Rule) -> Rule:
+    """The rule with some rows from another one, which has those rows only."""
+    lengths = np.diff(rule.starts)
     lengths[rows] = np.diff(better.starts)
     starts = np.concatenate([[0], lengths.cumsum()])
     targets = np.empty(starts[-1], dtype=np.int64)
     probabilities = np.empty(starts[-1])
     place = {int(row): k for k, row in enumerate(rows)}
-    for row in range(clause.num_rows):
-        source, k = (better, place[row]) if row in place else (clause, row)
+    for row in range(rule.num_rows):
+        source, k = (better, place[row]) if row in place else (rule, row)
         part = slice(int(source.starts[k]), int(source.starts[k + 1]))
         here = slice(int(starts[row]), int(starts[row + 1]))
         targets[here], probabilities[here] = source.targets[part], source.probabilities[part]
-    return Clause(clause.variables, starts, targets, probabilities)
+    return Rule(rule.variables, starts, targets, probabilities)

@@ -1,48 +1,29 @@
-"""Endogenous dynamics P(n' | n, a, x) as decision lists.
+"""Endogenous dynamics P(n' | n, a, x): the decision lists of all (n, a), in flat arrays.
 
-A robot's next cell depends, for each cell and action, on very few exogenous variables (is the
-cell ahead occupied?), or on many that act one by one (is one of twelve objects the goal, and
-here?). A joint table over all of them would not fit; a list of rules does. For a pair (n, a) the
-rules are asked in order. A rule looks at the joint value of a few variables and either decides
-n' or, with the probability that is left, passes the question on; the last rule of every list
-looks at nothing and always decides.
-
-n is the flat index of the endogenous state; everything is kept in flat arrays, for Numba.
+What a list and its rules mean is said in :mod:`planners.tables.rules`. Here n is the flat index of
+the endogenous state and (n, a) a *pair*, ``n * num_actions + a``. Numba takes a
+:class:`DecisionLists` as it is, so a kernel gets one record and not a dozen arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints
+from planners.arrays import Ints, join, starts_of
+from planners.tables.rules import Rule
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One rule: ``table[v, n']`` is the probability of deciding for n' at the joint value v.
+class DecisionLists(NamedTuple):
+    """The rules of all pairs (n, a).
 
-    What a row lacks to one is the probability of passing on. Joint values are in C order.
-    """
-
-    variables: tuple[int, ...]
-    table: FloatArray  # (product of the variables' sizes, N)
-
-
-@dataclass(frozen=True)
-class Moves:
-    """The rules of all pairs (n, a), flattened.
-
-    The pair ``n * num_actions + a`` has the rules ``rule_starts[pair] : rule_starts[pair + 1]``;
-    rule r looks at ``variables[variable_starts[r] : variable_starts[r + 1]]`` and has its first
-    row at ``row_starts[r]``; a row is ``targets`` and ``probabilities`` between two
-    ``entry_starts``.
+    A pair has the rules ``rule_starts[pair] : rule_starts[pair + 1]``; rule r looks at
+    ``variables[variable_starts[r] : variable_starts[r + 1]]`` and has its first row at
+    ``row_starts[r]``; a row is ``targets`` and ``probabilities`` between two ``entry_starts``.
     """
 
     num_states: int  # N
@@ -57,57 +38,60 @@ class Moves:
     probabilities: FloatArray  # (entries,)
 
     @classmethod
+    def from_lists(
+        cls, lists: Sequence[Sequence[Rule]], num_actions: int, sizes: Sequence[int] | IntArray
+    ) -> DecisionLists:
+        """The list of every pair, in order; the last rule of each must decide."""
+        rules = [rule for listed in lists for rule in listed]
+        entries = starts_of([rule.targets for rule in rules])
+        return cls(
+            num_states=len(lists) // num_actions,
+            num_actions=num_actions,
+            sizes=np.asarray(sizes, dtype=np.int64),
+            rule_starts=starts_of(lists),
+            variable_starts=starts_of([rule.variables for rule in rules]),
+            variables=join([rule.variables for rule in rules], np.int64),
+            row_starts=np.cumsum([0, *(rule.num_rows for rule in rules)]),
+            entry_starts=np.append(
+                join([rule.starts[:-1] + entries[i] for i, rule in enumerate(rules)], np.int64),
+                entries[-1],
+            ),
+            targets=join([rule.targets for rule in rules], np.int64),
+            probabilities=join([rule.probabilities for rule in rules], np.float64),
+        )
+
+    @classmethod
     def from_rules(
         cls,
         num_states: int,
         num_actions: int,
         sizes: Sequence[int] | IntArray,
         rules: Mapping[tuple[int, int], Sequence[Rule]],
-    ) -> Moves:
-        """Flatten ``rules[n, a]``; the last rule of each list must decide."""
-        rule_starts, variable_starts, row_starts, entry_starts = [0], [0], [0], [0]
-        variables: list[int] = []
-        targets: list[NDArray[Any]] = []
-        probabilities: list[NDArray[Any]] = []
+    ) -> DecisionLists:
+        """From ``rules[n, a]``, which are checked."""
         all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
+        lists = []
         for n in range(num_states):
             for a in range(num_actions):
                 last = rules[n, a][-1]
-                if last.variables or not np.isclose(last.table.sum(), 1.0):
+                if last.variables or not np.isclose(last.probabilities.sum(), 1.0):
                     raise ValueError(f"the last rule of state {n} and action {a} does not decide")
                 for rule in rules[n, a]:
                     rows = int(np.prod(all_sizes[list(rule.variables)], dtype=np.int64))
-                    if rule.table.shape != (rows, num_states):
+                    highest = int(rule.targets.max(initial=0))
+                    if rule.num_rows != rows or highest >= num_states:
                         raise ValueError(
-                            f"a rule on variables {rule.variables} has a table of shape "
-                            f"{rule.table.shape}; it should be {(rows, num_states)}"
+                            f"a rule on variables {rule.variables} has {rule.num_rows} rows and "
+                            f"targets up to {highest}; it should have {rows} rows and targets "
+                            f"below {num_states}"
                         )
-                    variables.extend(rule.variables)
-                    variable_starts.append(len(variables))
-                    row_starts.append(row_starts[-1] + rows)
-                    row, target = np.nonzero(rule.table)
-                    targets.append(target)
-                    probabilities.append(rule.table[row, target])
-                    ends = entry_starts[-1] + np.bincount(row, minlength=rows).cumsum()
-                    entry_starts.extend(ends.tolist())
-                rule_starts.append(len(variable_starts) - 1)
-        return cls(
-            num_states,
-            num_actions,
-            all_sizes,
-            np.array(rule_starts),
-            np.array(variable_starts),
-            np.array(variables, dtype=np.int64),
-            np.array(row_starts),
-            np.array(entry_starts),
-            np.concatenate(targets).astype(np.int64),
-            np.concatenate(probabilities).astype(np.float64),
-        )
+                lists.append(rules[n, a])
+        return cls.from_lists(lists, num_actions, all_sizes)
 
     @classmethod
     def from_table(
         cls, table: FloatArray, parents: tuple[int, ...], sizes: Sequence[int] | IntArray
-    ) -> Moves:
+    ) -> DecisionLists:
         """From one joint table P(n' | n, a, parents) of shape (N, A, *parent sizes, N)."""
         num_states, num_actions = table.shape[:2]
         rows = table.reshape(num_states, num_actions, -1, num_states)
@@ -115,17 +99,10 @@ class Moves:
         for n in range(num_states):
             for a in range(num_actions):
                 if len(rows[n, a]) == 1 or (rows[n, a] == rows[n, a, :1]).all():
-                    rules[n, a] = [Rule((), rows[n, a, :1])]
-                else:
-                    decide = np.zeros((1, num_states))
-                    decide[0, n] = 1.0  # never asked: the joint rule always decides
-                    rules[n, a] = [Rule(parents, rows[n, a]), Rule((), decide)]
+                    rules[n, a] = [Rule.from_table((), rows[n, a, :1])]
+                else:  # the second rule is never asked: the first always decides
+                    rules[n, a] = [Rule.from_table(parents, rows[n, a]), Rule.certain(n)]
         return cls.from_rules(num_states, num_actions, sizes, rules)
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arrays in the order in which the kernels take them."""
-        return tuple(getattr(self, field.name) for field in fields(self)[1:])
 
     def dependencies(self) -> tuple[int, ...]:
         """The exogenous variables that any rule looks at."""
@@ -133,12 +110,12 @@ class Moves:
 
     def sample(self, n: IntArray, action: IntArray, exogenous: IntArray, uniform: Any) -> Ints:
         """Draw n' for a batch: (B,), (B,), (B, m) and uniform numbers (B,)."""
-        return _sample(n, action, exogenous, uniform, *self.arrays)
+        return _sample(self, n, action, exogenous, uniform)
 
     def distribution(self, n: IntArray, action: IntArray, exogenous: IntArray) -> FloatArray:
         """P(n' | n, a, x) for a batch, shape (B, N)."""
         out = np.zeros((len(n), self.num_states))
-        _distribution(n, action, exogenous, out, *self.arrays)
+        _distribution(self, n, action, exogenous, out)
         return out
 
 
@@ -152,37 +129,27 @@ def joint_value(x: Any, variables: Any, start: int, end: int, sizes: Any) -> Any
 
 
 @njit(cache=True)
-def _sample(
-    n: Any,
-    action: Any,
-    x: Any,
-    uniform: Any,
-    num_actions: int,
-    sizes: Any,
-    rule_starts: Any,
-    variable_starts: Any,
-    variables: Any,
-    row_starts: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-) -> Any:
+def row_of(lists: Any, rule: int, x: Any) -> Any:
+    """The row of a rule at x."""
+    start, end = lists.variable_starts[rule], lists.variable_starts[rule + 1]
+    return lists.row_starts[rule] + joint_value(x, lists.variables, start, end, lists.sizes)
+
+
+@njit(cache=True)
+def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
     out = np.empty(len(n), np.int64)
     for lane in range(len(n)):
-        pair = n[lane] * num_actions + action[lane]
+        pair = n[lane] * lists.num_actions + action[lane]
         below = 0.0  # what the entries so far decided for
         passed = 1.0  # what was passed on to this rule
         found = False
         chosen = n[lane]
-        for rule in range(rule_starts[pair], rule_starts[pair + 1]):
-            value = joint_value(
-                x[lane], variables, variable_starts[rule], variable_starts[rule + 1], sizes
-            )
-            row = row_starts[rule] + value
+        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
+            row = row_of(lists, rule, x[lane])
             decided = 0.0
-            for entry in range(entry_starts[row], entry_starts[row + 1]):
-                decided += probabilities[entry]
-                chosen = targets[entry]
+            for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
+                decided += lists.probabilities[entry]
+                chosen = lists.targets[entry]
                 if uniform[lane] < below + passed * decided:
                     found = True
                     break
@@ -195,31 +162,14 @@ def _sample(
 
 
 @njit(cache=True)
-def _distribution(
-    n: Any,
-    action: Any,
-    x: Any,
-    out: Any,
-    num_actions: int,
-    sizes: Any,
-    rule_starts: Any,
-    variable_starts: Any,
-    variables: Any,
-    row_starts: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-) -> None:
+def _distribution(lists: Any, n: Any, action: Any, x: Any, out: Any) -> None:
     for lane in range(len(n)):
-        pair = n[lane] * num_actions + action[lane]
+        pair = n[lane] * lists.num_actions + action[lane]
         passed = 1.0
-        for rule in range(rule_starts[pair], rule_starts[pair + 1]):
-            value = joint_value(
-                x[lane], variables, variable_starts[rule], variable_starts[rule + 1], sizes
-            )
-            row = row_starts[rule] + value
+        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
+            row = row_of(lists, rule, x[lane])
             decided = 0.0
-            for entry in range(entry_starts[row], entry_starts[row + 1]):
-                out[lane, targets[entry]] += passed * probabilities[entry]
-                decided += probabilities[entry]
+            for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
+                out[lane, lists.targets[entry]] += passed * lists.probabilities[entry]
+                decided += lists.probabilities[entry]
             passed *= max(0.0, 1.0 - decided)

@@ -103,17 +103,17 @@ def _successors(
     everything = range(len(mdp.exogenous_variables))
     strides = [math.prod(mdp.exogenous_sizes[i + 1 :].tolist()) for i in everything]
     exogenous = joint_rows(mdp.factors, everything, everything, mdp.exogenous_sizes, strides)
-    moves = mdp.moves
+    given = mdp.decision_lists
     lists: tuple[Any, ...] = (
         mdp.terminal,
-        moves.sizes,
-        moves.rule_starts,
-        moves.variable_starts,
-        moves.variables,
-        moves.row_starts,
-        moves.entry_starts,
-        moves.targets,
-        moves.probabilities,
+        given.sizes,
+        given.rule_starts,
+        given.variable_starts,
+        given.variables,
+        given.row_starts,
+        given.entry_starts,
+        given.targets,
+        given.probabilities,
     )
     lengths = np.zeros(num_exogenous_states(mdp) * mdp.base_reward.size, dtype=np.int64)
     nothing = np.zeros(0, dtype=np.int32)

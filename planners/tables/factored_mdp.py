@@ -2,7 +2,7 @@
 
 A :class:`FactoredMDP` is an :class:`~exo_envs.ExoMDP` that can also be looked into: the exogenous
 dynamics are one conditional table per variable given a few parents, the endogenous dynamics are
-:class:`~planners.tables.decision_lists.Moves`, the reward is a table per exogenous variable. An estimated
+:class:`~planners.tables.decision_lists.DecisionLists`, the reward is a table per exogenous variable. An estimated
 :class:`~planners.ReducedMDP` is one; small models can be written down as one.
 """
 
@@ -20,7 +20,7 @@ from numba import njit
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints
-from planners.tables.decision_lists import Moves, joint_value
+from planners.tables.decision_lists import DecisionLists, joint_value
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class FactoredMDP(ExoMDP):
         horizon: the length of an episode.
         factors: the dynamics of each exogenous variable, or a function that makes them when they
             are first asked for.
-        moves: the endogenous dynamics.
+        decision_lists: the endogenous dynamics.
         base_reward: what depends on no exogenous variable, shape (N, A).
         terms: i -> the table R^i of shape (size_i, N, A), for the variables that pay.
         terminal: which n are terminal, shape (N,).
@@ -78,7 +78,7 @@ class FactoredMDP(ExoMDP):
         discount: float,
         horizon: int,
         factors: Sequence[Factor] | Callable[[], Sequence[Factor]],
-        moves: Moves,
+        decision_lists: DecisionLists,
         base_reward: FloatArray,
         terms: Mapping[int, FloatArray],
         terminal: BoolArray,
@@ -90,7 +90,7 @@ class FactoredMDP(ExoMDP):
         self.discount = discount
         self.horizon = horizon
         self._factors = factors
-        self.moves = moves
+        self.decision_lists = decision_lists
         self.base_reward = np.asarray(base_reward, dtype=np.float64)
         self.terms = {int(i): np.asarray(table, np.float64) for i, table in terms.items()}
         self.terminal = np.asarray(terminal, dtype=np.bool_)
@@ -184,7 +184,7 @@ class FactoredMDP(ExoMDP):
         """By the decision lists."""
         batch_shape = state.endogenous.shape[:-1]
         n = self.endogenous_index(state.endogenous)
-        following = self.moves.sample(
+        following = self.decision_lists.sample(
             n.reshape(-1),
             np.broadcast_to(action, batch_shape).reshape(-1).astype(np.int64),
             state.exogenous.reshape(n.size, state.exogenous.shape[-1]).astype(np.int64),

@@ -1,7 +1,10 @@
-"""Decision lists in sparse form: what :class:`~planners.tables.decision_lists.Moves` is estimated with.
+"""Rules of decision lists, and what lists of them can be turned into.
 
-A :class:`Clause` is a :class:`~planners.tables.decision_lists.Rule` that keeps only the n' that are possible, so
-that lists for thousands of n stay small.
+A decision list says where the agent goes: P(n' | n, a, x) for one (n, a). Its rules are asked in
+order. A rule looks at the joint value of a few exogenous variables and either decides n' or, with
+the probability that is left, passes the question on; the last rule looks at nothing and always
+decides. So n' may depend on many variables that act one by one (is one of twelve objects the goal,
+and here?) without a joint table over all of them.
 """
 
 from __future__ import annotations
@@ -16,28 +19,32 @@ import numpy as np
 
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
-from planners.tables.decision_lists import Moves
 
 
 @dataclass(frozen=True, eq=False)
-class Clause:
+class Rule:
     """One rule of a list: what is decided at each joint value of its variables (C order).
 
-    What a row lacks to one is passed on to the next clause; an empty row passes everything on.
+    What a row lacks to one is passed on to the next rule; an empty row passes everything on.
     """
 
-    variables: tuple[int, ...]  # increasing
+    variables: tuple[int, ...]
     starts: Ints  # (rows + 1,)
     targets: Ints  # (entries,)
     probabilities: FloatArray  # (entries,)
 
     @classmethod
-    def certain(cls, target: int) -> Clause:
+    def certain(cls, target: int) -> Rule:
         """Decides for one n', whatever x is."""
         return cls((), np.array([0, 1]), np.array([target]), np.ones(1))
 
     @classmethod
-    def from_matrix(cls, variables: tuple[int, ...], matrix: FloatArray, targets: Ints) -> Clause:
+    def from_table(cls, variables: tuple[int, ...], table: FloatArray) -> Rule:
+        """From a table of shape (rows, N) with the probabilities of all n'."""
+        return cls.from_matrix(tuple(variables), table, np.arange(table.shape[1]))
+
+    @classmethod
+    def from_matrix(cls, variables: tuple[int, ...], matrix: FloatArray, targets: Ints) -> Rule:
         """From probabilities of shape (rows, len(targets))."""
         row, column = np.nonzero(matrix)
         starts = np.concatenate([[0], np.bincount(row, minlength=len(matrix)).cumsum()])
@@ -63,7 +70,7 @@ class Clause:
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal for clauses that say the same."""
+        """Equal for rules that say the same."""
         parts = (self.starts, self.targets, self.probabilities)
         return (self.variables, *(part.tobytes() for part in parts))
 
@@ -72,25 +79,25 @@ class Clause:
         part = slice(int(self.starts[index]), int(self.starts[index + 1]))
         return self.targets[part].tobytes(), self.probabilities[part].tobytes()
 
-    def take_rows(self, rows: IntArray) -> Clause:
-        """The same clause with all other rows empty."""
+    def take_rows(self, rows: IntArray) -> Rule:
+        """The same rule with all other rows empty."""
         kept = np.zeros(self.num_rows, dtype=np.bool_)
         kept[rows] = True
         lengths = np.where(kept, np.diff(self.starts), 0)
         entry = np.repeat(kept, np.diff(self.starts))
         starts = np.concatenate([[0], lengths.cumsum()])
-        return Clause(self.variables, starts, self.targets[entry], self.probabilities[entry])
+        return Rule(self.variables, starts, self.targets[entry], self.probabilities[entry])
 
-    def only_row(self, row: int) -> Clause:
-        """A clause that always says what one row of this one says."""
+    def only_row(self, row: int) -> Rule:
+        """A rule that always says what one row of this one says."""
         part = slice(int(self.starts[row]), int(self.starts[row + 1]))
         length = part.stop - part.start
         targets, probabilities = self.targets[part], self.probabilities[part]
-        return Clause((), np.array([0, length]), targets, probabilities)
+        return Rule((), np.array([0, length]), targets, probabilities)
 
 
-def count_clauses(counted: Sequence[tuple[Ints, Ints]], num_rows: int, num_states: int) -> Clause:
-    """Frequencies of the outcomes in each row, as one clause (its variables are left empty).
+def count_outcomes(counted: Sequence[tuple[Ints, Ints]], num_rows: int, num_states: int) -> Rule:
+    """Frequencies of the outcomes in each row, as one rule (its variables are left empty).
 
     Args:
         counted: cells ``row * num_states + outcome`` and how often they were met; a cell may be
@@ -104,81 +111,57 @@ def count_clauses(counted: Sequence[tuple[Ints, Ints]], num_rows: int, num_state
     rows, targets = np.divmod(cells, num_states)
     totals = np.bincount(rows, counts, minlength=num_rows)
     starts = np.concatenate([[0], np.bincount(rows, minlength=num_rows).cumsum()])
-    return Clause((), starts, targets, counts / totals[rows])
+    return Rule((), starts, targets, counts / totals[rows])
 
 
-def split_rows(clause: Clause, starts: Sequence[int]) -> list[Clause]:
-    """Cut a clause into some of consecutive rows, ``starts[i] : starts[i + 1]``."""
+def split_rows(rule: Rule, starts: Sequence[int]) -> list[Rule]:
+    """Cut a rule into some of consecutive rows, ``starts[i] : starts[i + 1]``."""
     parts = []
     for first, last in pairwise(starts):
-        begin, end = clause.starts[first], clause.starts[last]
+        begin, end = rule.starts[first], rule.starts[last]
         parts.append(
-            Clause(
+            Rule(
                 (),
-                clause.starts[first : last + 1] - begin,
-                clause.targets[begin:end],
-                clause.probabilities[begin:end],
+                rule.starts[first : last + 1] - begin,
+                rule.targets[begin:end],
+                rule.probabilities[begin:end],
             )
         )
     return parts
 
 
-def with_default(clause: Clause) -> list[Clause]:
+def with_default(rule: Rule) -> list[Rule]:
     """A list that says the same: what most rows say becomes the default at its end.
 
     Empty rows are never asked, so they may say anything.
     """
-    rows = np.flatnonzero(np.diff(clause.starts))
-    said = Counter(clause.row(int(row)) for row in rows)
+    rows = np.flatnonzero(np.diff(rule.starts))
+    said = Counter(rule.row(int(row)) for row in rows)
     default = said.most_common(1)[0][0]
-    others = [int(row) for row in rows if clause.row(int(row)) != default]
-    usual = next(int(row) for row in rows if clause.row(int(row)) == default)
-    deviating = [clause.take_rows(np.array(others))] if others else []
-    return [*deviating, clause.only_row(usual)]
+    others = [int(row) for row in rows if rule.row(int(row)) != default]
+    usual = next(int(row) for row in rows if rule.row(int(row)) == default)
+    deviating = [rule.take_rows(np.array(others))] if others else []
+    return [*deviating, rule.only_row(usual)]
 
 
-def simplify(clauses: Sequence[Clause]) -> list[Clause]:
-    """The same list with fewer clauses: neighbours that look at the same variables become one."""
-    out: list[Clause] = []
-    for clause in clauses:
-        if not len(clause.targets):
+def simplify(rules: Sequence[Rule]) -> list[Rule]:
+    """The same list with fewer rules: neighbours that look at the same variables become one."""
+    out: list[Rule] = []
+    for rule in rules:
+        if not len(rule.targets):
             continue
-        if out and out[-1].variables == clause.variables:
-            out[-1] = _in_a_row(out[-1], clause)
+        if out and out[-1].variables == rule.variables:
+            out[-1] = _in_a_row(out[-1], rule)
         else:
-            out.append(clause)
-        if not clause.variables and out[-1].decided[0] > 1 - 1e-12:
+            out.append(rule)
+        if not rule.variables and out[-1].decided[0] > 1 - 1e-12:
             break  # nothing is passed on
     return out
 
 
-def _in_a_row(first: Clause, second: Clause) -> Clause:
+def _in_a_row(first: Rule, second: Rule) -> Rule:
     targets = np.union1d(first.targets, second.targets)
     ahead = first.to_matrix(targets)
     behind = second.to_matrix(targets)
     passed = np.maximum(0.0, 1.0 - first.decided)[:, None]
-    return Clause.from_matrix(first.variables, ahead + passed * behind, targets)
-
-
-def flatten(
-    lists: Sequence[Sequence[Clause]], num_states: int, num_actions: int, sizes: IntArray
-) -> Moves:
-    """The lists of all pairs ``n * num_actions + a``; the last clause of each must decide."""
-    everything = [clause for clauses in lists for clause in clauses]
-    variables = [np.array(clause.variables, dtype=np.int64) for clause in everything]
-    entries = np.cumsum([0, *(len(clause.targets) for clause in everything)])
-    empty = np.zeros(0, dtype=np.int64)
-    return Moves(
-        num_states,
-        num_actions,
-        np.asarray(sizes, dtype=np.int64),
-        np.cumsum([0, *(len(clauses) for clauses in lists)]),
-        np.cumsum([0, *(len(looked_at) for looked_at in variables)]),
-        np.concatenate([*variables, empty]),
-        np.cumsum([0, *(clause.num_rows for clause in everything)]),
-        np.concatenate(
-            [[0], *(clause.starts[1:] + entries[i] for i, clause in enumerate(everything))]
-        ).astype(np.int64),
-        np.concatenate([*(clause.targets for clause in everything), empty]),
-        np.concatenate([*(clause.probabilities for clause in everything), np.zeros(0)]),
-    )
+    return Rule.from_matrix(first.variables, ahead + passed * behind, targets)

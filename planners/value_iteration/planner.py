@@ -90,7 +90,7 @@ class ValueIteration:
             states * item
             + actions
             + elimination.nbytes(mdp.num_endogenous_states, item)
-            + rows_bytes(mdp.moves, item)
+            + rows_bytes(mdp.decision_lists, item)
             + rewards * item
         )
 

@@ -125,7 +125,7 @@ class Run:
         """Allocate, and bring the tables into the form in which the sweeps read them."""
         mdp, dtype = self.mdp, self.dtype
         self.clock.tick()
-        self.rows = successor_rows(mdp.moves, dtype)
+        self.rows = successor_rows(mdp.decision_lists, dtype)
         self.clock.tick()
         paying = sorted(mdp.terms)
         tables = [mdp.terms[i] for i in paying] or [np.zeros((1, *mdp.base_reward.shape))]

@@ -1,4 +1,4 @@
-"""Endogenous moves in sparse rows, ready for sweeps over all states.
+"""Endogenous lists in sparse rows, ready for sweeps over all states.
 
 A decision list is compact, but asking it takes time. Here lists are shortened: rules that are
 never asked are dropped, and where a joint rule of a whole list stays small, it takes its place.
@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from planners.arrays import Ints
-from planners.tables.decision_lists import Moves, joint_value
+from planners.tables.decision_lists import DecisionLists, joint_value
 
 Unsigned = NDArray[np.uint64]
 
@@ -66,23 +66,23 @@ class SuccessorRows:
         return int(np.diff(self.rule_starts.astype(np.int64)).max(initial=0))
 
 
-def rows_bytes(moves: Moves, itemsize: int) -> int:
+def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
     """What :func:`successor_rows` takes at most while it works, found without doing it."""
-    rules, _, row_starts, entry_starts = _shorten(moves)
+    rules, _, row_starts, entry_starts = _shorten(lists)
     _, variables, _ = rules[3:]
     rows = len(entry_starts)
-    indices = len(moves.rule_starts) + 8 * len(row_starts) + 2 * len(variables) + 5 * rows
+    indices = len(lists.rule_starts) + 8 * len(row_starts) + 2 * len(variables) + 5 * rows
     return int(8 * indices + 2 * itemsize * rows + 3 * (4 + itemsize) * entry_starts[-1])
 
 
-def successor_rows(moves: Moves, dtype: Any) -> SuccessorRows:
+def successor_rows(lists: DecisionLists, dtype: Any) -> SuccessorRows:
     """Shorten the decision lists and lay out their rows."""
-    rules, rule_starts, row_starts, entry_starts = _shorten(moves)
+    rules, rule_starts, row_starts, entry_starts = _shorten(lists)
     targets = np.empty(entry_starts[-1], dtype=np.uint32)
     probabilities = np.empty(entry_starts[-1], dtype=dtype)
     left = np.empty(len(entry_starts) - 1, dtype=dtype)
     made: tuple[Any, ...] = (row_starts, entry_starts, targets, probabilities, left)
-    _fill_rows(True, *(*rules, *made, *_lists(moves)))
+    _fill_rows(True, *(*rules, *made, *_lists(lists)))
     rows, num_rows = _share_rows(*made)
     _, _, _, variable_starts, variables, strides = rules
     entries = _pad(entry_starts[: num_rows + 1], targets, probabilities)
@@ -139,39 +139,39 @@ def _pad(starts: Ints, targets: Any, probabilities: Any) -> tuple[Any, Any, Any]
     )
 
 
-def _lists(moves: Moves) -> tuple[Any, ...]:
+def _lists(lists: DecisionLists) -> tuple[Any, ...]:
     """The decision lists, in the order in which the kernels below take them."""
     return (
-        moves.num_states,
-        moves.sizes,
-        moves.variable_starts,
-        moves.variables,
-        moves.row_starts,
-        moves.entry_starts,
-        moves.targets,
-        moves.probabilities,
+        lists.num_states,
+        lists.sizes,
+        lists.variable_starts,
+        lists.variables,
+        lists.row_starts,
+        lists.entry_starts,
+        lists.targets,
+        lists.probabilities,
     )
 
 
-def _shorten(moves: Moves) -> tuple[tuple[Any, ...], Ints, Ints, Ints]:
+def _shorten(lists: DecisionLists) -> tuple[tuple[Any, ...], Ints, Ints, Ints]:
     """The rules that are left, and where those of a pair, their rows and the entries start.
 
     The new rule r stands for the old rules ``begins[r] : ends[r]``.
     """
     row_sums = np.bincount(
-        np.repeat(np.arange(len(moves.entry_starts) - 1), np.diff(moves.entry_starts)),
-        weights=moves.probabilities,
-        minlength=len(moves.entry_starts) - 1,
+        np.repeat(np.arange(len(lists.entry_starts) - 1), np.diff(lists.entry_starts)),
+        weights=lists.probabilities,
+        minlength=len(lists.entry_starts) - 1,
     )
     kept, joint = _analyse(
-        moves.sizes,
-        moves.rule_starts,
-        moves.variable_starts,
-        moves.variables,
-        moves.row_starts,
+        lists.sizes,
+        lists.rule_starts,
+        lists.variable_starts,
+        lists.variables,
+        lists.row_starts,
         row_sums,
     )
-    first = moves.rule_starts[:-1]
+    first = lists.rule_starts[:-1]
     counts = np.where(joint, 1, kept)
     rule_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     pair = np.repeat(np.arange(len(counts)), counts)
@@ -179,13 +179,13 @@ def _shorten(moves: Moves) -> tuple[tuple[Any, ...], Ints, Ints, Ints]:
     ends = np.where(joint[pair], first[pair] + kept[pair], begins + 1)
     closing = np.zeros(len(begins), dtype=np.bool_)  # the last rule of a pair decides
     closing[rule_starts[1:] - 1] = True
-    *looks, rows = _looks(begins, ends, moves.variable_starts, moves.variables, moves.sizes)
+    *looks, rows = _looks(begins, ends, lists.variable_starts, lists.variables, lists.sizes)
     row_starts = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
     entry_starts = np.zeros(row_starts[-1] + 1, dtype=np.int64)
     rules = (begins, ends, closing, *looks)
     nothing = np.zeros(0)
     none: tuple[Any, ...] = (nothing.astype(np.uint32), nothing, nothing)
-    _fill_rows(False, *(*rules, row_starts, entry_starts, *none, *_lists(moves)))
+    _fill_rows(False, *(*rules, row_starts, entry_starts, *none, *_lists(lists)))
     return rules, rule_starts, row_starts, entry_starts
 
 

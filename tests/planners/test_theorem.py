@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exo_envs import State
-from planners import Factor, FactoredMDP, Moves, Rule, ValueIteration
+from planners import DecisionLists, Factor, FactoredMDP, Rule, ValueIteration
 
 SIZES = (2, 3, 2, 2)
 MASK = (0, 1)  # the variables that are kept
@@ -59,10 +59,15 @@ def reduce_exactly(mdp, mask):
     states, actions = mdp.num_endogenous_states, mdp.num_actions
     rules = {}
     for n, a in itertools.product(range(states), range(actions)):
-        moves = mdp.moves.distribution(np.full(len(joint), n), np.full(len(joint), a), joint)
+        moves = mdp.decision_lists.distribution(
+            np.full(len(joint), n), np.full(len(joint), a), joint
+        )
         stay = np.zeros((1, states))
         stay[0, n] = 1.0
-        rules[n, a] = [Rule(tuple(range(len(mask))), weights.T @ moves), Rule((), stay)]
+        rules[n, a] = [
+            Rule.from_table(tuple(range(len(mask))), weights.T @ moves),
+            Rule.from_table((), stay),
+        ]
     return FactoredMDP(
         endogenous_variables=mdp.endogenous_variables,
         exogenous_variables=tuple(mdp.exogenous_variables[i] for i in mask),
@@ -70,7 +75,7 @@ def reduce_exactly(mdp, mask):
         discount=mdp.discount,
         horizon=mdp.horizon,
         factors=factors,
-        moves=Moves.from_rules(states, actions, sizes, rules),
+        decision_lists=DecisionLists.from_rules(states, actions, sizes, rules),
         base_reward=mdp.base_reward,
         terms={k: mdp.terms[i] for k, i in enumerate(mask) if i in mdp.terms},
         terminal=mdp.terminal,
@@ -87,7 +92,7 @@ def policy_values(mdp, actions):
     transition, reward = np.zeros((size, size)), np.zeros(size)
     for n in range(states):
         chosen = actions[:, n]
-        move = mdp.moves.distribution(np.full(len(joint), n), chosen, joint)
+        move = mdp.decision_lists.distribution(np.full(len(joint), n), chosen, joint)
         rows = np.arange(len(joint)) * states + n
         if mdp.terminal[n]:
             transition[rows, rows] = 1.0

@@ -31,7 +31,7 @@ def optimal_first_actions(mdp, depth, n, x):
                 reward = mdp.base_reward[state, a] + sum(
                     table[joint[:, i], state, a] for i, table in mdp.terms.items()
                 )
-                move = mdp.moves.distribution(*pair, joint)
+                move = mdp.decision_lists.distribution(*pair, joint)
                 q[state, :, a] = reward + mdp.discount * (move * ahead.T).sum(axis=1)
         q[mdp.terminal] = 0.0
         value = q.max(axis=-1)

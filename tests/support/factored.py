@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 
 from exo_envs import State, Variable
-from planners.tables.decision_lists import Moves, Rule
+from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tables.rules import Rule
 
 
 def random_mdp(
@@ -57,7 +58,7 @@ def random_mdp(
         stay = np.zeros((1, states))
         stay[0, n] = 1.0
         if terminal[n]:
-            rules[n, a] = [Rule((), stay)]
+            rules[n, a] = [Rule.from_table((), stay)]
             continue
         listed = []
         for _ in range(rng.integers(num_rules + 1) if len(moving) else 0):
@@ -65,8 +66,8 @@ def random_mdp(
             looked_at = tuple(int(j) for j in rng.choice(moving, size=count, replace=False))
             rows = int(np.prod([sizes[j] for j in looked_at], dtype=int))
             decides = rng.random((rows, 1)) * (rng.random((rows, 1)) < 0.6)
-            listed.append(Rule(looked_at, decides * distributions(rows, states)))
-        rules[n, a] = [*listed, Rule((), distributions(1, states))]
+            listed.append(Rule.from_table(looked_at, decides * distributions(rows, states)))
+        rules[n, a] = [*listed, Rule.from_table((), distributions(1, states))]
     terms = {int(i): rng.normal(size=(sizes[i], states, num_actions)) for i in paying}
     base = rng.normal(size=(states, num_actions))
     for table in (*terms.values(), base):
@@ -84,7 +85,7 @@ def random_mdp(
         discount=discount,
         horizon=horizon,
         factors=factors,
-        moves=Moves.from_rules(states, num_actions, sizes, rules),
+        decision_lists=DecisionLists.from_rules(states, num_actions, sizes, rules),
         base_reward=base,
         terms=terms,
         terminal=terminal,

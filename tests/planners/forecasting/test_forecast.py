@@ -36,7 +36,7 @@ def reference_values(mdp, forecast, n, x):
             reward = mdp.base_reward[state, a] + sum(
                 table[joint[:, i], state, a] for i, table in mdp.terms.items()
             )
-            move = mdp.moves.distribution(*pairs, joint)
+            move = mdp.decision_lists.distribution(*pairs, joint)
             q[state, a] = weight @ (reward + mdp.discount * move @ value)
         q[mdp.terminal] = 0.0
         value = q.max(axis=1)

@@ -16,7 +16,8 @@ from planners.information.rollouts import ExogenousData
 from planners.reduction.marginals import reduce_lists
 from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables.rules import Clause, flatten, simplify, with_default
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.rules import Rule, simplify, with_default
 
 
 class MoveMDP(ExoMDP):
@@ -62,7 +63,7 @@ def moves_of(survey, mdp, columns=None):
     columns = range(len(survey.names)) if columns is None else columns
     sizes = mdp.exogenous_sizes[list(columns)]
     lists = reduce_lists(survey, columns)
-    return flatten(lists, len(survey.terminal), mdp.num_actions, sizes)
+    return DecisionLists.from_lists(lists, mdp.num_actions, sizes)
 
 
 def everything(mdp):
@@ -124,7 +125,7 @@ def test_the_crowd_moves_as_the_model_says(crowd):
         assert (moves.sample(n, a, x, rng.random(20_000)) == following)[alive].all()
     at_table = survey.lists[int(mdp.table_cells[0]) * mdp.num_actions]
     objects = range(mdp.object_slice.start, mdp.object_slice.stop)
-    assert [clause.variables for clause in at_table[:12]] == [(j,) for j in objects]
+    assert [rule.variables for rule in at_table[:12]] == [(j,) for j in objects]
 
 
 def test_variables_that_act_in_rare_contexts_are_found():
@@ -145,7 +146,7 @@ def test_variables_that_act_in_rare_contexts_are_found():
 # --- decision lists --------------------------------------------------------------------------
 
 
-def test_a_condition_on_two_variables_becomes_one_clause():
+def test_a_condition_on_two_variables_becomes_one_rule():
     """Each of ten things has a place and a flag; any that is here and flagged decides."""
 
     def move(n, x, u):
@@ -154,9 +155,9 @@ def test_a_condition_on_two_variables_becomes_one_clause():
 
     mdp = MoveMDP((*(5, 2) * 10, 2), move, positions=3)
     survey = survey_of(mdp)
-    clauses = survey.lists[0]
-    assert [clause.variables for clause in clauses[:10]] == [(k, k + 1) for k in range(0, 20, 2)]
-    assert all(np.flatnonzero(clause.decided).tolist() == [7] for clause in clauses[:10])
+    rules = survey.lists[0]
+    assert [rule.variables for rule in rules[:10]] == [(k, k + 1) for k in range(0, 20, 2)]
+    assert all(np.flatnonzero(rule.decided).tolist() == [7] for rule in rules[:10])
     rng = np.random.default_rng(0)
     x = mdp.sample_uniform(5000, rng).exogenous
     n = rng.integers(3, size=5000)
@@ -235,33 +236,35 @@ def test_without_any_exogenous_variables():
     survey = survey_of(mdp)
     n, a = np.divmod(np.arange(12), 3)
     x = np.zeros((12, 0), dtype=np.int64)
-    difference = moves_of(survey, mdp).distribution(n, a, x) - mdp.moves.distribution(n, a, x)
+    difference = moves_of(survey, mdp).distribution(n, a, x) - mdp.decision_lists.distribution(
+        n, a, x
+    )
     assert np.abs(difference).max() < 0.03
     np.testing.assert_array_equal(survey.base_reward, mdp.base_reward)
 
 
-# --- clauses ---------------------------------------------------------------------------------
+# --- rules ---------------------------------------------------------------------------------
 
 
 def test_simplified_lists_say_the_same():
     rng = np.random.default_rng(0)
     sizes = np.array([2, 3])
 
-    def clause(variables):
+    def rule(variables):
         rows = int(np.prod(sizes[list(variables)]))
         table = rng.dirichlet(np.ones(4), size=rows) * rng.random((rows, 1))
         table[rng.random(rows) < 0.3] = 0.0
-        return Clause.from_matrix(tuple(variables), table, np.arange(4))
+        return Rule.from_matrix(tuple(variables), table, np.arange(4))
 
     for _ in range(20):
-        clauses = [clause([[], [0], [1], [0, 1]][k]) for k in rng.integers(4, size=6)]
-        clauses.append(Clause.certain(2))
-        shorter = simplify(clauses)
-        assert len(shorter) <= len(clauses)
+        rules = [rule([[], [0], [1], [0, 1]][k]) for k in rng.integers(4, size=6)]
+        rules.append(Rule.certain(2))
+        shorter = simplify(rules)
+        assert len(shorter) <= len(rules)
         assert all(a.variables != b.variables for a, b in itertools.pairwise(shorter))
         n, a, x = np.indices((1, 1, 6)).reshape(3, -1)
         x = np.stack(np.divmod(x, 3), axis=-1)
-        one, other = (flatten([part] * 4, 4, 1, sizes) for part in (clauses, shorter))
+        one, other = (DecisionLists.from_lists([part] * 4, 1, sizes) for part in (rules, shorter))
         np.testing.assert_allclose(
             one.distribution(n, a, x), other.distribution(n, a, x), atol=1e-12
         )
@@ -269,7 +272,7 @@ def test_simplified_lists_say_the_same():
 
 def test_the_most_common_row_becomes_the_default():
     matrix = np.array([[1.0, 0], [0, 1], [0, 1], [0, 0]])  # the last one was never asked about
-    first, default = with_default(Clause.from_matrix((3,), matrix, np.array([5, 6])))
+    first, default = with_default(Rule.from_matrix((3,), matrix, np.array([5, 6])))
     assert first.decided.tolist() == [1, 0, 0, 0]
     assert (default.variables, default.targets.tolist()) == ((), [6])
 

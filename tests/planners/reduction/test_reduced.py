@@ -60,7 +60,7 @@ def move_table(mdp, x):
     """P(n' | n, a, x), shape (N, A, X, N)."""
     states, actions = mdp.num_endogenous_states, mdp.num_actions
     n, a, k = np.indices((states, actions, len(x))).reshape(3, -1)
-    return mdp.moves.distribution(n, a, x[k]).reshape(states, actions, len(x), states)
+    return mdp.decision_lists.distribution(n, a, x[k]).reshape(states, actions, len(x), states)
 
 
 def total_variation(first, second):
@@ -223,7 +223,7 @@ def test_every_mask_of_the_grid_keeps_the_contract():
         reduced = ReducedMDP.estimate(mdp, kept, **given)
         assert reduced.mask == tuple(itertools.compress(mdp.exogenous_names, kept))
         check_mdp(reduced, num_samples=60)
-        assert reduced.moves.num_states == 13
+        assert reduced.decision_lists.num_states == 13
         assert set(reduced.terms) == {
             reduced.mask.index(v) for v in reduced.mask if v in ("object", "guard")
         }
@@ -234,9 +234,9 @@ def test_an_empty_mask():
     reduced = ReducedMDP.estimate(mdp, (), rng=np.random.default_rng(0))
     assert reduced.mask == ()
     assert reduced.rollouts.shape[2] == 0
-    assert reduced.moves.dependencies() == ()
+    assert reduced.decision_lists.dependencies() == ()
     # Where a table is, the object is found as often as it is there.
-    there = reduced.moves.distribution(
+    there = reduced.decision_lists.distribution(
         np.array([0]), np.array([0]), np.zeros((1, 0), dtype=np.int64)
     )[0, mdp.done]
     assert there == pytest.approx(1 / 3, abs=0.03)
@@ -256,11 +256,13 @@ def test_the_factory_with_and_without_the_clock():
         x = {"order_0": 1, "clock": 3, "machine_0": 1}
         masked = np.array([[x[name] for name in mask]])
         n = reduced.endogenous_index(state.endogenous)
-        found = reduced.moves.distribution(n, work, masked)[0]
+        found = reduced.decision_lists.distribution(n, work, masked)[0]
         assert found[n[0] + 1] == pytest.approx(chance, abs=0.04)
         assert found.sum() == pytest.approx(1.0)
         elsewhere = np.array([[2, *masked[0, 1:]]])
-        assert reduced.moves.distribution(n, work, elsewhere)[0, n[0]] == pytest.approx(1.0)
+        assert reduced.decision_lists.distribution(n, work, elsewhere)[0, n[0]] == pytest.approx(
+            1.0
+        )
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +307,7 @@ def test_a_planted_problem_with_many_variables():
     assert {name: set(parents) for name, parents in reduced.parents.items()} == {
         name: set(mdp.parents[name]) for name in mdp.required_mask
     }
-    looked_at = {reduced.mask[i] for i in reduced.moves.dependencies()}
+    looked_at = {reduced.mask[i] for i in reduced.decision_lists.dependencies()}
     pays = {reduced.mask[i] for i in reduced.terms}
     for found, role in ((looked_at, "moves"), (pays, "pays")):
         assert found == {name for name in mdp.exogenous_names if mdp.roles[name] == role}
@@ -320,7 +322,7 @@ def assert_same(first, second):
         assert one.parents == other.parents
         for part in ("starts", "values", "probabilities"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-    for one, other in zip(first.moves.arrays, second.moves.arrays, strict=True):
+    for one, other in zip(first.decision_lists, second.decision_lists, strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(first.base_reward, second.base_reward)
     assert first.terms.keys() == second.terms.keys()

@@ -1,4 +1,4 @@
-"""Moves made ready for sweeps, against the decision lists they come from."""
+"""DecisionLists made ready for sweeps, against the decision lists they come from."""
 
 import itertools
 
@@ -35,20 +35,20 @@ def distribution(rows, pair, x, num_states):
 def test_rows_are_the_decision_lists(seed, num_rules):
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, sizes=(2, 3, 2), endogenous=(3,), num_rules=num_rules, sparse=0.4)
-    rows = successor_rows(mdp.moves, np.float64)
+    rows = successor_rows(mdp.decision_lists, np.float64)
     assert rows.longest_list == 1
     for x in itertools.product(range(2), range(3), range(2)):
         for n, a in itertools.product(range(3), range(mdp.num_actions)):
-            one = mdp.moves.distribution(np.array([n]), np.array([a]), np.array([x]))[0]
+            one = mdp.decision_lists.distribution(np.array([n]), np.array([a]), np.array([x]))[0]
             found = distribution(rows, n * mdp.num_actions + a, x, 3)
             np.testing.assert_allclose(found, one, atol=1e-12)
 
 
 def test_the_bytes_are_counted_before_they_are_taken():
     mdp = random_mdp(np.random.default_rng(0), sizes=(4, 5, 3), endogenous=(9,), num_rules=3)
-    rows = successor_rows(mdp.moves, np.float64)
+    rows = successor_rows(mdp.decision_lists, np.float64)
     taken = sum(value.nbytes for value in vars(rows).values() if isinstance(value, np.ndarray))
-    assert taken <= rows_bytes(mdp.moves, 8)
+    assert taken <= rows_bytes(mdp.decision_lists, 8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -58,7 +58,7 @@ def test_lists_that_are_too_long_to_join_are_walked(dtype):
     mdp = random_mdp(
         np.random.default_rng(2), sizes=sizes, endogenous=(3,), num_rules=3, num_terminal=1
     )
-    assert successor_rows(mdp.moves, dtype).longest_list > 1
+    assert successor_rows(mdp.decision_lists, dtype).longest_list > 1
     plan = ValueIteration(tolerance=1e-7, dtype=dtype).plan(mdp)
     best = np.asarray(to_discrete_dp(mdp).solve(method="policy_iteration").v)
     atol = 1e-6 if dtype is np.float64 else 1e-3

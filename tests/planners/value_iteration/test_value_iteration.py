@@ -12,7 +12,14 @@ from models import CoinMDP
 
 from exo_envs.crowd import CrowdMDP
 from exo_envs.grid import GridMDP
-from planners import Factor, FactoredMDP, Moves, TabularPolicy, ValueIteration, to_discrete_dp
+from planners import (
+    DecisionLists,
+    Factor,
+    FactoredMDP,
+    TabularPolicy,
+    ValueIteration,
+    to_discrete_dp,
+)
 from planners.tables.indexing import TooLargeError, state_at
 
 
@@ -98,7 +105,7 @@ def large_mdp(num_variables, size, num_states=50):
             Factor.from_table((i,), rng.dirichlet(np.ones(size), size=size))
             for i in range(num_variables)
         ],
-        moves=Moves.from_table(moves[:, :, None, :], (), sizes),
+        decision_lists=DecisionLists.from_table(moves[:, :, None, :], (), sizes),
         base_reward=base.base_reward,
         terms={i: rng.normal(size=(size, num_states, 4)) for i in range(num_variables)},
         terminal=base.terminal,

@@ -14,13 +14,13 @@ from exo_envs import State, Variable
 from exo_envs.grid import GridMDP
 from planners import (
     UCT,
+    DecisionLists,
     DefaultPlanner,
     EndogenousSurvey,
     ExogenousData,
     Factor,
     FactoredMDP,
     ForecastPlanner,
-    Moves,
     ReducedMDP,
     ValueIteration,
     estimate_objective,
@@ -50,7 +50,7 @@ def product_mdp(names, *, num_states=6, discount=0.99, sizes=SIZES, terminal=0):
         discount=discount,
         horizon=10,
         factors=[Factor.from_table((i,), factors[name]) for i, name in enumerate(names)],
-        moves=Moves.from_table(moves[:, :, None, :], (), lengths),
+        decision_lists=DecisionLists.from_table(moves[:, :, None, :], (), lengths),
         base_reward=rng.normal(size=(num_states, 3)) + 1.0,
         terms={i: terms[name] for i, name in enumerate(names) if name.startswith("pays")},
         terminal=ended,
