@@ -76,6 +76,8 @@ class ExoMDP(ABC):
         num_actions: actions are ``0 ... num_actions - 1``.
         discount: the paper's gamma, in (0, 1].
         horizon: the number of steps after which an episode is cut off.
+        is_batched: whether a thousand states are answered about as fast as one. Where they are
+            not, fewer samples are taken by default.
     """
 
     endogenous_variables: tuple[Variable, ...]
@@ -83,6 +85,7 @@ class ExoMDP(ABC):
     num_actions: int
     discount: float
     horizon: int
+    is_batched: bool = True
 
     # --- what a subclass writes -----------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -28,6 +28,7 @@ from exo_envs.env import (
 from exo_envs.inputs import as_actions, as_state
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.noise import Noise
+from exo_envs.spaces import batched_space
 
 VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
@@ -70,7 +71,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.num_envs = int(num_envs)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
-        self.observation_space = _batched(self.single_observation_space, self.num_envs)
+        self.observation_space = batched_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
@@ -259,19 +260,6 @@ class VectorTwin(ExoVectorEnv):
             render_mode=env.render_mode,
             viewer=env.viewer,
         )
-
-
-def _batched(space: spaces.Dict, num_envs: int) -> spaces.Dict:
-    """Gymnasium's batch of the space, with the bounds of one lane shared by all.
-
-    They would otherwise take more memory than a lane's state, and twice that in the making.
-    """
-    batched = cast("spaces.Dict", batch_space(space, 1))
-    for box in cast("list[spaces.Box]", list(batched.values())):
-        box._shape = shape = (num_envs, *box.shape[1:])
-        for bound in ("low", "high", "bounded_below", "bounded_above"):
-            setattr(box, bound, np.broadcast_to(getattr(box, bound), shape))
-    return batched
 
 
 def _masked_info(key: str, values: FloatArray, lanes: BoolArray) -> dict[str, Any]:

@@ -5,47 +5,82 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
+from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
+from planners.files import replacing
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
+from planners.information.contingency import Rows, conditional_information
+from planners.information.pairwise import pairwise_information
+from planners.information.parents import Evidence
 from planners.information.rollouts import ExogenousData
-from planners.objective import Objective, estimate_objective
+from planners.memory import Memory
+from planners.objective import (
+    DECIDED,
+    Comparison,
+    Cost,
+    MaskEvaluator,
+    Objective,
+    Trial,
+    cost_function,
+    estimate_objective,
+)
 from planners.planner import Plan, Planner
-from planners.policy import Policy
+from planners.policy import Mask, Policy
 from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import EndogenousSurvey
+from planners.reduction.survey import EndogenousSurvey, Reward
+from planners.study import Study
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.export import to_arrays, to_discrete_dp
 from planners.tables.factored_mdp import Factor, FactoredMDP
 from planners.tables.rules import Rule
 from planners.tree_search import UCT, UCTPolicy
 from planners.value_iteration.planner import ValueIteration
+from planners.value_iteration.run import Clock, OutOfTimeError
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 __all__ = [
+    "DECIDED",
     "UCT",
+    "Clock",
+    "Comparison",
+    "Cost",
+    "CountedMDP",
     "DecisionLists",
     "DefaultPlanner",
     "EndogenousSurvey",
     "Estimate",
+    "Evidence",
     "ExogenousData",
     "Factor",
     "FactoredMDP",
     "ForecastPlanner",
     "ForecastPolicy",
+    "Mask",
+    "MaskEvaluator",
+    "Memory",
     "Objective",
+    "OutOfTimeError",
     "Plan",
     "Planner",
     "Policy",
     "ReducedMDP",
+    "Reward",
+    "Rows",
     "Rule",
     "Scenarios",
+    "Study",
     "TabularPolicy",
+    "Trial",
     "UCTPolicy",
     "ValueIteration",
+    "conditional_information",
+    "cost_function",
     "estimate_objective",
     "evaluate",
     "paired_difference",
+    "pairwise_information",
+    "replacing",
     "to_arrays",
     "to_discrete_dp",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from planners.reduction.reduced_mdp import ReducedMDP
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration
+from planners.value_iteration.run import Clock
 
 
 class DefaultPlanner:
@@ -64,17 +65,16 @@ class DefaultPlanner:
         time_limit: float | None = None,
         warm_start: Plan | None = None,
     ) -> Plan:
-        """Plan with the planner that :meth:`choose` picks, which is given the ``warm_start``."""
-        start = time.perf_counter()
+        """Plan with the planner that :meth:`choose` picks, which is given the ``warm_start``.
+
+        ``Plan.seconds`` and ``time_limit`` cover choosing it and estimating tables, too.
+        """
+        clock = Clock(time_limit)
         rng = np.random.default_rng(0) if rng is None else rng
         planner = self.choose(mdp)
         if not isinstance(mdp, FactoredMDP) and not isinstance(planner, UCT):
             mdp = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
             planner = self.choose(mdp)  # what the tables need is only known now
-        spent = time.perf_counter() - start
-        return planner.plan(
-            mdp,
-            rng=rng,
-            time_limit=None if time_limit is None else max(0.0, time_limit - spent),
-            **warm_start_for(planner, warm_start),
-        )
+        start = warm_start_for(planner, warm_start)
+        plan = planner.plan(mdp, rng=rng, time_limit=clock.left(), **start)
+        return replace(plan, seconds=clock.seconds())

@@ -1,27 +1,41 @@
 """The paper's *Estimate-Objective* (section 5.1): what a mask is worth.
 
-J(mask) = E[return of the reduced policy in the full model] - lambda * Cost(mask)
+    J(mask) = E[return of the reduced policy in the full model] - lambda * Cost(mask)
+
+A :class:`MaskEvaluator` builds the reduced model of a mask, plans in it and plays the policy in the
+full model: :func:`estimate_objective` does so for one mask, the learners for many.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, as_mdp
+from exo_envs import ExoMDP, State, as_mdp
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.planner import Plan, Planner, warm_start_for
+from planners.policy import Mask
 from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.survey import MAX_PAIRS
 
-CostFunction = Callable[[tuple[str, ...], Plan], float]
+#: A comparison of masks may end after these shares of the rollouts.
+LOOKS = (0.1, 0.4, 1.0)
+#: Rollouts before the first look at a comparison: of fewer, the standard error is a guess.
+FIRST_LOOK = 30
+#: Standard errors that decide a comparison; with three looks, wrong about once in 1,000 times.
+DECIDED = 4.0
+
+CostFunction = Callable[[Mask, Plan], float]
 Cost = Literal["size", "time"] | CostFunction
 
 COSTS: dict[str, CostFunction] = {
@@ -88,7 +102,7 @@ class Objective:
         )
 
     @property
-    def mask(self) -> tuple[str, ...]:
+    def mask(self) -> Mask:
         """The mask."""
         return self.plan.policy.mask
 
@@ -101,6 +115,220 @@ class Objective:
         difference = paired_difference(self.returns, other.returns)
         costs = self.cost_weight * self.cost - other.cost_weight * other.cost
         return Estimate(difference.mean - costs, difference.standard_error)
+
+
+class Comparison(NamedTuple):
+    """A mask against another one, on the same trajectories.
+
+    Masks are not played to the end once it is clear which is better: ``objective`` has fewer
+    rollouts then.
+    """
+
+    objective: Objective
+    gain: Estimate  # of J
+    returns: Estimate  # the gain before the masks have paid their price
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is clear which mask is better.
+
+        No difference at all says little: what makes one may just be rare.
+        """
+        return 0 < DECIDED * self.gain.standard_error < abs(self.gain.mean)
+
+
+@dataclass(eq=False)
+class Trial:
+    """A mask that was planned with, and what its policy met and earned so far."""
+
+    plan: Plan
+    reduced: ReducedMDP
+    returns: list[FloatArray]  # one array for each part of the shared trajectories
+    visits: FloatArray  # (N * A,), discounted, of all rollouts so far; empty if N * A is too large
+
+
+class MaskEvaluator:
+    """*Estimate-Objective* for many masks, on the same exogenous trajectories.
+
+    Args:
+        mdp: the full model.
+        reduce: (mask, generator) -> the reduced model of the mask.
+        planner: gives the planner; asked when there is something to plan.
+        rng: gives the generator for what has this name, such as ("plan", 3, 7).
+        n_rollouts: episodes that each policy plays.
+        time_limit: for one plan, in seconds.
+        trials: the masks that were planned with; by default none.
+
+    Attributes:
+        trials: the same, with those of this evaluator.
+    """
+
+    def __init__(
+        self,
+        mdp: ExoMDP,
+        *,
+        reduce: Callable[[Mask, np.random.Generator], ReducedMDP],
+        planner: Callable[[], Planner],
+        rng: Callable[..., np.random.Generator],
+        n_rollouts: int = 500,
+        time_limit: float | None = 60.0,
+        trials: dict[Mask, Trial] | None = None,
+    ) -> None:
+        self.mdp = mdp
+        self.n_rollouts = n_rollouts
+        self.time_limit = time_limit
+        self.trials: dict[Mask, Trial] = {} if trials is None else trials
+        self._reduce = reduce
+        self._planner = planner
+        self._rng = rng
+        self._scenarios: list[Scenarios] = []
+        self._fresh_scenarios: Scenarios | None = None
+        self._last: Plan | None = None
+        pairs = math.prod(int(size) for size in mdp.endogenous_sizes) * mdp.num_actions
+        self._num_pairs = pairs if pairs <= MAX_PAIRS else 0
+
+    def objective(
+        self,
+        mask: Any,
+        *,
+        cost_weight: float = 0.0,
+        cost: Cost = "size",
+        scenarios: Scenarios | None = None,
+        first_look: bool = False,
+        time_limit: float | None = None,
+    ) -> Objective:
+        """*Estimate-Objective*; what was planned and played before is remembered.
+
+        Args:
+            mask: names, indices or booleans.
+            cost_weight: the paper's lambda.
+            cost: see :func:`estimate_objective`.
+            scenarios: what to play instead of the shared trajectories.
+            first_look: play the first part of the shared trajectories only.
+            time_limit: for planning, if that is less than the evaluator's.
+        """
+        trial = self.plan(as_mask(self.mdp, mask), time_limit=time_limit)
+        if scenarios is None:
+            returns = self._returns(trial, 1 if first_look else len(self.scenarios()))
+        else:
+            returns, _ = self._play(trial.plan, scenarios)
+        return Objective.of(returns, trial.plan, trial.reduced, cost_weight=cost_weight, cost=cost)
+
+    def compare(
+        self,
+        mask: Any,
+        other: Any,
+        *,
+        cost_weight: float = 0.0,
+        cost: Cost = "size",
+        time_limit: float | None = None,
+    ) -> Comparison:
+        """J of a mask against J of another one, on as many rollouts as it takes to decide."""
+        trials = [
+            self.plan(as_mask(self.mdp, names), time_limit=time_limit) for names in (mask, other)
+        ]
+
+        def play(parts: int) -> Comparison:
+            tried, rival = (
+                Objective.of(
+                    self._returns(trial, parts),
+                    trial.plan,
+                    trial.reduced,
+                    cost_weight=cost_weight,
+                    cost=cost,
+                )
+                for trial in trials
+            )
+            difference = paired_difference(tried.returns, rival.returns)
+            return Comparison(tried, tried.gain_over(rival), difference)
+
+        comparison = play(parts := 1)
+        while parts < len(self.scenarios()) and not comparison.is_decided:
+            comparison = play(parts := parts + 1)
+        return comparison
+
+    def knows(self, mask: Mask) -> bool:
+        """Whether a mask has been planned with already."""
+        return mask in self.trials
+
+    def visits(self, mask: Mask, time_limit: float | None = None) -> FloatArray:
+        """How often the policy of a mask meets each pair n * A + a in an episode, discounted.
+
+        Shape (N * A,), or (0,) where there are too many pairs to count.
+        """
+        trial = self.plan(mask, time_limit=time_limit)
+        return trial.visits / len(self._returns(trial, max(1, len(trial.returns))))
+
+    def scenarios(self) -> list[Scenarios]:
+        """The trajectories on which masks are compared while one is chosen, in a few parts."""
+        if not self._scenarios:
+            ends = [
+                min(self.n_rollouts, max(FIRST_LOOK, math.ceil(share * self.n_rollouts)))
+                for share in LOOKS
+            ]
+            self._scenarios = [
+                Scenarios.sample(self.mdp, int(size), self._rng("scenarios", k))
+                for k, size in enumerate(np.diff([0, *ends]))
+                if size
+            ]
+        return self._scenarios
+
+    def fresh_scenarios(self) -> Scenarios:
+        """Others, for an estimate of the chosen mask that its choice had no part in."""
+        if self._fresh_scenarios is None:
+            rng = self._rng("fresh scenarios")
+            self._fresh_scenarios = Scenarios.sample(self.mdp, self.n_rollouts, rng)
+        return self._fresh_scenarios
+
+    def independent_scenarios(self, number: int) -> Scenarios:
+        """The ``number``-th set of trajectories that nothing else is played on."""
+        return Scenarios.sample(self.mdp, self.n_rollouts, self._rng("independent", number))
+
+    def plan(
+        self, mask: Mask, *, time_limit: float | None = None, warm_start: Plan | None = None
+    ) -> Trial:
+        """The reduced model of a mask and a plan in it; remembered unless it was cut short.
+
+        Args:
+            mask: names, in the order of the model.
+            time_limit: in seconds, if that is less than the evaluator's.
+            warm_start: a plan to start from; by default the last one.
+        """
+        if mask in self.trials:
+            return self.trials[mask]
+        rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())
+        reduced = self._reduce(mask, rng)
+        planner = self._planner()
+        limits = [limit for limit in (self.time_limit, time_limit) if limit is not None]
+        start = warm_start_for(planner, warm_start or self._last)
+        plan = planner.plan(reduced, rng=rng, time_limit=min(limits, default=None), **start)
+        if plan.values is not None:
+            self._last = plan
+        trial = Trial(plan, reduced, [], np.zeros(self._num_pairs))
+        if plan.converged or time_limit is None:  # not if it was cut short for one caller
+            self.trials[mask] = trial
+        return trial
+
+    def _returns(self, trial: Trial, parts: int) -> FloatArray:
+        """The returns on the first parts of the trajectories; what was not played yet is."""
+        for scenarios in self.scenarios()[len(trial.returns) : parts]:
+            returns, visits = self._play(trial.plan, scenarios)
+            trial.returns.append(returns)
+            trial.visits += visits
+        return np.concatenate(trial.returns[:parts])
+
+    def _play(self, plan: Plan, scenarios: Scenarios) -> tuple[FloatArray, FloatArray]:
+        """The returns, and the discounted visits of each pair."""
+        visits = np.zeros(self._num_pairs)
+        sizes = tuple(int(size) for size in self.mdp.endogenous_sizes)
+
+        def watch(t: int, state: State, actions: NDArray[Any]) -> None:
+            n = np.ravel_multi_index(tuple(np.moveaxis(state.endogenous, -1, 0)), sizes)
+            met = np.bincount(n * self.mdp.num_actions + actions, minlength=len(visits))
+            visits[:] += self.mdp.discount**t * met
+
+        counting = watch if self._num_pairs else None
+        return evaluate(plan.policy, self.mdp, scenarios=scenarios, watch=counting), visits
 
 
 def estimate_objective(
@@ -117,7 +345,7 @@ def estimate_objective(
     warm_start: Objective | None = None,
     **estimation: Any,
 ) -> Objective:
-    """*Estimate-Objective*: build the reduced model, plan in it, roll the policy out.
+    """*Estimate-Objective* for one mask: build the reduced model, plan in it, play the policy.
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
@@ -132,16 +360,23 @@ def estimate_objective(
         scenarios: exogenous trajectories to share with other masks.
         warm_start: the objective of a similar mask, whose plan is where planning starts from. That
             makes it faster where the planner can do something with it; see
-            :class:`~planners.planner.Planner`.
+            :class:`~planners.Planner`.
         **estimation: what :meth:`ReducedMDP.estimate` takes, data to share among them.
     """
     cost_function(cost)  # an unknown one is refused before anything is computed
-    rng = np.random.default_rng(0 if rng is None else rng)
-    mdp = as_mdp(mdp)
-    names = as_mask(mdp, mask)
-    reduced = ReducedMDP.estimate(mdp, names, rng=rng, **estimation)
-    planner = planner or DefaultPlanner()
-    start = warm_start_for(planner, warm_start.plan if warm_start else None)
-    plan = planner.plan(reduced, rng=rng, time_limit=time_limit, **start)
-    returns = evaluate(plan.policy, mdp, n_rollouts, rng, scenarios=scenarios)
-    return Objective.of(returns, plan, reduced, cost_weight=cost_weight, cost=cost)
+    generator = np.random.default_rng(0 if rng is None else rng)
+    model = as_mdp(mdp)
+    evaluator = MaskEvaluator(
+        model,
+        reduce=lambda names, _: ReducedMDP.estimate(model, names, rng=generator, **estimation),
+        planner=lambda: planner or DefaultPlanner(),
+        rng=lambda *_: generator,  # one stream for everything: the caller's
+        n_rollouts=n_rollouts,
+        time_limit=time_limit,
+    )
+    names = as_mask(model, mask)
+    start = warm_start.plan if warm_start else None
+    evaluator.plan(names, warm_start=start)
+    if scenarios is None:
+        scenarios = Scenarios.sample(model, n_rollouts, generator)
+    return evaluator.objective(names, cost_weight=cost_weight, cost=cost, scenarios=scenarios)

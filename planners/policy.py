@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import IntArray
+
+#: Names of exogenous variables, in the order of the model.
+Mask: TypeAlias = tuple[str, ...]
 
 
 class Policy(ABC):
@@ -27,7 +30,7 @@ class Policy(ABC):
         endogenous_size: the number of endogenous variables.
     """
 
-    def __init__(self, mask: tuple[str, ...], full: tuple[str, ...], endogenous_size: int) -> None:
+    def __init__(self, mask: Mask, full: Mask, endogenous_size: int) -> None:
         self.mask = tuple(mask)
         self.full = tuple(full)
         self.endogenous_size = endogenous_size
@@ -35,7 +38,7 @@ class Policy(ABC):
         self._columns = np.array([position[name] for name in self.mask], dtype=np.intp)
 
     @classmethod
-    def names_of(cls, mdp: ExoMDP) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    def names_of(cls, mdp: ExoMDP) -> tuple[Mask, Mask, int]:
         """The names a policy planned in ``mdp`` has: a reduced model knows what it reduces."""
         mask = mdp.exogenous_names
         return mask, getattr(mdp, "full_names", mask), len(mdp.endogenous_variables)

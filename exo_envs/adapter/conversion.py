@@ -8,8 +8,8 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from exo_envs.adapter.mdp import AdaptedMDP
-from exo_envs.adapter.variables import NEEDED_SPACE
 from exo_envs.mdp import ExoMDP
+from exo_envs.spaces import NEEDED_SPACE
 
 
 def as_mdp(mdp_or_env: Any) -> ExoMDP:

@@ -13,9 +13,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from exo_envs.adapter.variables import Variables
 from exo_envs.inputs import PARTS, as_integers
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from exo_envs.spaces import Variables
 
 NUM_PROBES = 16  # states that an environment is put into to see whether it obeys
 

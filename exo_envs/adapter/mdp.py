@@ -10,9 +10,10 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.adapter.foreign import Env, ForeignEnv, Rows
-from exo_envs.adapter.variables import check_names, declared_variables, observed_variables
+from exo_envs.adapter.variables import check_names, declared_variables
 from exo_envs.inputs import as_action
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.spaces import observed_variables
 
 NUM_SEEDS = 2**31  # what every environment takes, legacy NumPy and C generators included
 
@@ -95,6 +96,8 @@ class AdaptedMDP(ExoMDP):
         ValueError: if an argument does not fit the environment, or if the environment does not go
             where it is put.
     """
+
+    is_batched = False  # the environment is stepped one state at a time
 
     def __init__(
         self,

@@ -2,59 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
-
-import numpy as np
-from gymnasium import spaces
-
-from exo_envs.inputs import PARTS
 from exo_envs.mdp import Variable
-
-NEEDED_SPACE = "Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)"
-
-Variables: TypeAlias = tuple[Variable, ...]
-Wanted: TypeAlias = Sequence[Variable | str] | None
-
-
-def observed_variables(space: spaces.Space[Any], part: str, wanted: Wanted) -> Variables:
-    """The variables in one part of the observation dict, named as the user wants."""
-    sizes = _sizes(space, part)
-    given = [f"{part}_{i}" for i in range(len(sizes))] if wanted is None else list(wanted)
-    if len(given) != len(sizes):
-        raise ValueError(
-            f"{part}_variables has {len(given)} entries, but the environment's {part} part has "
-            f"{len(sizes)}"
-        )
-    variables = tuple(
-        entry if isinstance(entry, Variable) else Variable(entry, size)
-        for entry, size in zip(given, sizes, strict=True)
-    )
-    for variable, size in zip(variables, sizes, strict=True):
-        if variable.size != size:
-            raise ValueError(
-                f"{part} variable {variable.name!r} has {size} values in the environment's "
-                f"observation space, not {variable.size}"
-            )
-    return variables
-
-
-def _sizes(space: spaces.Space[Any], part: str) -> list[int]:
-    parts = space.spaces if isinstance(space, spaces.Dict) else {}
-    fits = all(
-        key in PARTS
-        and isinstance(values, spaces.MultiDiscrete)
-        and values.nvec.ndim == 1
-        and not np.any(values.start)
-        for key, values in parts.items()
-    )
-    if not parts or not fits:
-        raise TypeError(
-            f"the observation space is {space}, not {NEEDED_SPACE} with values from 0; give "
-            "split (or get_state), endogenous_variables and exogenous_variables"
-        )
-    values = parts.get(part)  # an empty part is left out of an observation
-    return values.nvec.tolist() if isinstance(values, spaces.MultiDiscrete) else []
+from exo_envs.spaces import Variables, Wanted
 
 
 def declared_variables(part: str, wanted: Wanted) -> Variables:

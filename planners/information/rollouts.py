@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
-from exo_envs.adapter import AdaptedMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints
@@ -41,7 +40,7 @@ Arrays = tuple[NDArray[Any], ...]
 
 def is_slow(mdp: ExoMDP) -> bool:
     """Whether a model answers one question at a time, so that fewer are asked by default."""
-    return isinstance(mdp, AdaptedMDP)
+    return not mdp.is_batched
 
 
 def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:

@@ -67,6 +67,10 @@ class Clock:
         """The time since the start."""
         return time.perf_counter() - self._start
 
+    def left(self) -> float | None:
+        """The seconds that are left; None if there is no limit."""
+        return None if self._limit == math.inf else max(0.0, self._limit - self.seconds())
+
     def tick(self) -> None:
         """Raise if the time is up."""
         if self.seconds() >= self._limit:

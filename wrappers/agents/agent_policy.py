@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
 from planners import Policy
-from wrappers.observation.flat import Encoding, _Flat
-from wrappers.observation.layers import layers
-from wrappers.observation.masked import _Masked
+from wrappers.observation import Encoding, FlatWrapper, MaskWrapper, layers
 
 
 @runtime_checkable
@@ -76,9 +74,9 @@ class AgentPolicy(Policy):
         mask, full, endogenous_size = self.names_of(mdp)
         self._encoding: Encoding | None = None
         for layer in reversed(list(layers(env))):
-            if isinstance(layer, _Masked):
+            if isinstance(layer, MaskWrapper):
                 mask = layer.mask
-            elif isinstance(layer, _Flat):
+            elif isinstance(layer, FlatWrapper):
                 self._encoding = layer.encoding
             elif _changes_observations(layer):
                 raise TypeError(f"{type(layer).__name__} changes observations in a way of its own")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import gymnasium as gym
@@ -18,101 +17,24 @@ from typing_extensions import Self
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real
-from planners import Estimate, Objective, Planner, Policy, Scenarios
-from planners.objective import Cost, cost_function
-from planners.reduction.survey import Reward
-from wrappers.learners.history import Action, Callback, History, Mask, Progress, Record
+from planners import (
+    Cost,
+    Mask,
+    Objective,
+    OutOfTimeError,
+    Planner,
+    Policy,
+    Reward,
+    Study,
+    cost_function,
+)
+from wrappers.learners.history import Callback, History, Record
 from wrappers.learners.saved import SavedMask, versions
-from wrappers.learners.study import Contest, Study
+from wrappers.learners.session import Session
 
 
 class LearningStoppedWarning(UserWarning):
     """Learning was stopped before it had finished; the mask is the best so far."""
-
-
-class OutOfTimeError(Exception):
-    """The time limit of a learner has passed."""
-
-
-class Session:
-    """One call of ``fit``: the study, the prices, the clock, and who wants to know."""
-
-    def __init__(self, learner: MaskLearner, study: Study) -> None:
-        """Start the clock."""
-        self.study = study
-        self.price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
-        self._limit = learner.time_limit
-        self._callback = learner.callback
-        self._start = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """How long it has taken so far."""
-        return time.perf_counter() - self._start
-
-    def report(
-        self, stage: str, *, record: Record | None = None, done: int = 0, total: int | None = None
-    ) -> None:
-        """Tell the callback what goes on.
-
-        Raises:
-            OutOfTimeError: if the time limit has passed.
-        """
-        if self._callback is not None:
-            self._callback(Progress(stage, self.seconds, record, done, total))
-        if self._limit is not None and self.seconds > self._limit:
-            raise OutOfTimeError
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Report how far a stage has come."""
-        self.report(stage, done=done, total=total)
-
-    def objective(
-        self, mask: Mask, *, scenarios: Scenarios | None = None, first_look: bool = False
-    ) -> Objective:
-        """*Estimate-Objective*, at the learner's prices and within its time."""
-        left = self._prepare(mask)
-        return self.study.objective(
-            mask, **self.price, scenarios=scenarios, first_look=first_look, time_limit=left
-        )
-
-    def contest(self, mask: Mask, over: Mask) -> Contest:
-        """J of a mask against J of another one, at the learner's prices and within its time."""
-        left = self._prepare(mask)
-        return self.study.contest(mask, over, **self.price, time_limit=left)
-
-    def _prepare(self, mask: Mask) -> float | None:
-        """Say what comes, and how much time there is for it."""
-        self.report(f"planning with {len(mask)} variable{'' if len(mask) == 1 else 's'}")
-        return None if self._limit is None else max(0.0, self._limit - self.seconds)
-
-    def record(
-        self,
-        action: Action,
-        candidate: Mask,
-        *,
-        reason: str,
-        mask: Mask,
-        accepted: bool = True,
-        objective: Objective | None = None,
-        gain: Estimate | None = None,
-        **evidence: Any,
-    ) -> Record:
-        """A step; the estimate of J that it made, and its gain over another one, are filled in."""
-        if objective is not None:
-            evidence |= Record.measured(objective)
-        if gain is not None:
-            evidence |= {"gain": gain.mean, "gain_error": gain.standard_error}
-        return Record(
-            action=action,
-            candidate=candidate,
-            accepted=accepted,
-            reason=reason,
-            mask=mask,
-            samples=self.study.samples,
-            seconds=self.seconds,
-            **evidence,
-        )
 
 
 class _Results:
@@ -206,7 +128,7 @@ class MaskLearner(_Results, ABC):
         self.history_ = history
         self.status_ = status
         self.mask_ = history[-1].mask if history else ()
-        self.seconds_ = session.seconds
+        self.seconds_ = session.clock.seconds()
         try:
             self.objective_ = self._conclude(session, status)
         except KeyboardInterrupt:
@@ -240,16 +162,19 @@ class MaskLearner(_Results, ABC):
         }
 
     def _conclude(self, session: Session, status: str) -> Objective | None:
-        study = session.study
+        evaluator = session.evaluator
         if status == "finished":
-            return study.objective(self.mask_, **session.price, scenarios=study.fresh_scenarios)
+            fresh = evaluator.fresh_scenarios()
+            return evaluator.objective(self.mask_, **session.price, scenarios=fresh)
         warnings.warn(
-            f"learning was stopped ({status}) after {session.seconds:.1f} s and "
+            f"learning was stopped ({status}) after {session.clock.seconds():.1f} s and "
             f"{len(self.history_)} steps; mask_ is the best so far, of {len(self.mask_)} variables",
             LearningStoppedWarning,
             stacklevel=3,
         )
-        return study.objective(self.mask_, **session.price) if study.knows(self.mask_) else None
+        if not evaluator.knows(self.mask_):
+            return None
+        return evaluator.objective(self.mask_, **session.price)
 
     @property
     def reasons_(self) -> dict[str, Record]:
@@ -299,6 +224,10 @@ class MaskLearner(_Results, ABC):
         """Write the mask to a JSON file; :meth:`SavedMask.load` reads it."""
         self.saved().save(path)
 
+    def clone(self) -> Self:
+        """Another learner with the same hyper-parameters, not fitted."""
+        return replace(self)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The hyper-parameters."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -310,9 +239,3 @@ class MaskLearner(_Results, ABC):
                 raise unknown_name("hyper-parameter", name, self.get_params())
             setattr(self, name, value)
         return self
-
-
-def in_order(study: Study, names: Any) -> Mask:
-    """Variables in the order of the model."""
-    wanted = set(names)
-    return tuple(name for name in study.mdp.exogenous_names if name in wanted)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from planners import Objective
-from wrappers.learners.base import MaskLearner, Session
-from wrappers.learners.history import Mask, Record
+from planners import Mask, Objective
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.history import Record
+from wrappers.learners.session import Session
 
 
 @dataclass(kw_only=True)
@@ -29,7 +30,7 @@ class BruteForceMaskLearner(MaskLearner):
         if len(names) > self.max_variables:
             raise ValueError(
                 f"{len(names)} exogenous variables have 2 ** {len(names)} masks; brute force is "
-                f"for up to max_variables={self.max_variables}. Use CorrelationalMaskLearner"
+                f"for up to max_variables={self.max_variables}. Use CalibratedMaskLearner"
             )
         best: Objective | None = None
         mask: Mask = ()

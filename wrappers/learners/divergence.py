@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import FloatArray, IntArray
-from planners import ExogenousData
-from planners.information.contingency import Rows, conditional_information
+from planners import ExogenousData, Rows, conditional_information
 
 
 def transition_divergence(
@@ -84,11 +83,11 @@ def endogenous_divergence(
     for j in mask:
         rows = rows.split(x[:, j], int(data.sizes[j]))
     target = _codes(following, mdp.endogenous_sizes)
-    told = [
+    found = [
         conditional_information(rows, target.row, target.count, x[:, j], int(data.sizes[j]))
         for j in candidates
     ]
-    return np.array([information.statistic for information in told]) / (2 * len(x))
+    return np.array([information.statistic for information in found]) / (2 * len(x))
 
 
 def _codes(values: IntArray, sizes: NDArray[np.int64]) -> Rows:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from exo_envs.inputs import as_mask, check_whole
-from planners import Objective
-from wrappers.learners.base import MaskLearner, Session, in_order
-from wrappers.learners.history import Mask, Record
+from planners import Mask, Objective
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.history import Record
+from wrappers.learners.session import Session
 
 
 @dataclass(kw_only=True)
@@ -43,7 +44,7 @@ class GreedyMaskLearner(MaskLearner):
 
         def objective(mask: Mask) -> Objective:
             number = next(estimates)
-            scenarios = None if self.paired else study.independent_scenarios(number)
+            scenarios = None if self.paired else session.evaluator.independent_scenarios(number)
             return session.objective(mask, scenarios=scenarios)
 
         found: Counter[Mask] = Counter()
@@ -59,7 +60,7 @@ class GreedyMaskLearner(MaskLearner):
             )
             rest = [name for name in study.mdp.exogenous_names if name not in mask]
             for name in rng.permutation(rest).tolist():
-                tried, before = in_order(study, (*mask, name)), best
+                tried, before = session.in_order((*mask, name)), best
                 worth = objective(tried)
                 accepted = worth.value > before.value
                 if accepted:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from planners import Objective
+from planners import Mask, Objective
 
-Mask = tuple[str, ...]
+Role = Literal["pays", "moves", "predicts"]
 Action = Literal["find", "start", "add", "drop", "try"]
 
 
@@ -24,6 +23,9 @@ class Record:
         candidate: the variables it is about.
         accepted: whether the mask is now the one that was tried.
         reason: why, for people.
+        role: what was found of the candidate: that it "pays", "moves" n or "predicts" another one;
+            None if the step found nothing of the kind.
+        target: the variable that the candidate predicts.
         mask: the learner's mask after the step.
         score: what spoke for the candidate: information in nats, or a variance of rewards.
         p_value: of the test that it passed, over all candidates.
@@ -43,6 +45,8 @@ class Record:
     accepted: bool
     reason: str
     mask: Mask
+    role: Role | None = None
+    target: str | None = None
     score: float | None = None
     p_value: float | None = None
     value: float | None = None

@@ -13,11 +13,10 @@ from exo_envs import ExoMDP, State
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real, check_whole
 from exo_envs.mdp import FloatArray
-from planners import DefaultPlanner, ReducedMDP, Scenarios, evaluate
-from planners.reduction.survey import Reward
-from wrappers.learners.base import MaskLearner, Session
-from wrappers.learners.history import Mask, Record
-from wrappers.learners.study import Study
+from planners import Mask, Reward, Scenarios, Study, evaluate
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.history import Record
+from wrappers.learners.session import Session
 
 Sampling = Literal["uniform", "visited"]
 #: (how many, generator) -> states (B,) and actions (B,).
@@ -82,39 +81,33 @@ def uniform_sampler(mdp: ExoMDP) -> Sampler:
     return sample
 
 
-def visited_sampler(study: Study, mask: Mask) -> Sampler:
+def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -> Sampler:
     """States and actions that an agent will meet: those of a policy planned in a relaxed problem.
 
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
-    whatever the others do. Its policy plays some episodes in the full model.
+    whatever the others do. The study's planner plans there, for at most ``time_limit`` seconds, and
+    its policy plays some episodes in the full model.
     """
-    key = ("visited", mask)
-    if key not in study.memo:
+    visited = study.memory.visited
+    if mask not in visited:
         rng = study.rng("relaxed")
-        relaxed = ReducedMDP.estimate(
-            study.mdp,
-            mask,
-            rng=rng,
-            data=study.data,
-            survey=study.survey,
-            max_parents=1,
-            interventions=False,
-        )
-        plan = DefaultPlanner().plan(relaxed, rng=rng, time_limit=study.planning_time_limit)
+        relaxed = study.reduce(mask, rng, relaxed=True)
+        limits = [limit for limit in (study.evaluator.time_limit, time_limit) if limit is not None]
+        plan = study.planner().plan(relaxed, rng=rng, time_limit=min(limits, default=None))
         met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
         evaluate(
             plan.policy,
-            study.mdp,
-            scenarios=Scenarios.sample(study.mdp, RELAXED_EPISODES, rng),
+            study.counted,
+            scenarios=Scenarios.sample(study.counted, RELAXED_EPISODES, rng),
             watch=lambda _, state, actions: met.append((*state, actions)),
         )
-        study.memo[key] = [np.concatenate(parts) for parts in zip(*met, strict=True)]
-        study.samples += len(study.memo[key][0])
-    endogenous, exogenous, actions = study.memo[key]
+        endogenous, exogenous, actions = (np.concatenate(parts) for parts in zip(*met, strict=True))
+        visited[mask] = State(endogenous, exogenous), actions
+    states, actions = visited[mask]
 
     def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
         chosen = rng.integers(len(actions), size=size)
-        return State(endogenous[chosen], exogenous[chosen]), actions[chosen]
+        return State(states.endogenous[chosen], states.exogenous[chosen]), actions[chosen]
 
     return sample
 
@@ -149,55 +142,43 @@ class RewardVariableMaskLearner(MaskLearner):
 
     def _check(self) -> None:
         super()._check()
-        check_first_phase(self.n1, self.n2, self.tau_variance, self.sampling)
+        check_whole("n1", self.n1, 1)
+        check_whole("n2", self.n2, 2)
+        check_real("tau_variance", self.tau_variance, 0.0)
+        if self.sampling not in ("uniform", "visited"):
+            raise unknown_name("sampling", self.sampling, ("uniform", "visited"))
 
     def _steps(self, session: Session) -> Iterator[Record]:
-        yield from first_phase(session, self.n1, self.n2, self.tau_variance, self.sampling)
-
-
-def check_first_phase(n1: int, n2: int, tau_variance: float, sampling: str) -> None:
-    """Refuse what *Estimate-Reward-Variables* cannot work with."""
-    check_whole("n1", n1, 1)
-    check_whole("n2", n2, 2)
-    check_real("tau_variance", tau_variance, 0.0)
-    if sampling not in ("uniform", "visited"):
-        raise unknown_name("sampling", sampling, ("uniform", "visited"))
-
-
-def first_phase(
-    session: Session, n1: int, n2: int, tau_variance: float, sampling: Sampling
-) -> Iterator[Record]:
-    """The variables that pay, one record for each, and J of all of them."""
-    study = session.study
-    session.report("looking for variables that pay")
-    variances = _variances(study, n1, n2, "uniform")
-    if sampling == "visited":
-        paying = np.flatnonzero(variances > tau_variance)
-        mask = tuple(study.mdp.exogenous_names[i] for i in paying)
-        variances = _variances(study, n1, n2, "visited", mask)
-    mask = ()
-    for name, variance in zip(study.mdp.exogenous_names, variances, strict=True):
-        if variance > tau_variance:
-            mask = (*mask, name)
-            yield session.record("find", (name,), reason="pays", mask=mask, score=float(variance))
-    yield session.record(
-        "start", mask, reason="all that pays", mask=mask, objective=session.objective(mask)
-    )
-
-
-def _variances(study: Study, n1: int, n2: int, sampling: Sampling, mask: Mask = ()) -> FloatArray:
-    key = ("reward variances", n1, n2, sampling, mask)
-    if key not in study.memo:
-        sampler = visited_sampler(study, mask) if sampling == "visited" else None
-        study.memo[key] = estimate_reward_variables(
-            study.mdp,
-            study.rng("reward variables", sampling),
-            n1=n1,
-            n2=n2,
-            sampler=sampler,
-            reward=study.reward,
+        """One record for each variable that pays, and J of all of them."""
+        names = session.study.mdp.exogenous_names
+        session.report("looking for variables that pay")
+        variances = self._variances(session, "uniform")
+        if self.sampling == "visited":
+            paying = np.flatnonzero(variances > self.tau_variance)
+            variances = self._variances(session, "visited", tuple(names[i] for i in paying))
+        mask: Mask = ()
+        for name, variance in zip(names, variances.tolist(), strict=True):
+            if variance > self.tau_variance:
+                mask = (*mask, name)
+                yield session.record(
+                    "find", (name,), reason="pays", role="pays", mask=mask, score=variance
+                )
+        yield session.record(
+            "start", mask, reason="all that pays", mask=mask, objective=session.objective(mask)
         )
-        per_state = len(study.mdp.exogenous_names) if study.reward == "total" else 1
-        study.samples += n1 * n2 * per_state
-    variances: FloatArray = study.memo[key]
-    return variances
+
+    def _variances(self, session: Session, sampling: Sampling, mask: Mask = ()) -> FloatArray:
+        """*Estimate-Reward-Variables*, remembered by the study."""
+        study, left = session.study, session.clock.left()
+        key = (self.n1, self.n2, sampling, mask)
+        known = study.memory.reward_variances
+        if key not in known:
+            known[key] = estimate_reward_variables(
+                study.counted,
+                study.rng("reward variables", sampling),
+                n1=self.n1,
+                n2=self.n2,
+                sampler=visited_sampler(study, mask, left) if sampling == "visited" else None,
+                reward=study.reward,
+            )
+        return known[key]

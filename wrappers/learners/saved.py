@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from exo_envs import as_mdp
-from planners.files import replacing
+from planners import replacing
 
 FORMAT, VERSION = "exo-envs mask", 1
 PACKAGES = ("exo-envs", "gymnasium", "numba", "numpy")

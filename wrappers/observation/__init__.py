@@ -1,1 +1,29 @@
-"""What an agent sees: masked, flat, and masked as a learner decides."""
+"""What an agent sees: observations that are masked, flat, or masked as a learner decides."""
+
+from wrappers.observation.flat import (
+    KINDS,
+    Encoding,
+    FlatObservation,
+    FlatVectorObservation,
+    FlatWrapper,
+)
+from wrappers.observation.layers import layers
+from wrappers.observation.learned import LearnedMask
+from wrappers.observation.masked import (
+    MaskedObservation,
+    MaskedVectorObservation,
+    MaskWrapper,
+)
+
+__all__ = [
+    "KINDS",
+    "Encoding",
+    "FlatObservation",
+    "FlatVectorObservation",
+    "FlatWrapper",
+    "LearnedMask",
+    "MaskWrapper",
+    "MaskedObservation",
+    "MaskedVectorObservation",
+    "layers",
+]

@@ -16,11 +16,10 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
-from exo_envs.adapter.variables import NEEDED_SPACE
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_integers
 from exo_envs.mdp import IntArray
-from exo_envs.vector_env import _batched
+from exo_envs.spaces import NEEDED_SPACE, batched_space
 
 Flat: TypeAlias = NDArray[Any]
 KINDS = ("one-hot", "scaled")
@@ -185,7 +184,7 @@ class Encoding:
         return tuple(part.key for part in self._parts)
 
 
-class _Flat(RecordConstructorArgs):
+class FlatWrapper(RecordConstructorArgs):
     """What the two wrappers share."""
 
     _wraps: ClassVar[type[Any]]
@@ -207,7 +206,7 @@ class _Flat(RecordConstructorArgs):
         return self.encoding(observation)
 
 
-class FlatObservation(_Flat, gym.ObservationWrapper[Flat, Any, Any]):
+class FlatObservation(FlatWrapper, gym.ObservationWrapper[Flat, Any, Any]):
     """Shows the agent each observation as one flat array, one-hot or scaled.
 
     One-hot it is Gymnasium's ``FlattenObservation``, only faster and with a dtype to choose. It
@@ -243,12 +242,12 @@ class FlatObservation(_Flat, gym.ObservationWrapper[Flat, Any, Any]):
         *,
         dtype: DTypeLike = "float32",
     ) -> None:
-        _Flat.__init__(self, env, encoding, dtype)
+        FlatWrapper.__init__(self, env, encoding, dtype)
         gym.ObservationWrapper.__init__(self, env)
         self.observation_space = self.encoding.space
 
 
-class FlatVectorObservation(_Flat, VectorWrapper):
+class FlatVectorObservation(FlatWrapper, VectorWrapper):
     """The vector twin of :class:`FlatObservation`, with the same arguments and attributes.
 
     All three autoreset modes work, and ``infos["final_obs"]`` is flat too.
@@ -268,10 +267,10 @@ class FlatVectorObservation(_Flat, VectorWrapper):
         *,
         dtype: DTypeLike = "float32",
     ) -> None:
-        _Flat.__init__(self, env, encoding, dtype)
+        FlatWrapper.__init__(self, env, encoding, dtype)
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self.encoding.space
-        batch = _batched(spaces.Dict(flat=self.encoding.space), env.num_envs)
+        batch = batched_space(spaces.Dict(flat=self.encoding.space), env.num_envs)
         self.observation_space = batch["flat"]
 
     def reset(

@@ -11,9 +11,7 @@ from typing_extensions import Self
 
 from exo_envs import as_mdp
 from planners import Policy
-from wrappers.learners.base import MaskLearner
-from wrappers.learners.correlational import CorrelationalMaskLearner
-from wrappers.learners.saved import SavedMask
+from wrappers.learners import CalibratedMaskLearner, MaskLearner, SavedMask
 from wrappers.observation.masked import MaskedObservation
 
 
@@ -30,14 +28,15 @@ class LearnedMask(MaskedObservation):
 
     Args:
         env: the environment; anything :func:`exo_envs.as_mdp` takes.
-        learner: by default a :class:`CorrelationalMaskLearner`.
+        learner: by default a :class:`CalibratedMaskLearner`. A clone of it is fitted, so that one
+            learner can be given to many environments.
         rng: a generator or a seed for it.
         mask: one that was learned before: then nothing is learned.
         show_mask: whether pictures have the mask drawn over them.
 
     Attributes:
         mask: the names of the variables that are kept.
-        learner: the learner, after ``fit``; None in a copy, or if the mask was given.
+        learner: the clone that was fitted; None in a copy, or if the mask was given.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class LearnedMask(MaskedObservation):
     ) -> None:
         self.learner: MaskLearner | None = None
         if mask is None:
-            self.learner = CorrelationalMaskLearner() if learner is None else learner
+            self.learner = CalibratedMaskLearner() if learner is None else learner.clone()
             seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
             named = len(as_mdp(env).exogenous_names)
             if (0 if seen is None else seen.shape[0]) != named:

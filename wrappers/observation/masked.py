@@ -16,17 +16,16 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWra
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, Viewer
-from exo_envs.adapter.variables import NEEDED_SPACE, observed_variables
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_mask
-from exo_envs.vector_env import _batched
+from exo_envs.spaces import NEEDED_SPACE, batched_space, observed_variables
 
 Names: TypeAlias = tuple[str, ...]
 Observation: TypeAlias = dict[str, Any]
 HINT = "wrappers that change observations go around the mask, not under it"
 
 
-class _Masked(RecordConstructorArgs):
+class MaskWrapper(RecordConstructorArgs):
     """What the two wrappers share."""
 
     _wraps: ClassVar[type[Any]]
@@ -77,7 +76,7 @@ class _Masked(RecordConstructorArgs):
             viewer.mask = None
 
 
-class MaskedObservation(_Masked, gym.ObservationWrapper[Observation, Any, Any]):
+class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, Any]):
     """Shows the agent only the exogenous variables that a mask keeps.
 
     The environment's observations are ``Dict(endogenous=..., exogenous=MultiDiscrete)``. The part
@@ -118,7 +117,7 @@ class MaskedObservation(_Masked, gym.ObservationWrapper[Observation, Any, Any]):
     _wraps = gym.Env
 
     def __init__(self, env: gym.Env[Any, Any], mask: Any, *, show_mask: bool = True) -> None:
-        _Masked.__init__(self, env, mask, show_mask)
+        MaskWrapper.__init__(self, env, mask, show_mask)
         gym.ObservationWrapper.__init__(self, env)
         self.observation_space = self._single_space
 
@@ -140,7 +139,7 @@ class MaskedObservation(_Masked, gym.ObservationWrapper[Observation, Any, Any]):
             return super().render()
 
 
-class MaskedVectorObservation(_Masked, VectorWrapper):
+class MaskedVectorObservation(MaskWrapper, VectorWrapper):
     """The vector twin of :class:`MaskedObservation`, with the same arguments and attributes.
 
     All three autoreset modes work, and ``infos["final_obs"]`` is masked too. In Gymnasium's
@@ -155,11 +154,11 @@ class MaskedVectorObservation(_Masked, VectorWrapper):
     _wraps = VectorEnv
 
     def __init__(self, env: VectorEnv[Any, Any, Any], mask: Any, *, show_mask: bool = True) -> None:
-        _Masked.__init__(self, env, mask, show_mask)
+        MaskWrapper.__init__(self, env, mask, show_mask)
         # Not before: in older Gymnasiums a wrapper that is thrown away closes what it holds.
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self._single_space
-        batch = _batched(self._kept_part, env.num_envs)
+        batch = batched_space(self._kept_part, env.num_envs)
         self.observation_space = _joined(env.observation_space, batch)
 
     def reset(
@@ -223,9 +222,9 @@ def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:
 
 def _observed(env: Any, part: spaces.MultiDiscrete[Any]) -> _Observed:
     """The variables as a mask underneath names them, or the model, or else the adapter."""
-    while isinstance(env, (gym.Wrapper, VectorWrapper)) and not isinstance(env, _Masked):
+    while isinstance(env, (gym.Wrapper, VectorWrapper)) and not isinstance(env, MaskWrapper):
         env = env.env
-    if isinstance(env, _Masked):
+    if isinstance(env, MaskWrapper):
         return _Observed(env.mask, env._known)
     if isinstance(env, SyncVectorEnv):
         return _observed(env.envs[0], part)

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 
 from exo_envs import ExoMDP, State
 from exo_envs.inputs import as_state
-from wrappers.observation.layers import layers
+from wrappers.observation import layers
 
 FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
 

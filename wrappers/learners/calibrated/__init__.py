@@ -1,1 +1,14 @@
-"""Our mask learner."""
+"""Our mask learner: tests that state their level, then comparisons of J on shared trajectories.
+
+======================  =====================================================================
+``relevance.py``        which variables matter: what pays, what moves n, what predicts those
+``importance.py``       a guess of what each is worth, which orders the search
+``selection.py``        which of them pay their price
+``learner.py``          the learner
+======================  =====================================================================
+"""
+
+from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.calibrated.relevance import find_relevance
+
+__all__ = ["CalibratedMaskLearner", "find_relevance"]

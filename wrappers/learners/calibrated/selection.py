@@ -1,7 +1,7 @@
-"""What pays its price: the second half of the calibrated rule, for lambda > 0.
+"""What pays its price: the second half of our learner, for lambda > 0.
 
-Of the variables that matter (:mod:`wrappers.learners.calibrated.relevance`) a planner may be better off without some:
-those that gain less in return than they cost. Masks are compared on the same exogenous
+Of the variables that matter (:mod:`wrappers.learners.calibrated.relevance`) a planner may be better
+off without some: those that gain less in return than they cost. Masks are compared on the same exogenous
 trajectories, so "J increases" is a paired comparison. Variables are tried in groups, because J is
 expensive and because some pay only together:
 
@@ -19,12 +19,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from planners import Estimate
-from wrappers.learners.base import Session, in_order
+from planners import DECIDED, Estimate, Mask
 from wrappers.learners.calibrated.importance import blocks, importance
 from wrappers.learners.calibrated.relevance import Relevance
-from wrappers.learners.history import Action, Mask, Record
-from wrappers.learners.study import DECIDED
+from wrappers.learners.history import Action, Record
+from wrappers.learners.session import Session
 
 Group = list[Mask]  # blocks of variables, the most important first
 
@@ -48,7 +47,7 @@ class Selection:
         self.patience = patience
         self.too_many = math.inf  # the logarithm of so many values of x was too much to plan with
         self.confidence = NormalDist().inv_cdf(1 - level)
-        self.mask = in_order(session.study, relevance.direct)
+        self.mask = session.in_order(relevance.direct)
 
     def steps(self) -> Iterator[Record]:
         """Search; the mask of the last record is the result."""
@@ -68,7 +67,7 @@ class Selection:
             yield self._try("drop", self.mask)[0]
 
     def _worth(self) -> dict[str, float]:
-        return importance(self.session.study, self.relevance, self.mask)
+        return importance(self.session.study, self.relevance, self.session.visits(self.mask))
 
     def _forward(self, candidates: Group) -> Iterator[Record]:
         """Add what pays: everything at once, or else one half and then the other."""
@@ -128,8 +127,8 @@ class Selection:
     def _try(self, action: Action, names: Mask) -> tuple[Record, Estimate, Estimate]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         kept = {*self.mask, *names} if action == "add" else set(self.mask).difference(names)
-        mask = in_order(self.session.study, kept)
-        tried, gain, returns = self.session.contest(mask, self.mask)
+        mask = self.session.in_order(kept)
+        tried, gain, returns = self.session.compare(mask, self.mask)
         if action == "add" and returns.mean < -DECIDED * returns.standard_error:
             self.too_many = min(self.too_many, self._log_states(mask))
         accepted = gain.mean >= 0 and (action == "drop" or self._is_beyond_doubt(gain))
@@ -146,10 +145,3 @@ class Selection:
             score=max(self.relevance.findings[name].score for name in names),
         )
         return record, gain, returns
-
-
-def select(
-    session: Session, relevance: Relevance, *, level: float, patience: int
-) -> Iterator[Record]:
-    """The steps of a :class:`Selection`."""
-    yield from Selection(session, relevance, level=level, patience=patience).steps()

@@ -1,0 +1,174 @@
+"""What samples of a model say, whatever the mask, and what masks are worth.
+
+Exogenous rollouts, what moves n and what pays, who predicts whom, and the worth of every mask that
+was tried: none of it depends on the learner, so learners that are given the same :class:`Study`
+share it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+
+from exo_envs import ExoMDP, as_mdp
+from exo_envs.inputs import check_whole
+from planners.counted import CountedMDP
+from planners.default_planner import DefaultPlanner
+from planners.information.interventions import actors_of
+from planners.information.parents import Evidence, ParentSearch
+from planners.information.rollouts import ExogenousData
+from planners.memory import Memory
+from planners.objective import MaskEvaluator
+from planners.planner import Planner
+from planners.policy import Mask
+from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.survey import EndogenousSurvey, Reward
+
+#: What the default planner may lose, as a part of the largest reward.
+PRECISION = 1e-3
+
+
+class Study:
+    """A model, and what was found out about it and its masks.
+
+    Nothing is asked of the model before it is needed, and nothing twice. Every stream of random
+    numbers has a name, so results do not depend on the order of questions; but exact plans start
+    from the one before, so they are the same only as far as the planner is precise.
+
+    Args:
+        mdp_or_env: an :class:`~exo_envs.ExoMDP`, or an environment (:func:`exo_envs.as_mdp`).
+        rng: a seed or a generator; by default seed 0.
+        n_rollouts: episodes that each policy plays; all play the same exogenous trajectories.
+        n_data_rollouts: rollouts of x that models and tests are estimated from; by default about
+            100,000 transitions' worth.
+        planner: by default one that chooses by size, as precise as the rollouts can tell.
+        planning_time_limit: for one plan, in seconds.
+        reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
+        level: of the tests for what predicts a variable, over all variables and candidates.
+
+    Attributes:
+        mdp: the model.
+        spec: of the environment, as Gymnasium writes it to JSON; None if there is none.
+        seed: what all randomness is derived from.
+        evaluator: estimates J of masks.
+    """
+
+    def __init__(
+        self,
+        mdp_or_env: ExoMDP | gym.Env[Any, Any],
+        rng: np.random.Generator | int | None = None,
+        *,
+        n_rollouts: int = 500,
+        n_data_rollouts: int | None = None,
+        planner: Planner | None = None,
+        planning_time_limit: float | None = 60.0,
+        reward: Reward = "terms",
+        level: float = 0.05,
+    ) -> None:
+        check_whole("n_rollouts", n_rollouts, 1)
+        if n_data_rollouts is not None:
+            check_whole("n_data_rollouts", n_data_rollouts, 1)
+        self.mdp = as_mdp(mdp_or_env)
+        self.spec = _spec_of(mdp_or_env)
+        self.counted = CountedMDP(self.mdp)
+        if isinstance(rng, np.random.Generator):
+            self.seed = int(rng.integers(2**63))
+        else:
+            self.seed = 0 if rng is None else int(rng)
+        self.n_data_rollouts = n_data_rollouts
+        self.reward: Reward = reward
+        self.level = level
+        self.memory = Memory()
+        self._given_planner = planner
+        self.evaluator = MaskEvaluator(
+            self.counted,
+            reduce=self.reduce,
+            planner=self.planner,
+            rng=self.rng,
+            n_rollouts=n_rollouts,
+            time_limit=planning_time_limit,
+            trials=self.memory.trials,
+        )
+
+    @property
+    def samples(self) -> int:
+        """How many x', n' and rewards the model was asked for."""
+        return self.counted.samples
+
+    def rng(self, *name: str | int) -> np.random.Generator:
+        """A generator of its own for everything that has a name."""
+        words = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in name]
+        return np.random.default_rng([self.seed, *words])
+
+    def data(self) -> ExogenousData:
+        """Rollouts of x, without a policy."""
+        if self.memory.data is None:
+            self.memory.data = ExogenousData.collect(
+                self.counted, self.n_data_rollouts, self.rng("data")
+            )
+        return self.memory.data
+
+    def survey(self) -> EndogenousSurvey:
+        """What moves n and what pays."""
+        if self.memory.survey is None:
+            self.memory.survey = EndogenousSurvey.collect(
+                self.counted, self.data(), self.rng("survey"), reward=self.reward
+            )
+        return self.memory.survey
+
+    def parents(self, names: Sequence[str]) -> dict[str, dict[str, Evidence]]:
+        """What predicts each of some variables, itself included, and the evidence for it.
+
+        All variables are candidates, and the level is divided by their number and again by that
+        of the variables that may be asked for. Variables that act only together (XOR) are found
+        by changing one at a time (:mod:`planners.information.interventions`) and tested as a group.
+        """
+        everything, known = self.mdp.exogenous_names, self.memory.parents
+        asked = [name for name in names if name not in known]
+        if asked:
+            data = self.data()
+            search = ParentSearch.of(data, level=self.level / len(everything))
+            targets = data.positions(asked).tolist()
+            for i, actors in zip(targets, actors_of(self.counted, data, targets), strict=True):
+                found = search.parents(i, range(len(everything)), actors)
+                evidence = search.explain(i, found, actors)
+                known[everything[i]] = {everything[j]: evidence[j] for j in found}
+        return {name: known[name] for name in names}
+
+    def reduce(self, mask: Mask, rng: np.random.Generator, *, relaxed: bool = False) -> ReducedMDP:
+        """The reduced model of a mask, from the samples that all masks share.
+
+        In the ``relaxed`` one every variable moves by itself, whatever the others do.
+        """
+        settings: dict[str, Any] = {"known_parents": self.parents}
+        if relaxed:
+            settings = {"max_parents": 1, "interventions": False}
+        return ReducedMDP.estimate(
+            self.counted, mask, rng=rng, data=self.data(), survey=self.survey(), **settings
+        )
+
+    def planner(self) -> Planner:
+        """The planner; the default one is as precise as rollouts can tell."""
+        if self._given_planner is not None:
+            return self._given_planner
+        tables = [self.survey().base_reward, *self.survey().terms.values()]
+        largest = max(float(np.abs(table).max(initial=0.0)) for table in tables)
+        return DefaultPlanner(tolerance=PRECISION * (largest or 1.0), dtype=np.float32)
+
+
+def _spec_of(mdp_or_env: Any) -> dict[str, Any] | None:
+    """The spec of an environment as Gymnasium writes it; None if it has none that JSON can hold."""
+    spec = getattr(mdp_or_env, "spec", None)
+    if not isinstance(spec, EnvSpec):
+        return None
+    try:
+        written: dict[str, Any] = json.loads(spec.to_json())
+    except (TypeError, ValueError):
+        return None
+    return written

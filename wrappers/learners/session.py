@@ -1,0 +1,98 @@
+"""One call of ``fit``: what is studied, at which prices, for how long, and who wants to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from exo_envs.mdp import FloatArray
+from planners import Clock, Comparison, Estimate, Mask, Objective, Scenarios, Study
+from wrappers.learners.history import Action, Progress, Record
+
+if TYPE_CHECKING:
+    from wrappers.learners.base import MaskLearner
+
+
+class Session:
+    """The study, the prices, the clock and the callback of one call of ``fit``."""
+
+    def __init__(self, learner: MaskLearner, study: Study) -> None:
+        """Start the clock."""
+        self.study = study
+        self.evaluator = study.evaluator
+        self.price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
+        self.clock = Clock(learner.time_limit)
+        self._callback = learner.callback
+
+    def report(
+        self, stage: str, *, record: Record | None = None, done: int = 0, total: int | None = None
+    ) -> None:
+        """Tell the callback what goes on.
+
+        Raises:
+            OutOfTimeError: if the time limit has passed.
+        """
+        if self._callback is not None:
+            self._callback(Progress(stage, self.clock.seconds(), record, done, total))
+        self.clock.tick()
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Report how far a stage has come."""
+        self.report(stage, done=done, total=total)
+
+    def objective(
+        self, mask: Mask, *, scenarios: Scenarios | None = None, first_look: bool = False
+    ) -> Objective:
+        """*Estimate-Objective*, at the learner's prices and within its time."""
+        self._announce(mask)
+        return self.evaluator.objective(
+            mask,
+            **self.price,
+            scenarios=scenarios,
+            first_look=first_look,
+            time_limit=self.clock.left(),
+        )
+
+    def compare(self, mask: Mask, other: Mask) -> Comparison:
+        """J of a mask against J of another one, at the learner's prices and within its time."""
+        self._announce(mask)
+        return self.evaluator.compare(mask, other, **self.price, time_limit=self.clock.left())
+
+    def visits(self, mask: Mask) -> FloatArray:
+        """How often the policy of a mask meets each (n, a), planned within the learner's time."""
+        return self.evaluator.visits(mask, self.clock.left())
+
+    def in_order(self, names: Any) -> Mask:
+        """Variables in the order of the model."""
+        wanted = set(names)
+        return tuple(name for name in self.study.mdp.exogenous_names if name in wanted)
+
+    def _announce(self, mask: Mask) -> None:
+        self.report(f"planning with {len(mask)} variable{'' if len(mask) == 1 else 's'}")
+
+    def record(
+        self,
+        action: Action,
+        candidate: Mask,
+        *,
+        reason: str,
+        mask: Mask,
+        accepted: bool = True,
+        objective: Objective | None = None,
+        gain: Estimate | None = None,
+        **evidence: Any,
+    ) -> Record:
+        """A step; the estimate of J that it made, and its gain over another one, are filled in."""
+        if objective is not None:
+            evidence |= Record.measured(objective)
+        if gain is not None:
+            evidence |= {"gain": gain.mean, "gain_error": gain.standard_error}
+        return Record(
+            action=action,
+            candidate=candidate,
+            accepted=accepted,
+            reason=reason,
+            mask=mask,
+            samples=self.study.samples,
+            seconds=self.clock.seconds(),
+            **evidence,
+        )
