@@ -6,16 +6,28 @@ from types import SimpleNamespace
 import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
-from planners import Estimate, Objective
-from wrappers import Study
-from wrappers.learners.study import Contest
+from planners import Comparison, Estimate, Objective, Study
 
 
 class ScriptedStudy(Study):
     """``worth(mask)`` is the mean return of a mask; ``estimates`` lists the masks looked at."""
 
-    def __init__(self, mdp, worth, seed=0, *, error=0.0):
-        super().__init__(mdp, seed, n_rollouts=4, n_data_rollouts=40)
+    def __init__(self, mdp, worth, seed=0, *, error=0.0, n_data_rollouts=40):
+        super().__init__(mdp, seed, n_rollouts=4, n_data_rollouts=n_data_rollouts)
+        self.evaluator = ScriptedEvaluator(mdp, worth, error)
+
+    @property
+    def estimates(self):
+        return self.evaluator.estimates
+
+
+class ScriptedEvaluator:
+    """An evaluator that plans and plays nothing."""
+
+    time_limit = None
+
+    def __init__(self, mdp, worth, error):
+        self.mdp = mdp
         self.worth = worth
         self.error = error
         self.estimates = []
@@ -37,18 +49,24 @@ class ScriptedStudy(Study):
             reduced=None,
         )
 
-    def contest(self, mask, over, **settings):
+    def compare(self, mask, other, **settings):
         objective = self.objective(mask, **settings)
-        rival = self._worth(tuple(over), settings.get("cost_weight", 0.0))
+        rival = self._worth(tuple(other), settings.get("cost_weight", 0.0))
         returns = objective.mean_return - rival.mean_return
         gain = objective.value - rival.value
-        return Contest(objective, Estimate(gain, self.error), Estimate(returns, self.error))
+        return Comparison(objective, Estimate(gain, self.error), Estimate(returns, self.error))
 
     def knows(self, mask):
         return mask in self.estimates
 
-    def visits(self, mask):
+    def visits(self, mask, time_limit=None):
         return np.ones(int(np.prod(self.mdp.endogenous_sizes)) * self.mdp.num_actions)
+
+    def fresh_scenarios(self):
+        return None
+
+    def independent_scenarios(self, number):
+        return None
 
 
 class Watched(ExoMDP):
@@ -57,6 +75,7 @@ class Watched(ExoMDP):
     def __init__(self, mdp):
         self.mdp = mdp
         self.calls = Counter()
+        self.states = Counter()  # in all calls
         self.asked = {}  # the last arguments of each method
         self.moves = []  # all (n, x, a) that n' was drawn for
         for name in ("endogenous_variables", "exogenous_variables", "num_actions"):
@@ -65,14 +84,17 @@ class Watched(ExoMDP):
 
     def sample_initial(self, size, rng):
         self.calls["initial"] += 1
+        self.states["exogenous"] += size
         return self.mdp.sample_initial(size, rng)
 
     def sample_exogenous(self, exogenous, rng):
         self.calls["exogenous"] += 1
+        self.states["exogenous"] += exogenous[..., 0].size
         return self.mdp.sample_exogenous(exogenous, rng)
 
     def sample_endogenous(self, state, action, rng):
         self.calls["endogenous"] += 1
+        self.states["endogenous"] += state.endogenous[..., 0].size
         self.moves.append(np.column_stack([*state, action]))
         following = self.mdp.sample_endogenous(state, action, rng)
         self.asked["endogenous"] = state, action, following
@@ -80,6 +102,7 @@ class Watched(ExoMDP):
 
     def reward_terms(self, state, action):
         self.calls["reward"] += 1
+        self.states["reward"] += state.endogenous[..., 0].size
         self.asked.setdefault("rewards", []).append((state, np.asarray(action)))
         return self.mdp.reward_terms(state, action)
 

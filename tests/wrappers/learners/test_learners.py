@@ -19,6 +19,7 @@ from exo_envs.grid import GridMDP
 from planners import ValueIteration
 from wrappers import (
     BruteForceMaskLearner,
+    CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
     History,
@@ -31,6 +32,7 @@ from wrappers import (
 
 LEARNERS = (
     BruteForceMaskLearner,
+    CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
     RewardVariableMaskLearner,
@@ -116,15 +118,13 @@ WRONG_OF = {
         ({"initial_mask": ["guard", "guard"]}, "more than once"),
     ],
     RewardVariableMaskLearner: WRONG_FIRST_PHASE,
-    CorrelationalMaskLearner: [
-        *WRONG_FIRST_PHASE,
-        ({"rule": "papers"}, "unknown rule 'papers'; did you mean 'paper'"),
+    CorrelationalMaskLearner: [*WRONG_FIRST_PHASE, ({"tau_correl": -1.0}, "tau_correl")],
+    CalibratedMaskLearner: [
         ({"level": 0.0}, "level"),
         ({"level": 1.0}, "level"),
         ({"level": math.nan}, "level"),
         ({"level": 5}, "level"),
         ({"patience": 0}, "patience"),
-        ({"tau_correl": -1.0}, "tau_correl"),
     ],
 }
 
@@ -185,9 +185,11 @@ def test_results(cls):
 def test_j_is_estimated_on_trajectories_that_had_no_part_in_the_choice():
     learner = BruteForceMaskLearner(**SMALL).fit(GridMDP())
     study = learner.study_
-    shared = study.objective(learner.mask_).returns
+    shared = study.evaluator.objective(learner.mask_).returns
     assert not np.array_equal(learner.objective_.returns, shared)
-    fresh = study.objective(learner.mask_, scenarios=study.fresh_scenarios).returns
+    fresh = study.evaluator.objective(
+        learner.mask_, scenarios=study.evaluator.fresh_scenarios()
+    ).returns
     assert np.array_equal(learner.objective_.returns, fresh)
 
 
@@ -212,14 +214,14 @@ def test_the_spec_of_an_environment_is_remembered():
 
 def test_an_environment_of_somebody_else():
     """Both of its variables pay."""
-    study = CorrelationalMaskLearner(n_rollouts=5, n_data_rollouts=10).fit(adapt(), rng=0).study_
+    study = CalibratedMaskLearner(n_rollouts=5, n_data_rollouts=10).fit(adapt(), rng=0).study_
     names = study.mdp.exogenous_names
     assert len(names) == 2
     for cls in LEARNERS:
         learner = cls().fit(study)
         assert set(learner.mask_) <= set(names)
         assert len(learner.objective_.returns) == 5
-        if cls in (CorrelationalMaskLearner, RewardVariableMaskLearner):
+        if issubclass(cls, (CalibratedMaskLearner, RewardVariableMaskLearner)):
             assert learner.mask_ == names
 
 
@@ -263,7 +265,7 @@ def test_a_model_without_exogenous_variables_has_an_empty_mask(cls):
 
 def test_the_history_is_a_table():
     pd = pytest.importorskip("pandas")
-    history = CorrelationalMaskLearner(cost_weight=2.0, **SMALL).fit(GridMDP()).history_
+    history = CalibratedMaskLearner(cost_weight=2.0, **SMALL).fit(GridMDP()).history_
     table = history.to_pandas()
     assert isinstance(table, pd.DataFrame)
     assert list(table.columns) == list(Record.__dataclass_fields__)
@@ -280,7 +282,7 @@ def test_without_pandas_the_error_says_what_to_install(monkeypatch):
 
 def test_the_callback_sees_every_step():
     told = []
-    learner = CorrelationalMaskLearner(callback=told.append, cost_weight=1.0, **SMALL)
+    learner = CalibratedMaskLearner(callback=told.append, cost_weight=1.0, **SMALL)
     learner.fit(GridMDP())
     assert all(isinstance(progress, Progress) for progress in told)
     steps = [progress.record for progress in told if progress.record is not None]
@@ -382,7 +384,7 @@ def test_brute_force_is_the_argmax_over_all_masks():
 
 
 def test_brute_force_refuses_too_many_variables():
-    with pytest.raises(ValueError, match=r"22 exogenous variables .* CorrelationalMaskLearner"):
+    with pytest.raises(ValueError, match=r"22 exogenous variables .* CalibratedMaskLearner"):
         BruteForceMaskLearner().fit(gym.make("exo_envs:ExoFactory-v0"))
 
 

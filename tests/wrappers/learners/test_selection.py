@@ -11,7 +11,7 @@ from exo_envs import ExoMDP, State, Variable
 from exo_envs.grid import GridMDP
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters, exact_return
 from planners import Estimate
-from wrappers import BruteForceMaskLearner, CorrelationalMaskLearner, Study
+from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, Study
 from wrappers.learners.calibrated import importance as importance_module
 from wrappers.learners.calibrated.importance import blocks, importance
 from wrappers.learners.calibrated.relevance import find_relevance
@@ -44,9 +44,9 @@ def consistent(learner):
             assert record.gain >= 0  # on the trajectories that both masks played
             if learner.cost == "size":  # the same contest again
                 price = {"cost_weight": learner.cost_weight}
-                contest = learner.study_.contest(record.mask, mask, **price)
-                assert record.gain == pytest.approx(contest.gain.mean, rel=1e-9, abs=1e-9)
-                assert record.value == pytest.approx(contest.objective.value, rel=1e-9)
+                comparison = learner.study_.evaluator.compare(record.mask, mask, **price)
+                assert record.gain == pytest.approx(comparison.gain.mean, rel=1e-9, abs=1e-9)
+                assert record.value == pytest.approx(comparison.objective.value, rel=1e-9)
             mask = record.mask
         else:
             assert record.gain < 0 or record.action == "add"
@@ -65,11 +65,11 @@ def consistent(learner):
 def test_on_the_grid_it_is_as_good_as_brute_force(grid, cost_weight):
     """The upper half of the range of lambda: at about 50 the empty mask is the best one."""
     best = BruteForceMaskLearner(cost_weight=cost_weight).fit(grid)
-    learned = CorrelationalMaskLearner(cost_weight=cost_weight).fit(grid)
+    learned = CalibratedMaskLearner(cost_weight=cost_weight).fit(grid)
     assert consistent(learned)
     # Both were chosen on the same trajectories, and so are compared there.
     prices = {"cost_weight": cost_weight}
-    ours, theirs = (grid.objective(x.mask_, **prices) for x in (learned, best))
+    ours, theirs = (grid.evaluator.objective(x.mask_, **prices) for x in (learned, best))
     low, high = ours.interval()
     assert theirs.value <= ours.value + (high - low) / 2
 
@@ -104,7 +104,7 @@ def test_brute_force_finds_what_is_exactly_best():
             slack = 5 * record.half_width / 1.96 + 3.0
             assert abs(record.mean_return - exact[mask]) < slack, mask
             assert record.value == pytest.approx(record.mean_return - cost_weight * len(mask))
-    calibrated = CorrelationalMaskLearner(cost_weight=3.0, level=LEVEL).fit(study)
+    calibrated = CalibratedMaskLearner(cost_weight=3.0, level=LEVEL).fit(study)
     assert calibrated.mask_ == mdp.required_mask
 
 
@@ -112,7 +112,7 @@ def test_brute_force_finds_what_is_exactly_best():
 
 
 def test_a_huge_price_leaves_nothing(grid):
-    learner = CorrelationalMaskLearner(cost_weight=1e6).fit(grid)
+    learner = CalibratedMaskLearner(cost_weight=1e6).fit(grid)
     assert learner.mask_ == ()
     assert learner.objective_.value == learner.objective_.mean_return
     assert consistent(learner)
@@ -121,7 +121,7 @@ def test_a_huge_price_leaves_nothing(grid):
 def test_a_tiny_price_drops_nothing_that_is_worth_more():
     """Each coin is worth 3 * 8 visits * half of the time, about 20; the rain nothing at all."""
     study = Study(Sites(coins=3), 0, n_rollouts=100, n_data_rollouts=100)
-    learner = CorrelationalMaskLearner(cost_weight=0.5).fit(study)
+    learner = CalibratedMaskLearner(cost_weight=0.5).fit(study)
     assert learner.mask_ == ("coin_0", "coin_1", "coin_2")
     assert consistent(learner)
 
@@ -130,18 +130,18 @@ def test_a_tiny_price_drops_nothing_that_is_worth_more():
 def test_a_variable_stays_only_if_it_pays(coins):
     """Rain pays most of all, but no decision depends on it."""
     study = Study(Sites(coins=coins), 0, n_rollouts=60, n_data_rollouts=100)
-    learner = CorrelationalMaskLearner(cost_weight=2.0).fit(study)
+    learner = CalibratedMaskLearner(cost_weight=2.0).fit(study)
     price = {"cost_weight": 2.0}
-    kept = study.objective(learner.mask_, **price)
+    kept = study.evaluator.objective(learner.mask_, **price)
     for name in learner.mask_:
         less = tuple(other for other in learner.mask_ if other != name)
-        assert study.objective(less, **price).value < kept.value, name
+        assert study.evaluator.objective(less, **price).value < kept.value, name
     assert "rain" not in learner.mask_
 
 
 def test_the_same_by_size_and_by_a_function(grid):
-    by_size = CorrelationalMaskLearner(cost_weight=8.0).fit(grid)
-    doubled = CorrelationalMaskLearner(cost_weight=4.0, cost=lambda mask, plan: 2.0 * len(mask))
+    by_size = CalibratedMaskLearner(cost_weight=8.0).fit(grid)
+    doubled = CalibratedMaskLearner(cost_weight=4.0, cost=lambda mask, plan: 2.0 * len(mask))
     by_function = doubled.fit(grid)
     assert by_size.mask_ == by_function.mask_
     assert by_size.objective_.value == by_function.objective_.value
@@ -149,10 +149,10 @@ def test_the_same_by_size_and_by_a_function(grid):
 
 
 def test_the_cost_may_be_the_time(grid):
-    free = CorrelationalMaskLearner(cost_weight=1e-9, cost="time").fit(grid)
+    free = CalibratedMaskLearner(cost_weight=1e-9, cost="time").fit(grid)
     assert free.objective_.cost == free.objective_.plan.seconds > 0
     assert consistent(free)
-    dear = CorrelationalMaskLearner(cost_weight=1e12, cost="time").fit(grid)
+    dear = CalibratedMaskLearner(cost_weight=1e12, cost="time").fit(grid)
     assert consistent(dear)
 
 
@@ -163,7 +163,7 @@ def scripted(worth, **arguments):
     """Selection on four coins and the rain, all of which pay."""
     study = ScriptedStudy(Sites(coins=4), worth)
     arguments = {"cost_weight": 1.0, "patience": 100} | arguments
-    return CorrelationalMaskLearner(**arguments).fit(study)
+    return CalibratedMaskLearner(**arguments).fit(study)
 
 
 def test_backward_keeps_exactly_what_pays():
@@ -232,13 +232,13 @@ def test_importance_ends(monkeypatch):
         return entropy(*arguments)
 
     monkeypatch.setattr(importance_module, "_entropy", counting)
-    worth = importance(study, found, ("pays",))
+    worth = importance(study, found, study.evaluator.visits(("pays",)))
     assert 0 < worth["q"] <= worth["p"] <= worth["pays"]
 
 
 def test_importance_of_the_grid(grid):
     found = find_relevance(grid)
-    worth = importance(grid, found, ("object", "guard"))
+    worth = importance(grid, found, grid.evaluator.visits(("object", "guard")))
     assert set(worth) == set(found.findings) == {"object", "carrier", "guard", "guard_intent"}
     assert worth["object"] > worth["guard"] > 0
     assert 0 < worth["guard_intent"] < worth["guard"]
@@ -250,17 +250,16 @@ def test_importance_of_the_grid(grid):
 
 def forward(worth, **arguments):
     """Selection on ``Line``: it starts from what pays, and q and p predict it."""
-    study = ScriptedStudy(Line(), worth)
-    study.n_data_rollouts = 200
+    study = ScriptedStudy(Line(), worth, n_data_rollouts=200)
     arguments = {"cost_weight": 1.0, "level": 0.05} | arguments
-    return CorrelationalMaskLearner(**arguments).fit(study)
+    return CalibratedMaskLearner(**arguments).fit(study)
 
 
 def quiet(monkeypatch):
     """The order of the search is not what is looked at."""
     monkeypatch.setattr(
         "wrappers.learners.calibrated.selection.importance",
-        lambda study, relevance, mask: dict.fromkeys(relevance.findings, 1.0),
+        lambda study, relevance, visits: dict.fromkeys(relevance.findings, 1.0),
     )
 
 
@@ -277,52 +276,53 @@ def test_parents_are_added_if_they_pay(monkeypatch):
 def test_a_gain_within_the_noise_adds_nothing(monkeypatch):
     quiet(monkeypatch)
     both = {("pays",): 5.0, ("p", "pays"): 7.0, ("q", "p", "pays"): 9.0}
-    study = ScriptedStudy(Line(), lambda mask: both.get(mask, 0.0), error=1.5)
-    study.n_data_rollouts = 200
-    learner = CorrelationalMaskLearner(cost_weight=1.0, level=0.05).fit(study)
+    study = ScriptedStudy(Line(), lambda mask: both.get(mask, 0.0), error=1.5, n_data_rollouts=200)
+    learner = CalibratedMaskLearner(cost_weight=1.0, level=0.05).fit(study)
     assert "q" not in learner.mask_  # 2 is less than 1.64 standard errors
     assert "p" not in learner.mask_
 
 
-# --- contests ---------------------------------------------------------------------------------
+# --- comparisons ------------------------------------------------------------------------------
 
 
-def test_a_contest_is_a_paired_comparison(grid):
+def test_a_comparison_is_paired(grid):
     price = {"cost_weight": 3.0}
-    contest = grid.contest(("object", "guard"), ("object",), **price)
-    played = len(contest.objective.returns)
+    comparison = grid.evaluator.compare(("object", "guard"), ("object",), **price)
+    played = len(comparison.objective.returns)
     over, theirs = (
-        grid.objective(mask, **price).returns[:played]
+        grid.evaluator.objective(mask, **price).returns[:played]
         for mask in (("object",), ("object", "guard"))
     )
-    assert (contest.objective.returns == theirs).all()
-    assert contest.returns == Estimate.of(theirs - over)
-    assert contest.gain.mean == pytest.approx(contest.returns.mean - 3.0)
-    assert contest.gain.standard_error == contest.returns.standard_error
+    assert (comparison.objective.returns == theirs).all()
+    assert comparison.returns == Estimate.of(theirs - over)
+    assert comparison.gain.mean == pytest.approx(comparison.returns.mean - 3.0)
+    assert comparison.gain.standard_error == comparison.returns.standard_error
 
 
 def test_a_clear_loser_is_not_played_to_the_end():
     study = Study(GridMDP(), 0, n_rollouts=200, n_data_rollouts=100)
-    contest = study.contest((), ("object", "guard"))
-    played = len(contest.objective.returns)
+    comparison = study.evaluator.compare((), ("object", "guard"))
+    played = len(comparison.objective.returns)
     assert played < 200
-    assert contest.gain.mean < -4 * contest.gain.standard_error < 0
-    assert (contest.objective.returns == study.objective(()).returns[:played]).all()
-    assert len(study.objective(()).returns) == 200  # the rest is played when it is asked for
+    assert comparison.gain.mean < -4 * comparison.gain.standard_error < 0
+    assert (comparison.objective.returns == study.evaluator.objective(()).returns[:played]).all()
+    # The rest is played when it is asked for.
+    assert len(study.evaluator.objective(()).returns) == 200
 
 
 def test_few_rollouts_do_not_make_losers():
-    """A study says that a fair contest is decided early once in 1,000 times.
+    """A study says that a fair comparison is decided early once in 1,000 times.
 
-    Two coins are worth the same. Three or more of 150 contests: 5e-4.
+    Two coins are worth the same. Three or more of 150 comparisons: 5e-4.
     """
     mdp = Sites(coins=2, rain=False, horizon=8)
     first = Study(mdp, 0, n_rollouts=60, n_data_rollouts=30)
-    first.objective(("coin_0",)), first.objective(("coin_1",))  # planned once
+    first.evaluator.objective(("coin_0",)), first.evaluator.objective(("coin_1",))  # planned once
     given_up = 0
     for seed in range(150):
         study = Study(mdp, seed, n_rollouts=60)
-        for mask, trial in first._trials.items():
-            study._trials[mask] = replace(trial, returns=[], visits=np.zeros_like(trial.visits))
-        given_up += len(study.contest(("coin_1",), ("coin_0",)).objective.returns) < 60
+        for mask, trial in first.evaluator.trials.items():
+            fresh = replace(trial, returns=[], visits=np.zeros_like(trial.visits))
+            study.evaluator.trials[mask] = fresh
+        given_up += len(study.evaluator.compare(("coin_1",), ("coin_0",)).objective.returns) < 60
     assert given_up <= 2

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 import warnings
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -10,9 +11,17 @@ from scripted import Sites, Watched
 
 from exo_envs.grid import GridMDP
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners import DefaultPlanner, EndogenousSurvey, ExogenousData, Scenarios, ValueIteration
+from planners import (
+    DefaultPlanner,
+    EndogenousSurvey,
+    ExogenousData,
+    MaskEvaluator,
+    Scenarios,
+    ValueIteration,
+)
 from wrappers import (
     BruteForceMaskLearner,
+    CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
     LearningStoppedWarning,
@@ -26,9 +35,9 @@ LEARNERS = {
     "greedy": GreedyMaskLearner(trials=3),
     "phase one": RewardVariableMaskLearner(),
     "visited": RewardVariableMaskLearner(sampling="visited"),
-    "paper": CorrelationalMaskLearner(rule="paper"),
-    "calibrated": CorrelationalMaskLearner(),
-    "priced": CorrelationalMaskLearner(cost_weight=2.0),
+    "paper": CorrelationalMaskLearner(),
+    "calibrated": CalibratedMaskLearner(),
+    "priced": CalibratedMaskLearner(cost_weight=2.0),
 }
 #: Of four variables two matter: the others are a copy and noise.
 TINY = SyntheticMDP(
@@ -111,9 +120,9 @@ def test_the_worth_of_a_mask_does_not_depend_on_the_masks_before():
     ]
     settings = {"n_rollouts": 100, "n_data_rollouts": 200, "planner": DefaultPlanner()}
     there, back = (Study(GridMDP(), 0, **settings) for _ in range(2))
-    returns = {mask: there.objective(mask).returns for mask in masks}
+    returns = {mask: there.evaluator.objective(mask).returns for mask in masks}
     for mask in reversed(masks):
-        assert np.array_equal(back.objective(mask).returns, returns[mask]), mask
+        assert np.array_equal(back.evaluator.objective(mask).returns, returns[mask]), mask
 
 
 # --- estimated once ---------------------------------------------------------------------------
@@ -152,9 +161,10 @@ def test_what_is_estimated_once_is_not_estimated_again(counted):
     for name in names:
         fresh(name).fit(study)
     assert (watched.calls["exogenous"], watched.calls["initial"]) == asked[:2]
-    # What is played again is the policy on the fresh trajectories, 30 rollouts of 20 steps.
+    # What is played again is the policy on the fresh trajectories: 30 rollouts of 20 steps, each of
+    # which asks for a reward and for n'.
     assert watched.calls["endogenous"] - before["endogenous"] <= 20 * len(names)
-    assert study.samples - asked[2] <= 30 * 20 * len(names)
+    assert study.samples - asked[2] == 2 * 30 * 20 * len(names)
 
 
 def test_the_paper_s_scores_and_variances_are_remembered():
@@ -170,49 +180,63 @@ def test_the_paper_s_scores_and_variances_are_remembered():
     assert watched.calls["exogenous"] - first["exogenous"] <= estimates * 40
 
 
-def test_samples_count_what_the_model_was_asked():
-    """To within a tenth: a user decides by them what a learner costs."""
+@each_learner
+def test_samples_count_what_the_model_was_asked(name):
+    """Exactly: a user decides by them what a learner costs."""
+    mdp = Watched(TINY)
+    learner = fresh(name).fit(mdp, rng=0)
+    counted = learner.study_.counted
+    assert counted.exogenous_samples == mdp.states["exogenous"] > 0
+    assert counted.endogenous_samples == mdp.states["endogenous"] > 0
+    assert counted.reward_samples == mdp.states["reward"] > 0
+    assert learner.study_.samples == sum(mdp.states.values())
+    billed = [record.samples for record in learner.history_]
+    assert billed == sorted(billed)
+    assert billed[-1] <= learner.study_.samples
 
-    class Counting(SyntheticMDP):
-        drawn = 0
 
-        def sample_exogenous(self, exogenous, rng):
-            type(self).drawn += exogenous.size // exogenous.shape[-1]
-            return super().sample_exogenous(exogenous, rng)
-
-    parameters = SyntheticParameters(num_noise=60, horizon=10)
-    study = Study(Counting(parameters), 0, n_rollouts=2, n_data_rollouts=40)
-    study.survey, before = study.survey, study.samples
-    drawn = Counting.drawn
-    CorrelationalMaskLearner().fit(study)
-    assert study.samples - before >= 0.9 * (Counting.drawn - drawn)
+def test_looking_asks_the_model_nothing():
+    """Properties of a study, a learner and its reduced model change nothing."""
+    learner = fresh("priced").fit(Watched(TINY), rng=0)
+    study, reduced = learner.study_, learner.objective_.reduced
+    asked, billed = study.mdp.calls.copy(), study.samples
+    for thing in (study, study.evaluator, learner, learner.objective_, learner.policy_, reduced):
+        for attribute in dir(thing):
+            if isinstance(getattr(type(thing), attribute, None), (property, cached_property)):
+                getattr(thing, attribute)
+    assert reduced.parents.keys() == set(learner.mask_)
+    assert study.mdp.calls == asked
+    assert study.samples == billed
 
 
 def test_masks_play_the_same_trajectories():
     """So rewards that no mask changes cancel: the noise of the rain is that of all returns."""
     study = Study(Sites(coins=2), 0, n_rollouts=50, n_data_rollouts=50)
-    both, one = study.objective(("coin_0", "coin_1")), study.objective(("coin_0",))
+    both, one = (
+        study.evaluator.objective(("coin_0", "coin_1")),
+        study.evaluator.objective(("coin_0",)),
+    )
     gain = both.gain_over(one)
     assert gain.standard_error < 0.2 * both.standard_error
     assert gain.mean > 4 * gain.standard_error
-    assert len(study.independent_scenarios(0)) == 50
-    first, second = (study.independent_scenarios(k).exogenous for k in (0, 1))
+    assert len(study.evaluator.independent_scenarios(0)) == 50
+    first, second = (study.evaluator.independent_scenarios(k).exogenous for k in (0, 1))
     assert not np.array_equal(first, second)
-    assert np.array_equal(first, study.independent_scenarios(0).exogenous)
+    assert np.array_equal(first, study.evaluator.independent_scenarios(0).exogenous)
 
 
 @pytest.mark.parametrize("n_rollouts", [1, 2, 3, 10, 11])
 def test_any_number_of_rollouts_works(n_rollouts):
     study = Study(Sites(coins=2), 0, n_rollouts=n_rollouts, n_data_rollouts=20)
-    assert sum(map(len, study.scenarios)) == n_rollouts
-    assert len(study.objective(("coin_0",)).returns) == n_rollouts
-    learner = CorrelationalMaskLearner(cost_weight=1.0).fit(study)
+    assert sum(map(len, study.evaluator.scenarios())) == n_rollouts
+    assert len(study.evaluator.objective(("coin_0",)).returns) == n_rollouts
+    learner = CalibratedMaskLearner(cost_weight=1.0).fit(study)
     assert set(learner.mask_) <= set(study.mdp.exogenous_names)
 
 
 def test_visits_are_discounted_steps():
     study = Study(Sites(coins=2), 0, n_rollouts=7, n_data_rollouts=20)
-    visits = study.visits(("coin_0",))
+    visits = study.evaluator.visits(("coin_0",))
     assert visits.shape == (4,)
     assert visits.sum() == pytest.approx(sum(0.99**t for t in range(24)))
 
@@ -298,7 +322,7 @@ def test_an_interrupt_at_the_end_keeps_the_mask(monkeypatch):
     def interrupted(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Study, "fresh_scenarios", property(interrupted))
+    monkeypatch.setattr(MaskEvaluator, "fresh_scenarios", interrupted)
     fitted(learner, TINY)
     assert learner.mask_ == ("pays_0",)
     assert learner.status_ == "interrupted"
@@ -320,7 +344,7 @@ def test_a_tiny_time_limit(name):
 
 def test_after_a_time_limit_nothing_more_is_learned():
     with pytest.warns(LearningStoppedWarning):
-        learner = CorrelationalMaskLearner(time_limit=1e-9).fit(Watched(GridMDP()), 0)
+        learner = CalibratedMaskLearner(time_limit=1e-9).fit(Watched(GridMDP()), 0)
     asked = learner.study_.mdp.calls.copy()
     assert learner.reasons_ == {}
     assert learner.study_.mdp.calls == asked
@@ -332,9 +356,9 @@ def test_a_time_limit_in_the_middle_keeps_what_was_found():
             time.sleep(0.2 * (len(progress.record.mask) > 1))
 
     study = Study(GridMDP(), 0, **SMALL)
-    CorrelationalMaskLearner().fit(study)  # everything is known
+    CalibratedMaskLearner().fit(study)  # everything is known
     with pytest.warns(LearningStoppedWarning, match="time limit"):
-        learner = CorrelationalMaskLearner(time_limit=0.15, callback=slow).fit(study)
+        learner = CalibratedMaskLearner(time_limit=0.15, callback=slow).fit(study)
     assert learner.mask_ == ("object", "guard")
     assert learner.status_ == "time limit"
 
@@ -345,6 +369,6 @@ def test_a_learner_in_a_hurry_does_not_spoil_the_study():
     planner = ValueIteration(tolerance=1e-9)
     study = Study(mdp, 0, planner=planner, **SMALL)
     mask = mdp.exogenous_names
-    hurried = study.objective(mask, time_limit=1e-9)
+    hurried = study.evaluator.objective(mask, time_limit=1e-9)
     assert not hurried.plan.converged
-    assert study.objective(mask).plan.converged
+    assert study.evaluator.objective(mask).plan.converged

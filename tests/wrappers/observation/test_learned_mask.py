@@ -19,7 +19,7 @@ from stable_baselines3.common.env_checker import check_env as sb3_check_env
 from exo_envs import ExoEnv
 from exo_envs.grid import GridMDP
 from wrappers import (
-    CorrelationalMaskLearner,
+    CalibratedMaskLearner,
     GreedyMaskLearner,
     LearnedMask,
     MaskedObservation,
@@ -215,7 +215,7 @@ def test_where_nothing_can_be_written(tmp_path, learner):
 def test_nothing_is_saved_before_fit(tmp_path):
     for question in (lambda x: x.save(tmp_path / "mask.json"), lambda x: x.saved()):
         with pytest.raises(AttributeError, match="fit first"):
-            question(CorrelationalMaskLearner())
+            question(CalibratedMaskLearner())
     assert not list(tmp_path.iterdir())
 
 
@@ -249,10 +249,9 @@ def test_it_learns_and_then_is_a_masked_observation(learned):
     assert learned.action_space.contains(learned.policy(observation))
 
 
-def test_the_default_learner_is_the_calibrated_rule():
+def test_the_default_learner_is_the_calibrated_one():
     env = LearnedMask(ExoEnv(Sites(coins=2, horizon=5)), rng=0)
-    assert type(env.learner) is CorrelationalMaskLearner
-    assert env.learner.rule == "calibrated"
+    assert type(env.learner) is CalibratedMaskLearner
     assert env.mask == ("coin_0", "coin_1", "rain")
 
 
@@ -306,7 +305,7 @@ def test_save_and_load(learned, tmp_path, monkeypatch):
 
 
 def test_an_empty_mask_is_saved_and_loaded(tmp_path):
-    priced = CorrelationalMaskLearner(cost_weight=1e6, **SMALL)
+    priced = CalibratedMaskLearner(cost_weight=1e6, **SMALL)
     env = LearnedMask(make(), learner=priced, rng=0)
     assert env.mask == ()
     assert set(env.observation_space) == {"endogenous"}
@@ -350,5 +349,18 @@ def test_everybodys_checks_accept_it(learner):
 def test_a_study_can_be_shared_with_the_wrapper(learned):
     study = learned.learner.study_
     assert isinstance(study, Study)
-    other = CorrelationalMaskLearner().fit(study)
+    other = CalibratedMaskLearner().fit(study)
     assert other.mask_ == ("object", "carrier", "guard", "guard_intent")
+
+
+def test_environments_that_share_a_learner_share_nothing_else(tmp_path):
+    """The learner is cloned: a second environment leaves the first one's mask and policy alone."""
+    learner = RewardVariableMaskLearner(**SMALL)
+    first = LearnedMask(make(), learner=learner, rng=1)
+    mask, policy = first.mask, first.policy
+    second = LearnedMask(ExoEnv(Sites(coins=2, horizon=5)), learner=learner, rng=1)
+    assert second.mask != mask
+    assert not hasattr(learner, "mask_")
+    assert first.policy is policy is not second.policy
+    first.save(tmp_path / "mask.json")
+    assert SavedMask.load(tmp_path / "mask.json").mask == mask
