@@ -24,7 +24,6 @@ from reproduction.results import read_results, read_settings
 from reproduction.settings import CROWD, METHODS
 from reproduction.tables import (
     Cell,
-    Interval,
     Records,
     Table,
     differing_variables,
@@ -34,6 +33,7 @@ from reproduction.tables import (
     show,
     small_tables,
 )
+from shared.intervals import Interval
 
 Mask = tuple[str, ...]
 

@@ -144,7 +144,7 @@ class Terminal(io.StringIO):
 
 def test_on_a_terminal_the_bar_moves_by_itself_and_steps_leave_a_line(monkeypatch):
     monkeypatch.syspath_prepend(SCRIPTS)
-    console = importlib.import_module("console")
+    console = importlib.import_module("shared.console")
     step = Record(action="try", candidate=(), accepted=True, reason="", mask=())
     terminal = Terminal()
     with console.ProgressBar(lambda record: f"a {record.action}", terminal) as bar:
@@ -179,7 +179,7 @@ def test_the_step_benchmark_prints_every_contender():
 
 def test_the_adapter_is_raced_against_a_loop(monkeypatch, capsys):
     pytest.importorskip("stable_baselines3")
-    benchmark = importlib.import_module("benchmark_rl")
+    benchmark = importlib.import_module("benchmarks.rl")
     monkeypatch.setattr(benchmark, "LANES", (2,))
     benchmark.compare_adapters("ExoGrid-v0", seconds=0.01, rounds=1)
     assert re.search(r"\n +2( +[\d,]+){2} +[\d.]+x\n", capsys.readouterr().out)

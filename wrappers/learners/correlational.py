@@ -85,6 +85,8 @@ class CorrelationalMaskLearner(MaskLearner):
                 "find",
                 (finding.name,),
                 reason=finding.reason,
+                role=finding.role,
+                target=finding.target or None,
                 mask=found,
                 score=finding.score,
                 p_value=finding.p_value,

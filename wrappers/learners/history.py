@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 Mask = tuple[str, ...]
 Action = Literal["find", "start", "add", "drop", "try"]
+Role = Literal["pays", "moves", "predicts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,8 @@ class Record:
         candidate: the variables it is about.
         accepted: whether the mask is now the one that was tried.
         reason: why, for people.
+        role: of a variable that is found: it "pays", "moves" n, or "predicts" another one.
+        target: the variable that it predicts.
         mask: the learner's mask after the step.
         score: what spoke for the candidate: information in nats, or a variance of rewards.
         p_value: of the test that it passed, over all candidates.
@@ -42,6 +45,8 @@ class Record:
     candidate: Mask
     accepted: bool
     reason: str
+    role: Role | None = None
+    target: str | None = None
     mask: Mask
     score: float | None = None
     p_value: float | None = None

@@ -179,7 +179,9 @@ def first_phase(
     for name, variance in zip(study.mdp.exogenous_names, variances, strict=True):
         if variance > tau_variance:
             mask = (*mask, name)
-            yield session.record("find", (name,), reason="pays", mask=mask, score=float(variance))
+            yield session.record(
+                "find", (name,), reason="pays", role="pays", mask=mask, score=float(variance)
+            )
     yield session.record(
         "start", mask, reason="all that pays", mask=mask, objective=session.objective(mask)
     )

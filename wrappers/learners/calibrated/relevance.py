@@ -20,15 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from planners.information.parents import Evidence
-from wrappers.learners.history import Mask
+from wrappers.learners.history import Mask, Role
 from wrappers.learners.study import Study
 
-Role = Literal["pays", "moves", "predicts"]
 Report = Callable[[str, int, int], object]
 
 #: How many variables are looked at between two reports.
