@@ -9,14 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.viewer import CrowdViewer
-from exo_envs.drawing.viewer import Frame
-from exo_envs.factory.model import FactoryMDP
-from exo_envs.factory.viewer import FactoryViewer
+from exo_envs.crowd import CrowdMDP, CrowdViewer
+from exo_envs.drawing import Frame
+from exo_envs.factory import FactoryMDP, FactoryViewer
 from exo_envs.floor import Move
-from exo_envs.grid.model import GridMDP
-from exo_envs.grid.viewer import GridViewer
+from exo_envs.grid import GridMDP, GridViewer
 from shared.drawing import SIZE, draw, with_palette
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"

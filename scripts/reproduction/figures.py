@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exo_envs import State
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.parameters import CrowdParameters
-from exo_envs.crowd.viewer import CrowdViewer
-from exo_envs.drawing.viewer import Frame
+from exo_envs.crowd import CrowdMDP, CrowdParameters, CrowdViewer
+from exo_envs.drawing import Frame
 from shared.drawing import SIZE, draw, with_palette
 
 #: The goals of section 6.3 and their names in the paper.

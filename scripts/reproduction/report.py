@@ -15,8 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.parameters import CrowdParameters
+from exo_envs.crowd import CrowdMDP, CrowdParameters
 from reproduction import replay
 from reproduction.figures import GOALS, Picture, draw_goals
 from reproduction.plots import all_plots

@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 
 from exo_envs import State
-from exo_envs.drawing.viewer import Frame, Viewer
+from exo_envs.drawing import Frame, Viewer
 
 #: What viewers of 3-D scenes are given: pixels, and how many times as many are drawn.
 SIZE: dict[str, Any] = {"width": 640, "height": 480, "supersampling": 2}

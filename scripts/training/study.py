@@ -19,10 +19,9 @@ from training.curves import Curve, average, by_label, geometric_mean, ratio
 from training.plots import plot_curves
 from training.runs import Run, Trainer, cores, execute_all
 from training.task import OBSERVATIONS, WORLDS, Reference, Task, check_oracle, masks_of
-from wrappers.observation.flat import KINDS
 
 #: Hyper-parameters that are words.
-CHOICES = {"encoding": KINDS, "network": ("gated", "plain")}
+CHOICES = {"encoding": ("one-hot", "scaled"), "network": ("gated", "plain")}
 SHARES = (0.5, 0.8)  # of the way from idling to the planner, to which steps are counted
 
 
