@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gymnasium as gym
-from console import ProgressBar, make_env, print_table
-from explanation import Storyteller
-from film import draws_pictures, save_film, save_picture
 
 import exo_envs
+from learning.explanation import Storyteller
+from learning.film import draws_pictures, save_film, save_picture
 from planners import Estimate, Objective
+from shared.arguments import make_env
+from shared.console import INTERRUPTED, ProgressBar, print_table
 from wrappers import (
     CorrelationalMaskLearner,
     GreedyMaskLearner,
@@ -34,8 +35,6 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-
-INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
 
 
 class Row(NamedTuple):

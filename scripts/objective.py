@@ -14,10 +14,10 @@ import argparse
 import time
 
 import numpy as np
-from console import make_env, matching
 
 import exo_envs
 from planners import EndogenousSurvey, ExogenousData, Scenarios, estimate_objective
+from shared.arguments import make_env, matching
 
 
 def main() -> None:

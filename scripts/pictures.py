@@ -7,21 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from exo_envs import ExoMDP, State
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.viewer import CrowdViewer
-from exo_envs.drawing.viewer import Frame, Viewer
-from exo_envs.factory.model import FactoryMDP
-from exo_envs.factory.viewer import FactoryViewer
+from exo_envs.crowd import CrowdMDP, CrowdViewer
+from exo_envs.drawing import Frame
+from exo_envs.factory import FactoryMDP, FactoryViewer
 from exo_envs.floor import Move
-from exo_envs.grid.model import GridMDP
-from exo_envs.grid.viewer import GridViewer
+from exo_envs.grid import GridMDP, GridViewer
+from shared.drawing import SIZE, draw, with_palette
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-WIDTH, HEIGHT, SUPERSAMPLING = 640, 480, 2
-COLOURS = 256  # a palette makes the files small
 
 
 def state_after(mdp: ExoMDP, actions: list[int], *, seed: int) -> State:
@@ -31,14 +26,6 @@ def state_after(mdp: ExoMDP, actions: list[int], *, seed: int) -> State:
     for action in actions:
         state = mdp.sample_next(state, np.array([action]), rng)
     return State(state.endogenous[0], state.exogenous[0])
-
-
-def draw(viewer: Viewer, state: State, mask: tuple[str, ...] | None = None) -> Frame:
-    """One picture."""
-    viewer.mask = mask
-    frame = viewer.draw(state)
-    viewer.close()
-    return frame
 
 
 def grid(mask: tuple[str, ...] | None = None) -> Frame:
@@ -58,7 +45,7 @@ def crowd(*, backend: str = "bullet", masked: bool = False) -> Frame:
         if row < half or column >= half
     ]
     others = [name for name in mdp.exogenous_names if name.startswith(("porter", "object"))]
-    viewer = CrowdViewer(mdp, backend, width=WIDTH, height=HEIGHT, supersampling=SUPERSAMPLING)
+    viewer = CrowdViewer(mdp, backend, **SIZE)
     return draw(viewer, state, (*cells, *others) if masked else None)
 
 
@@ -67,7 +54,7 @@ def factory(*, masked: bool = False) -> Frame:
     mdp = FactoryMDP()
     machines = mdp.exogenous_names[mdp.machine_slice]
     mask = ("order_0", "order_1", "clock", *machines) if masked else None
-    viewer = FactoryViewer(mdp, width=WIDTH, height=HEIGHT, supersampling=SUPERSAMPLING)
+    viewer = FactoryViewer(mdp, **SIZE)
     return draw(viewer, state_after(mdp, [Move.LEFT], seed=45), mask)
 
 
@@ -86,8 +73,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, picture in PICTURES.items():
         path = folder / f"{name}.png"
-        image = Image.fromarray(picture()).quantize(COLOURS, dither=Image.Dither.NONE)
-        image.save(path, optimize=True)
+        with_palette(picture()).save(path, optimize=True)
         print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
 
 

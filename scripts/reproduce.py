@@ -13,14 +13,14 @@ plots and a report (HTML) in it.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from pathlib import Path
 
 from reproduction.backends import BACKENDS, BackendError
+from reproduction.output import write_tables
+from reproduction.report import write_report
 from reproduction.results import ResultsError
 from reproduction.runner import run
 from reproduction.settings import EXPERIMENTS, Settings
-from reproduction.tables import write_tables
 
 
 def main() -> None:
@@ -51,10 +51,7 @@ def main() -> None:
         raise SystemExit("\nstopped; the same command goes on from here") from None
     for path in write_tables(folder):
         print(path)
-    if importlib.util.find_spec("reproduction.report") is not None:
-        from reproduction.report import write_report
-
-        print(write_report(folder))
+    print(write_report(folder))
 
 
 def parse() -> argparse.Namespace:

@@ -32,6 +32,7 @@ try:
     import torch
     from torch import Tensor, nn
     from torch.utils.tensorboard import SummaryWriter
+
     from training.runs import Recorder, Run
     from training.study import make_parser, run_study
 except ModuleNotFoundError as error:

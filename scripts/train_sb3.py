@@ -42,9 +42,9 @@ try:
     from stable_baselines3.common.utils import LinearSchedule
     from stable_baselines3.common.vec_env import VecMonitor
     from torch import nn
+
     from training.runs import Recorder, Run
     from training.study import make_parser, run_study
-
     from wrappers.sb3 import GatedExtractor, SB3VecEnv
 except ModuleNotFoundError as error:
     raise SystemExit(f'error: there is no {error.name}: pip install "exo-envs[rl]"') from error

@@ -3,5 +3,6 @@
 from exo_envs.crowd.env import CrowdEnv, CrowdVectorEnv
 from exo_envs.crowd.model import CrowdMDP
 from exo_envs.crowd.parameters import CrowdParameters
+from exo_envs.crowd.viewer import CrowdViewer
 
-__all__ = ["CrowdEnv", "CrowdMDP", "CrowdParameters", "CrowdVectorEnv"]
+__all__ = ["CrowdEnv", "CrowdMDP", "CrowdParameters", "CrowdVectorEnv", "CrowdViewer"]

@@ -4,3 +4,7 @@
 two dimensions (Pillow), ``scene``, ``bodies`` and ``meshes`` in three (PyBullet, which only
 ``scene`` touches); ``palette`` holds the colours and what a mask does to them.
 """
+
+from exo_envs.drawing.viewer import Frame, Viewer
+
+__all__ = ["Frame", "Viewer"]

@@ -2,6 +2,7 @@
 
 from exo_envs.factory.env import FactoryEnv, FactoryVectorEnv
 from exo_envs.factory.model import DOWN, UP, WORK, FactoryMDP, FactoryParameters
+from exo_envs.factory.viewer import FactoryViewer
 
 __all__ = [
     "DOWN",
@@ -11,4 +12,5 @@ __all__ = [
     "FactoryMDP",
     "FactoryParameters",
     "FactoryVectorEnv",
+    "FactoryViewer",
 ]

@@ -2,5 +2,6 @@
 
 from exo_envs.grid.env import GridEnv, GridVectorEnv
 from exo_envs.grid.model import GridMDP, GridParameters
+from exo_envs.grid.viewer import GridViewer
 
-__all__ = ["GridEnv", "GridMDP", "GridParameters", "GridVectorEnv"]
+__all__ = ["GridEnv", "GridMDP", "GridParameters", "GridVectorEnv", "GridViewer"]

@@ -16,6 +16,8 @@ from reproduction.experiments import Batch, run_batch
 from reproduction.provenance import versions
 
 BACKENDS = ("loky", "dask", "ray")
+#: What a cluster's workers need of scripts/: this package, and what it shares with others.
+PACKAGES = (Path(__file__).parent, Path(__file__).parents[1] / "shared")
 
 
 class BackendError(Exception):
@@ -64,15 +66,15 @@ def _dask(jobs: int, address: str | None) -> Iterator[None]:
 
 
 def _send_code(client: Any) -> None:
-    """Give the workers this package; the three others must be installed there already."""
+    """Give the workers our packages; those of the suite must be installed there already."""
     from distributed.diagnostics.plugin import UploadFile
 
-    here = Path(__file__).parent
     with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder) / f"{here.name}.zip"
+        archive = Path(folder) / "reproduction.zip"
         with zipfile.ZipFile(archive, "w") as file:
-            for path in sorted(here.glob("*.py")):
-                file.write(path, f"{here.name}/{path.name}")
+            for package in PACKAGES:
+                for path in sorted(package.rglob("*.py")):
+                    file.write(path, path.relative_to(package.parent))
         client.register_plugin(UploadFile(str(archive)))  # for those that come later, too
     mine = versions()
     for worker, theirs in worker_versions(client).items():
@@ -99,8 +101,8 @@ def _ray(jobs: int, address: str | None) -> Iterator[None]:
     except ImportError as error:
         raise BackendError("--backend ray needs Ray: pip install ray") from error
     register_ray()
-    package = str(Path(__file__).parent)
-    ray.init(address=address, runtime_env={"py_modules": [package]}, log_to_driver=False)
+    packages = [str(package) for package in PACKAGES]
+    ray.init(address=address, runtime_env={"py_modules": packages}, log_to_driver=False)
     try:
         with parallel_config("ray", n_jobs=jobs):
             yield

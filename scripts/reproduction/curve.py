@@ -63,9 +63,7 @@ def order_of_importance(learner: MaskLearner) -> list[str]:
     pays = dict(zip(mdp.exogenous_names, _worth(learner).tolist(), strict=True))
     found = [step for step in learner.history_ if step.action == "find"]
     place = {name: k for k, step in enumerate(found) for name in step.candidate}
-    target = {
-        name: step.reason.removeprefix("predicts ") for step in found for name in step.candidate
-    }
+    target = {name: step.target for step in found for name in step.candidate if step.target}
 
     def worth(name: str) -> float:
         best, discount = pays[name], 1.0

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
 
 from exo_envs import State
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.parameters import CrowdParameters
-from exo_envs.crowd.viewer import CrowdViewer
-from exo_envs.drawing.viewer import Frame
+from exo_envs.crowd import CrowdMDP, CrowdParameters, CrowdViewer
+from exo_envs.drawing import Frame
+from shared.drawing import SIZE, draw, with_palette
 
 #: The goals of section 6.3 and their names in the paper.
 GOALS = {"fixed": "Goal 1", "movable": "Goal 2"}
@@ -22,8 +20,6 @@ MEANINGS = {
     "fixed": "the goal is an object that nobody moves",
     "movable": "the goal is an object that somebody carries about",
 }
-WIDTH, HEIGHT, SUPERSAMPLING = 640, 480, 2
-COLOURS = 256  # a palette makes the files small
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,7 @@ class Picture:
     def of_frame(cls, frame: Frame, caption: str, alt: str) -> Picture:
         """A rendered frame, as PNG."""
         file = io.BytesIO()
-        image = Image.fromarray(frame).quantize(COLOURS, dither=Image.Dither.NONE)
-        image.save(file, "PNG", optimize=True)
+        with_palette(frame).save(file, "PNG", optimize=True)
         return cls(file.getvalue(), "image/png", caption, alt)
 
 
@@ -78,14 +73,6 @@ def _draw(goal: str, mask: Sequence[str] | None, seed: int) -> Frame:
     start = mdp.sample_initial(1, np.random.default_rng(seed))
     state = State(start.endogenous[0], start.exogenous[0])
     try:
-        return _draw_with("bullet", mdp, mask, state)
+        return draw(CrowdViewer(mdp, "bullet", **SIZE), state, mask)
     except ImportError:
-        return _draw_with("flat", mdp, mask, state)
-
-
-def _draw_with(backend: str, mdp: CrowdMDP, mask: Sequence[str] | None, state: State) -> Frame:
-    viewer = CrowdViewer(mdp, backend, width=WIDTH, height=HEIGHT, supersampling=SUPERSAMPLING)
-    viewer.mask = None if mask is None else tuple(mask)
-    frame = viewer.draw(state)
-    viewer.close()
-    return frame
+        return draw(CrowdViewer(mdp, "flat", **SIZE), state, mask)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from plotting import Format, bytes_of, new_figure
 
 from reproduction.settings import METHODS
 from reproduction.tables import (
-    Interval,
     Records,
     average,
     cost_weights_of,
@@ -16,6 +14,8 @@ from reproduction.tables import (
     select,
     turning_point,
 )
+from shared.intervals import Interval
+from shared.plotting import Format, bytes_of, new_figure
 
 #: Okabe and Ito's colours, which the colour-blind can tell apart; and another marker for each.
 STYLES = {

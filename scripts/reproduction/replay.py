@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import exo_envs  # noqa: F401 registers the environments
-from exo_envs.crowd.model import CrowdMDP
+from exo_envs.crowd import CrowdMDP
 from exo_envs.floor import Move
 from planners import (
     DefaultPlanner,

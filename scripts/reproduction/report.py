@@ -15,8 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.parameters import CrowdParameters
+from exo_envs.crowd import CrowdMDP, CrowdParameters
 from reproduction import replay
 from reproduction.figures import GOALS, Picture, draw_goals
 from reproduction.plots import all_plots
@@ -24,7 +23,6 @@ from reproduction.results import read_results, read_settings
 from reproduction.settings import CROWD, METHODS
 from reproduction.tables import (
     Cell,
-    Interval,
     Records,
     Table,
     differing_variables,
@@ -34,6 +32,7 @@ from reproduction.tables import (
     show,
     small_tables,
 )
+from shared.intervals import Interval
 
 Mask = tuple[str, ...]
 

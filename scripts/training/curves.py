@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from planners.files import replacing
+from shared.intervals import Interval
 
 
 class Point(NamedTuple):
@@ -74,27 +75,6 @@ class Curve:
                 return previous.steps + share * (point.steps - previous.steps)
             previous = point
         return None
-
-
-class Interval(NamedTuple):
-    """A mean over runs, with its 95 % interval; infinite for one run."""
-
-    mean: float
-    half: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Interval:
-        """Student's t: runs are few."""
-        number = len(values)
-        mean = float(np.mean(values))
-        if number < 2:
-            return cls(mean, math.inf)
-        error = float(np.std(values, ddof=1)) / math.sqrt(number)
-        return cls(mean, float(stats.t.ppf(0.975, number - 1)) * error)
-
-    def __str__(self) -> str:
-        """The mean, plus or minus half of the interval."""
-        return f"{self.mean:.1f}" + (f" ± {self.half:.1f}" if math.isfinite(self.half) else "")
 
 
 def by_label(curves: Iterable[Curve]) -> dict[str, list[Curve]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
-from plotting import bytes_of, new_figure
 
+from shared.plotting import bytes_of, new_figure
 from training.curves import Curve, average, by_label
 
 #: Okabe and Ito's colours, which the colour-blind can tell apart.
@@ -50,7 +50,7 @@ def _plot_group(axes: Axes, group: Sequence[Curve], label: str, colour: str) -> 
     mean_curve = average(group)
     steps = [s for s, _ in mean_curve]
     means = np.array([interval.mean for _, interval in mean_curve])
-    halves = np.array([interval.half for _, interval in mean_curve])
+    halves = np.array([interval.half_width for _, interval in mean_curve])
     axes.plot(steps, means, color=colour, linewidth=1.8, label=label)
     if all(map(math.isfinite, halves)):
         axes.fill_between(steps, means - halves, means + halves, color=colour, alpha=0.18, lw=0)

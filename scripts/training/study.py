@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from console import parse_option, print_table
 
 import exo_envs
 from planners import Estimate, paired_difference
-from training.curves import Curve, Interval, average, by_label, geometric_mean, ratio
+from shared.arguments import parse_option
+from shared.console import INTERRUPTED, print_table
+from shared.intervals import Interval
+from training.curves import Curve, average, by_label, geometric_mean, ratio
 from training.plots import plot_curves
 from training.runs import Run, Trainer, cores, execute_all
 from training.task import OBSERVATIONS, WORLDS, Reference, Task, check_oracle, masks_of
-from wrappers.observation.flat import KINDS
 
 #: Hyper-parameters that are words.
-CHOICES = {"encoding": KINDS, "network": ("gated", "plain")}
-INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
+CHOICES = {"encoding": ("one-hot", "scaled"), "network": ("gated", "plain")}
 SHARES = (0.5, 0.8)  # of the way from idling to the planner, to which steps are counted
 
 
@@ -158,11 +158,12 @@ def show(task: Task, reference: Reference, runs: Sequence[Run], curves: Sequence
     ]
     groups = by_label(curves)
     for label, group in groups.items():
-        single = Estimate.of(np.array(group[0].returns))
-        final = average(group)[-1][1] if len(group) > 1 else single
+        final = str(Estimate.of(np.array(group[0].returns)))
+        if len(group) > 1:
+            final = f"{average(group)[-1][1]:.1f}"
         reached = [described_steps(group, level) for level in targets.values()]
-        lacks = str(gap(group, reference))
-        rows.append((label, str(sizes[label]), str(len(group)), str(final), lacks, *reached))
+        lacks = gap(group, reference)
+        rows.append((label, str(sizes[label]), str(len(group)), final, lacks, *reached))
     print(f"\nReturns in the full environment on {task.rollouts} shared exogenous trajectories")
     print("(95 % intervals: for one run over trajectories, for several over seeds, on these ones)")
     steps = [f"steps to {100 * share:.0f} %" for share in SHARES]
@@ -189,11 +190,13 @@ def described_steps(group: Sequence[Curve], level: float) -> str:
     return f"{geometric_mean(reached) / 1e6:.2f} M{some}"
 
 
-def gap(group: Sequence[Curve], reference: Reference) -> Interval | Estimate:
+def gap(group: Sequence[Curve], reference: Reference) -> str:
     """How much the planner's policy earns more, on the same trajectories."""
     planner = np.array(reference.planner)
     gaps = [paired_difference(planner, np.array(curve.returns)) for curve in group]
-    return gaps[0] if len(gaps) == 1 else Interval.of([estimate.mean for estimate in gaps])
+    if len(gaps) == 1:
+        return str(gaps[0])
+    return f"{Interval.of(estimate.mean for estimate in gaps):.1f}"
 
 
 def ratios(groups: dict[str, list[Curve]], level: float) -> list[str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from console import make_env, matching
 
 from exo_envs import ExoMDP, ExoVectorEnv, State, as_mdp
 from exo_envs.mdp import FloatArray
 from planners import ReducedMDP, Scenarios, evaluate
 from planners.files import replacing
+from shared.arguments import make_env, matching
 from wrappers import CorrelationalMaskLearner, LearningStoppedWarning, MaskedVectorObservation
 
 Mask = tuple[str, ...]

@@ -5,11 +5,11 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
-from reproduction.replay import AHEAD, planning_in, play, typical_seed
 
 from exo_envs.crowd.model import CrowdMDP
 from exo_envs.floor import Move
 from planners import ForecastPolicy
+from reproduction.replay import AHEAD, planning_in, play, typical_seed
 
 SEED = 3
 NAMES = CrowdMDP().exogenous_names

@@ -5,10 +5,11 @@ import re
 
 import pytest
 from browser import Browser
-from reproduction.report import table_html, typical_mask, write_report
-from reproduction.tables import Interval, Table
 
 from exo_envs.crowd.model import CrowdMDP
+from reproduction.report import table_html, typical_mask, write_report
+from reproduction.tables import Table
+from shared.intervals import Interval
 
 NAMES = CrowdMDP().exogenous_names
 CELLS = [

@@ -24,13 +24,13 @@ pytest.importorskip("tensorboard")
 
 import numba
 import torch
-import train_sb3
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import train_sb3
 from training import runs, study, task
 from training.curves import Curve
 from training.runs import Recorder, Run
 from training.task import Reference, Task
-
 from wrappers import AgentPolicy, CorrelationalMaskLearner, Record
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"

@@ -1,54 +1,19 @@
-"""What the scripts share: their arguments, tables, and a bar for work that takes a while."""
+"""What the console shows: tables, and a bar for work that takes a while."""
 
 from __future__ import annotations
 
-import ast
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
-from typing import Any, TextIO
+from typing import TextIO
 
-import gymnasium as gym
-
-import exo_envs
 from wrappers import Progress, Record
 
-BAR = 20
+BAR = 20  # characters
 REFRESH = 0.2  # seconds
-
-
-def parse_option(option: str) -> tuple[str, object]:
-    """``goal=fixed`` or ``num_agents=64``."""
-    name, equals, value = option.partition("=")
-    if not (name and equals):
-        raise SystemExit(f"error: an option is name=value, not {option!r}")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
-
-
-def make_env(env_id: str, options: Sequence[str], **settings: Any) -> gym.Env:
-    """The environment of a command line; what is wrong with it ends the script with one line."""
-    parsed = dict(parse_option(option) for option in options)
-    try:
-        env = gym.make(env_id, **{**parsed, **settings})
-        exo_envs.as_mdp(env)
-    except (gym.error.Error, ImportError, TypeError, ValueError) as error:
-        raise SystemExit(f"error: {env_id}: {error}") from error
-    return env
-
-
-def matching(names: tuple[str, ...], patterns: str) -> list[str]:
-    """The names that match one of the comma-separated patterns."""
-    wanted = [pattern for pattern in patterns.split(",") if pattern]
-    for pattern in wanted:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise SystemExit(f"no exogenous variable matches {pattern!r}; there are: {names}")
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in wanted)]
+INTERRUPTED = 130  # what a shell reports of a script that was ended by Ctrl-C
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> None:

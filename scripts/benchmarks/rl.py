@@ -7,19 +7,19 @@ import contextlib
 import io
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-from race import race
+
+from benchmarks.timing import race, random_steps
 
 LANES = (8, 64, 512)
 IDS = ("ExoFactory-v0", "ExoCrowd-v0")
 
 
 def add_command(commands: Any) -> None:
+    """The sub-command ``rl`` of scripts/benchmark.py."""
     parser = commands.add_parser("rl", help="steps per second of training")
     parser.add_argument("ids", nargs="*", default=IDS, help=f"default: {' '.join(IDS)}")
     parser.add_argument("--seconds", type=float, default=1.0, help="per contender and round")
@@ -28,7 +28,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """The sub-command ``rl``."""
+    """What SB3 steps, then what it trains with."""
     for env_id in arguments.ids:
         compare_adapters(env_id, arguments.seconds, arguments.rounds)
     for env_id in arguments.ids:
@@ -46,26 +46,13 @@ def compare_adapters(env_id: str, seconds: float, rounds: int) -> None:
     for lanes in LANES:
         batched = SB3VecEnv(gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep"))
         looped = DummyVecEnv([lambda: gym.make(env_id, disable_env_checker=True)] * lanes)
-        contenders = {"looped": stepper(looped), "batched": stepper(batched)}
+        contenders = {}
+        for name, venv in (("looped", looped), ("batched", batched)):
+            venv.reset()
+            contenders[name] = random_steps(venv, venv.action_space.n)
         rates = race(contenders, seconds, rounds)
         times = rates["batched"] / rates["looped"]
         print(f"  {lanes:>5}{rates['looped']:>14,.0f}{rates['batched']:>14,.0f}{times:>8.1f}x")
-
-
-def stepper(venv: Any) -> Callable[[float], float]:
-    """Random actions in all lanes, resets included."""
-    rng = np.random.default_rng(0)
-    actions = rng.integers(venv.action_space.n, size=(16, venv.num_envs))
-    venv.reset()
-
-    def run(seconds: float) -> float:
-        steps, start = 0, time.perf_counter()
-        while time.perf_counter() - start < seconds:
-            venv.step(actions[steps % len(actions)])
-            steps += 1
-        return steps * venv.num_envs / (time.perf_counter() - start)
-
-    return run
 
 
 def compare_trainers(env_id: str, rounds: int) -> None:

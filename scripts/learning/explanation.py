@@ -10,15 +10,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from console import print_table
-
 from planners import Estimate
+from shared.console import print_table
 from wrappers import CorrelationalMaskLearner, Record
 
 MOST_LINES = 20
 SCORE = "score: the variance of what it pays, the share of moves it changes, or what it foretells"
 WORTH = "worth in return: of so many variables together, by episodes with and without them"
-#: What the score of a reason is, by the reason's first word.
+#: What the score of a variable is, by its role.
 UNITS = {"pays": "variance {}", "moves": "share {}", "predicts": "{} nats"}
 
 
@@ -82,7 +81,7 @@ class Storyteller:
     def _no_gain(self, record: Record) -> str:
         brought = worth(record, self.cost_weight)
         if brought.interval()[1] < 0:
-            return "plans get worse"
+            return "the agent earns less with it"
         return "not worth it" if record.action == "drop" else "no clear gain"
 
     def explain(self, learner: CorrelationalMaskLearner) -> None:
@@ -114,10 +113,9 @@ class Storyteller:
     def _reason(self, learner: CorrelationalMaskLearner, names: list[str]) -> tuple[str, ...]:
         """Why variables of one family were kept: reason, score, worth, price, tried with what."""
         found = [r for r in learner.history_ if r.score is not None and _is_evidence(r, names)]
-        reasons = dict.fromkeys(_reason_in_short(r, learner.feature_names_in_) for r in found)
         best = max(found, key=lambda r: r.score or 0.0, default=None)
         score = _score(best) if best is not None else ""
-        return (_joined(reasons), score, *self._measured(learner, names))
+        return (_reasons(found), score, *self._measured(learner, names))
 
     def _measured(self, learner: CorrelationalMaskLearner, names: list[str]) -> tuple[str, ...]:
         record = _closest_test(learner.history_, names, kept=True)
@@ -167,26 +165,22 @@ def _closest_test(history: Sequence[Record], names: list[str], *, kept: bool) ->
     return min(tests, key=lambda record: len(wanted ^ set(record.candidate)), default=None)
 
 
-def _reason_in_short(record: Record, names: Sequence[str]) -> str:
-    """A reason with families in place of names."""
-    known = set(names)
-    return " ".join(family(word) if word in known else word for word in record.reason.split())
-
-
-def _joined(reasons: Iterable[str]) -> str:
-    """``predicts a`` and ``predicts b`` as ``predicts a, b``; not more than two of a kind."""
-    parts: dict[str, list[str]] = defaultdict(list)
-    for reason in reasons:
-        verb, _, rest = reason.partition(" ")
-        parts[verb].append(rest)
+def _reasons(records: Iterable[Record]) -> str:
+    """All reasons; ``predicts a_0`` and ``predicts b`` become ``predicts a, b``, or two of more."""
+    targets: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        if record.target is None:
+            targets[record.reason] = []
+        elif (kind := family(record.target)) not in targets["predicts"]:
+            targets["predicts"].append(kind)
     return "; ".join(
-        f"{verb} {', '.join(rest[:2])}".strip() + (" ..." if len(rest) > 2 else "")
-        for verb, rest in parts.items()
+        f"{reason} {', '.join(kinds[:2])}".strip() + (" ..." if len(kinds) > 2 else "")
+        for reason, kinds in targets.items()
     )
 
 
 def _score(record: Record) -> str:
-    unit = UNITS.get(record.reason.split()[0], "{}")
+    unit = "{}" if record.role is None else UNITS[record.role]
     score = record.score or 0.0
     return unit.format(f"{score:,.0f}" if score >= 100 else f"{score:.3g}")
 

@@ -8,13 +8,14 @@ timed, some of every combination of sizes, and extrapolated; `--full` runs all o
 from __future__ import annotations
 
 import argparse
-import time
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import mutual_info_score
 
+from benchmarks.timing import timed
 from exo_envs.crowd import CrowdMDP
 from planners import ExogenousData
 from planners.information.pairwise import pairwise_information
@@ -40,9 +41,10 @@ def run(arguments: argparse.Namespace) -> None:
         pairwise_information(data, given_self=given_self)  # compilation
     ours, conditional, theirs, difference = np.inf, np.inf, np.inf, 0.0
     for turn in range(arguments.rounds):
-        seconds, found = timed(data, given_self=False)
+        seconds, found = timed(lambda: pairwise_information(data, given_self=False))
         ours = min(ours, seconds)
-        conditional = min(conditional, timed(data, given_self=True)[0])
+        seconds, _ = timed(lambda: pairwise_information(data, given_self=True))
+        conditional = min(conditional, seconds)
         if arguments.full and turn > 0:
             continue
         total = 0.0
@@ -82,13 +84,6 @@ def stratified_pairs(
     return chosen
 
 
-def timed(data: ExogenousData, given_self: bool) -> tuple[float, Any]:
-    """Seconds of all pairs, and what was found."""
-    start = time.perf_counter()
-    found = pairwise_information(data, given_self=given_self)
-    return time.perf_counter() - start, found
-
-
 def time_scikit_learn(
     data: ExogenousData, pairs: list[tuple[int, int]], found: np.ndarray
 ) -> tuple[float, float]:
@@ -97,15 +92,7 @@ def time_scikit_learn(
     seconds, difference = 0.0, 0.0
     for i, j in pairs:
         before, after = data.before(j, everything), data.after(i, everything)
-        start = time.perf_counter()
-        expected = mutual_info_score(before, after)
-        seconds += time.perf_counter() - start
+        taken, expected = timed(partial(mutual_info_score, before, after))
+        seconds += taken
         difference = max(difference, abs(expected - found[i, j]))
     return seconds, difference
-
-
-if __name__ == "__main__":
-    alone = argparse.ArgumentParser(description=__doc__)
-    add_command(alone.add_subparsers(dest="command", required=True))
-    given = alone.parse_args()
-    given.run(given)

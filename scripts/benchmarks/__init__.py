@@ -1,0 +1,6 @@
+"""The sub-commands of scripts/benchmark.py, one file each.
+
+step: environment steps per second · plan: the planners, on the MDPs of ``problems`` · information:
+all pairs of variables · planted: masks that are known · learn: learning as the number of variables
+grows · rl: training. ``timing`` is how all of them measure.
+"""

@@ -1,0 +1,1 @@
+"""How scripts/learn_mask.py shows what was learned: in words (explanation), in a film (film)."""

@@ -1,0 +1,43 @@
+"""What a command line names: environments with their options, and exogenous variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import gymnasium as gym
+
+import exo_envs
+
+
+def parse_option(option: str) -> tuple[str, object]:
+    """``goal=fixed`` or ``num_agents=64``."""
+    name, equals, value = option.partition("=")
+    if not (name and equals):
+        raise SystemExit(f"error: an option is name=value, not {option!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def make_env(env_id: str, options: Sequence[str], **settings: Any) -> gym.Env:
+    """The environment of a command line; what is wrong with it ends the script with one line."""
+    parsed = dict(parse_option(option) for option in options)
+    try:
+        env = gym.make(env_id, **{**parsed, **settings})
+        exo_envs.as_mdp(env)
+    except (gym.error.Error, ImportError, TypeError, ValueError) as error:
+        raise SystemExit(f"error: {env_id}: {error}") from error
+    return env
+
+
+def matching(names: tuple[str, ...], patterns: str) -> list[str]:
+    """The names that match one of the comma-separated patterns."""
+    wanted = [pattern for pattern in patterns.split(",") if pattern]
+    for pattern in wanted:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise SystemExit(f"no exogenous variable matches {pattern!r}; there are: {names}")
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in wanted)]

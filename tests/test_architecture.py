@@ -1,0 +1,136 @@
+"""The rules of the house, read off the source: who may import what, and how long a file may be."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("exo_envs", "planners", "wrappers", "scripts", "tests")
+
+#: Each package and those of the suite that it may import: wrappers -> planners -> exo_envs.
+LAYERS = {
+    "exo_envs": {"exo_envs"},
+    "planners": {"exo_envs", "planners"},
+    "wrappers": {"exo_envs", "planners", "wrappers"},
+}
+#: Modules of exo_envs that are public beside the package itself.
+PUBLIC = {
+    *("exo_envs.errors", "exo_envs.floor", "exo_envs.inputs", "exo_envs.mdp"),
+    *("exo_envs.registration", "wrappers.sb3"),
+}
+MOST_LINES = 400
+#: Says nothing; ``__init__`` needs no docstring. (In two parts, or this file would break the rule.)
+EMPTY_WORDS = "See the " + "class."
+
+
+def files(*folders):
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert found
+    return found
+
+
+@cache
+def source(path):
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree(path):
+    return ast.parse(source(path), filename=str(path))
+
+
+def name_of(path):
+    """The module that a file of a package is."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PACKAGES = {name_of(path) for path in files(*LAYERS) if path.name == "__init__.py"}
+MODULES = {name_of(path) for path in files(*LAYERS)}
+
+
+def imports(path):
+    """The line, module and name of every import, at any depth; a module that is one has no name."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                is_module = whole in MODULES
+                yield node.lineno, *((whole, None) if is_module else (node.module, alias.name))
+
+
+def innermost_package(module):
+    """The package that a module belongs to; a package belongs to itself."""
+    while module not in PACKAGES:
+        module = module.rpartition(".")[0]
+    return module
+
+
+def is_inside(module, package):
+    return f"{module}.".startswith(f"{package}.")
+
+
+def check(offences):
+    """Fail with all of them, one line each."""
+    listed = [f"{path.relative_to(ROOT)}: {what}" for path, what in offences]
+    assert not listed, f"{len(listed)} offences:\n" + "\n".join(listed)
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_point_one_way(package):
+    forbidden = LAYERS.keys() - LAYERS[package] | {"tests", "scripts"}
+    check(
+        (path, f"line {line} imports {module}")
+        for path in files(package)
+        for line, module, _ in imports(path)
+        if module.partition(".")[0] in forbidden
+    )
+
+
+def test_names_are_imported_from_packages_not_from_their_inner_modules():
+    """Whoever is outside a package imports what its ``__init__`` exports.
+
+    Tests look inside, and the domains of exo_envs share what it does not export.
+    """
+    check(
+        (path, f"line {line} imports {name or 'the module'} from {module}")
+        for path in files("exo_envs", "planners", "wrappers", "scripts")
+        for line, module, name in imports(path)
+        if module in MODULES - PACKAGES - PUBLIC
+        and not is_inside(name_of(path), innermost_package(module))
+        and not (is_inside(name_of(path), "exo_envs") and is_inside(module, "exo_envs"))
+    )
+
+
+def test_no_private_name_crosses_a_file():
+    check(
+        (path, f"line {line} imports {module}{'' if name is None else '.' + name}")
+        for path in files(*FOLDERS)
+        for line, module, name in imports(path)
+        if any(is_private(part) for part in (name or module).split("."))
+    )
+
+
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
+def test_no_file_is_too_long():
+    check(
+        (path, f"{lines} lines")
+        for path in files(*FOLDERS)
+        if (lines := source(path).count("\n")) > MOST_LINES
+    )
+
+
+def test_every_module_says_what_it_is():
+    check((path, "no docstring") for path in files(*FOLDERS) if not ast.get_docstring(tree(path)))
+
+
+def test_no_docstring_is_empty_words():
+    check((path, EMPTY_WORDS) for path in files(*FOLDERS) if EMPTY_WORDS in source(path))
