@@ -27,6 +27,7 @@ from planners import Estimate, Objective
 from shared.arguments import make_env
 from shared.console import INTERRUPTED, ProgressBar, print_table
 from wrappers import (
+    CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
     LearningStoppedWarning,
@@ -117,13 +118,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def learn(arguments: argparse.Namespace, story: Storyteller) -> CorrelationalMaskLearner | None:
+def learn(arguments: argparse.Namespace, story: Storyteller) -> MaskLearner | None:
     """Learn with a bar; None if there was no time for anything."""
     env = make_env(arguments.env_id, arguments.option)
     print(f"exo-envs {exo_envs.__version__}: {describe(env, arguments.option)}", flush=True)
-    learner = CorrelationalMaskLearner(
-        **prices(arguments), rule=arguments.rule, level=arguments.level
-    )
+    learner: MaskLearner = CorrelationalMaskLearner(**prices(arguments))
+    if arguments.rule == "calibrated":
+        learner = CalibratedMaskLearner(**prices(arguments), level=arguments.level)
     try:
         arguments.output.mkdir(parents=True, exist_ok=True)
         study = Study(
@@ -178,14 +179,15 @@ def row(name: str, learner: MaskLearner, arguments: argparse.Namespace) -> Row:
     """A learner that was stopped did not get to the trajectories of the table."""
     objective, remark = learner.objective_, ""
     if learner.status_ != "finished":
-        known = learner.study_.knows(learner.mask_)
+        known = learner.study_.evaluator.knows(learner.mask_)
         objective = estimate(learner.study_, learner.mask_, arguments) if known else None
         remark = f"({learner.status_})"
     return Row(name, len(learner.mask_), objective, learner.seconds_, remark)
 
 
 def estimate(study: Study, mask: tuple[str, ...], arguments: argparse.Namespace) -> Objective:
-    return study.objective(mask, cost_weight=arguments.cost_weight, scenarios=study.fresh_scenarios)
+    fresh = study.evaluator.fresh_scenarios()
+    return study.evaluator.objective(mask, cost_weight=arguments.cost_weight, scenarios=fresh)
 
 
 def show_returns(rows: list[Row], episodes: int) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.files import replacing
+from planners import replacing
 from wrappers import AgentPolicy
 
 try:

@@ -17,8 +17,7 @@ from sklearn.metrics import mutual_info_score
 
 from benchmarks.timing import timed
 from exo_envs.crowd import CrowdMDP
-from planners import ExogenousData
-from planners.information.pairwise import pairwise_information
+from planners import ExogenousData, pairwise_information
 
 
 def add_command(commands: Any) -> None:

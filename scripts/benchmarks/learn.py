@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 
 import exo_envs  # noqa: F401
-from wrappers import CorrelationalMaskLearner
+from wrappers import CalibratedMaskLearner
 
 #: Planted problems of 124, 1,000 and 10,000 exogenous variables; crowds of 124 and about 1,000.
 SIZES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -43,12 +43,12 @@ def run(_: argparse.Namespace) -> None:
 
 def learn_one(env_id: str, options: dict[str, Any]) -> None:
     """Learn once to compile, on a small problem, and once to measure."""
-    CorrelationalMaskLearner(n_rollouts=20).fit(gym.make(env_id), rng=0)
+    CalibratedMaskLearner(n_rollouts=20).fit(gym.make(env_id), rng=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     mdp = gym.make(env_id, **options).unwrapped.mdp
-    learner = CorrelationalMaskLearner().fit(mdp, rng=0)
+    learner = CalibratedMaskLearner().fit(mdp, rng=0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    data = learner.study_.data
+    data = learner.study_.data()
     required = getattr(mdp, "required_mask", None)
     verdict = ""
     if required is not None:

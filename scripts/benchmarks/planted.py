@@ -8,8 +8,7 @@ from collections import Counter
 from typing import Any
 
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from wrappers import CorrelationalMaskLearner, Study
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers import CalibratedMaskLearner, CorrelationalMaskLearner, Study, find_relevance
 
 #: Planted problems of all structures; what is not said is as in SyntheticParameters.
 PROBLEMS: dict[str, dict[str, Any]] = {
@@ -78,9 +77,13 @@ def score_rule(name: str, parameters: dict[str, Any], rule: Any, seeds: int) -> 
     start = time.perf_counter()
     for seed in range(seeds):
         mdp = SyntheticMDP(SyntheticParameters(instance=seed, **parameters))
-        # Only the paper's rule needs rollouts to choose: with lambda = 0 the tests decide.
-        rollouts = 500 if rule == "paper" else 20
-        learner = CorrelationalMaskLearner(rule=rule, n_rollouts=rollouts).fit(mdp, rng=seed)
+        # With lambda = 0 the tests of the calibrated rule decide: rollouts only measure.
+        learner = (
+            CorrelationalMaskLearner(n_rollouts=500)
+            if rule == "paper"
+            else CalibratedMaskLearner(n_rollouts=20)
+        )
+        learner.fit(mdp, rng=seed)
         found, wanted = set(learner.mask_), set(mdp.required_mask)
         right += len(found & wanted)
         missed += len(wanted - found)

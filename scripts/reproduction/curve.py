@@ -43,7 +43,7 @@ def grow(learner: MaskLearner, *, step: int, detail: int) -> list[dict[str, Any]
 
 
 def _point(study: Study, order: list[str], size: int, cost_weight: float) -> dict[str, Any]:
-    objective = study.objective(order[:size], cost_weight=cost_weight)
+    objective = study.evaluator.objective(order[:size], cost_weight=cost_weight)
     return {
         "num_variables": size,
         "added": order[size - 1] if size else None,

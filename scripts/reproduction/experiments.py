@@ -25,6 +25,7 @@ from reproduction.curve import grow
 from reproduction.settings import CROWD, FACTORY, GRID, Settings
 from wrappers import (
     BruteForceMaskLearner,
+    CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
     MaskLearner,
@@ -236,9 +237,8 @@ def make_learner(spec: TrialSpec, mdp: ExoMDP) -> MaskLearner:
     if spec.method == "first phase":
         return RewardVariableMaskLearner(**common, **first_phase)
     if spec.method == "paper":
-        tau = settings.tau_correl
-        return CorrelationalMaskLearner(**common, **first_phase, rule="paper", tau_correl=tau)
-    return CorrelationalMaskLearner(**common)
+        return CorrelationalMaskLearner(**common, **first_phase, tau_correl=settings.tau_correl)
+    return CalibratedMaskLearner(**common)
 
 
 def heuristic_mask(mdp: ExoMDP, names: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from planners.files import replacing
+from planners import replacing
 from shared.intervals import Interval
 
 

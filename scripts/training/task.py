@@ -14,10 +14,9 @@ import numpy as np
 
 from exo_envs import ExoMDP, ExoVectorEnv, State, as_mdp
 from exo_envs.mdp import FloatArray
-from planners import ReducedMDP, Scenarios, evaluate
-from planners.files import replacing
+from planners import ReducedMDP, Scenarios, evaluate, replacing
 from shared.arguments import make_env, matching
-from wrappers import CorrelationalMaskLearner, LearningStoppedWarning, MaskedVectorObservation
+from wrappers import CalibratedMaskLearner, LearningStoppedWarning, MaskedVectorObservation
 
 Mask = tuple[str, ...]
 
@@ -86,9 +85,9 @@ class Task:
         idle = int(np.argmin([changes(action) for action in range(self.mdp.num_actions)]))
         return self.evaluate(lambda state: np.full(len(state.endogenous), idle))
 
-    def learn_mask(self, cost_weight: float) -> CorrelationalMaskLearner:
+    def learn_mask(self, cost_weight: float) -> CalibratedMaskLearner:
         """The mask that our learner finds, with the planner's policy for it."""
-        learner = CorrelationalMaskLearner(cost_weight=cost_weight)
+        learner = CalibratedMaskLearner(cost_weight=cost_weight)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningStoppedWarning)
             learner.fit(make_env(self.env_id, self.options), rng=self.seed)

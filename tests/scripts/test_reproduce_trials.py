@@ -21,7 +21,7 @@ from reproduction.experiments import (
 from reproduction.progress import ProgressBar
 from reproduction.results import without_times
 from reproduction.settings import CROWD, EXPERIMENTS, GRID, METHODS, Settings
-from wrappers import CorrelationalMaskLearner
+from wrappers import CalibratedMaskLearner
 
 
 def test_every_experiment_is_planned():
@@ -74,7 +74,7 @@ def test_a_mask_by_hand():
 
 def test_growing_masks_start_with_what_matters():
     mdp = make_mdp(TrialSpec("small", GRID, None, "ours", 1.0, 0, TINY))
-    learner = CorrelationalMaskLearner(cost_weight=0.1, n_rollouts=100).fit(mdp, 0)
+    learner = CalibratedMaskLearner(cost_weight=0.1, n_rollouts=100).fit(mdp, 0)
     order = order_of_importance(learner)
     assert sorted(order) == sorted(mdp.exogenous_names)
     assert set(order[: len(learner.mask_)]) == set(learner.mask_)

@@ -100,7 +100,7 @@ def test_the_papers_rule_and_a_time_limit(tmp_path):
     printed = run("learn_mask.py", "ExoGrid-v0", *SMALL, *options)
     assert "stopped (time limit)" in printed
     saved = SavedMask.load(tmp_path / "ExoGrid-v0.json")
-    assert saved.learner["rule"] == "paper"
+    assert saved.learner["class"] == "CorrelationalMaskLearner"
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".png"]
 
 

@@ -31,7 +31,7 @@ from training import runs, study, task
 from training.curves import Curve
 from training.runs import Recorder, Run
 from training.task import Reference, Task
-from wrappers import AgentPolicy, CorrelationalMaskLearner, Record
+from wrappers import AgentPolicy, CalibratedMaskLearner, Record
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 GRID = Task("ExoGrid-v0", rollouts=50)
@@ -88,14 +88,14 @@ def test_observations_have_masks():
 
 
 def test_what_agents_are_compared_with_is_found_once(tmp_path, monkeypatch):
-    learner = CorrelationalMaskLearner(n_rollouts=30, n_data_rollouts=60)
-    monkeypatch.setattr(task, "CorrelationalMaskLearner", lambda cost_weight: learner)
+    learner = CalibratedMaskLearner(n_rollouts=30, n_data_rollouts=60)
+    monkeypatch.setattr(task, "CalibratedMaskLearner", lambda cost_weight: learner)
     file = tmp_path / "new" / "reference.json"
     found = Reference.of(GRID, 1.0, file)
     assert found.learned == learner.mask_
     assert found.planner == GRID.evaluate(learner.policy_).tolist()
     assert found.idle == GRID.idle_returns().tolist()
-    monkeypatch.setattr(task, "CorrelationalMaskLearner", None)  # it is not asked again
+    monkeypatch.setattr(task, "CalibratedMaskLearner", None)  # it is not asked again
     assert Reference.of(GRID, 1.0, file) == found
     with pytest.raises(SystemExit, match=r"^error: .* with cost weight 1.0; choose another --out"):
         Reference.of(GRID, 2.0, file)
@@ -384,7 +384,7 @@ def steps_of_a_learner(self, session):
 @pytest.mark.parametrize("stage", ["mask", "training"])
 def test_an_interrupt_ends_with_one_clear_line(stage, trained, tmp_path, monkeypatch, capsys):
     output = tmp_path if stage == "mask" else trained[0]
-    monkeypatch.setattr(CorrelationalMaskLearner, "_steps", steps_of_a_learner)
+    monkeypatch.setattr(CalibratedMaskLearner, "_steps", steps_of_a_learner)
     count(monkeypatch, Recorder, "record", 2)
     given = arguments(output, "--observation", "none", "--seeds", 9, **PPO)
     assert in_process(monkeypatch, *given) == 130
