@@ -119,15 +119,15 @@ class DecisionLists(NamedTuple):
         return _distribution(self, n, action, exogenous)
 
 
-@njit(cache=True)
-def row_of(lists: Any, rule: int, x: Any) -> Any:
-    """The row of a rule at x; any record with these fields will do."""
-    start, end = lists.variable_starts[rule], lists.variable_starts[rule + 1]
-    return lists.row_starts[rule] + subset_index(x, lists.variables, start, end, lists.sizes)
+# Kernels take the fields that they need out of a record before they loop: Numba counts references
+# whenever one is taken out.
 
 
 @njit(cache=True)
 def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
+    sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
+    rule_starts, row_starts, entry_starts = lists.rule_starts, lists.row_starts, lists.entry_starts
+    targets, probabilities = lists.targets, lists.probabilities
     out = np.empty(len(n), np.int64)
     for lane in range(len(n)):
         pair = n[lane] * lists.num_actions + action[lane]
@@ -135,12 +135,13 @@ def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
         passed = 1.0  # what was passed on to this rule
         found = False
         chosen = n[lane]
-        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
-            row = row_of(lists, rule, x[lane])
+        for rule in range(rule_starts[pair], rule_starts[pair + 1]):
+            start, end = variable_starts[rule], variable_starts[rule + 1]
+            row = row_starts[rule] + subset_index(x[lane], variables, start, end, sizes)
             decided = 0.0
-            for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
-                decided += lists.probabilities[entry]
-                chosen = lists.targets[entry]
+            for entry in range(entry_starts[row], entry_starts[row + 1]):
+                decided += probabilities[entry]
+                chosen = targets[entry]
                 if uniform[lane] < below + passed * decided:
                     found = True
                     break
@@ -167,16 +168,20 @@ def follow_rules(lists: Any, first: int, last: int, x: Any, mass: Any, reached: 
     Returns:
         How many n' are reached, their total mass, and what is passed on to the next rule.
     """
+    sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
+    row_starts, entry_starts = lists.row_starts, lists.entry_starts
+    targets, probabilities = lists.targets, lists.probabilities
     count = 0
     total = 0.0
     passed = 1.0
     for rule in range(first, last):
-        row = row_of(lists, rule, x)
+        start, end = variable_starts[rule], variable_starts[rule + 1]
+        row = row_starts[rule] + subset_index(x, variables, start, end, sizes)
         decided = 0.0
-        for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
-            target = lists.targets[entry]
-            share = passed * lists.probabilities[entry]
-            decided += lists.probabilities[entry]
+        for entry in range(entry_starts[row], entry_starts[row + 1]):
+            target = targets[entry]
+            share = passed * probabilities[entry]
+            decided += probabilities[entry]
             if share > 0.0:
                 if mass[target] == 0.0:
                     reached[count] = target

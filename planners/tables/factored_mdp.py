@@ -19,8 +19,8 @@ from numba import njit
 
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints, join, joint_index, joint_values, starts_of
-from planners.tables.decision_lists import DecisionLists, row_of
+from planners.arrays import Ints, join, joint_index, joint_values, starts_of, subset_index
+from planners.tables.decision_lists import DecisionLists
 from planners.tables.indexing import num_endogenous_states
 
 
@@ -210,8 +210,8 @@ class FactoredMDP(ExoMDP):
         rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(self.factors)]
         return _Factors(
             sizes=self.exogenous_sizes,
-            variable_starts=starts_of([factor.parents for factor in self.factors]),
-            variables=join([factor.parents for factor in self.factors], np.int64),
+            parent_starts=starts_of([factor.parents for factor in self.factors]),
+            parents=join([factor.parents for factor in self.factors], np.int64),
             row_starts=starts_of(rows),
             entry_starts=join([*rows, entries[-1:]], np.int64),
             values=join([factor.values for factor in self.factors], np.int64),
@@ -220,11 +220,11 @@ class FactoredMDP(ExoMDP):
 
 
 class _Factors(NamedTuple):
-    """The factors of all variables one after another, laid out like decision lists."""
+    """The factors of all variables, one after another."""
 
     sizes: Ints  # (m,)
-    variable_starts: Ints  # (m + 1,)
-    variables: Ints  # the parents
+    parent_starts: Ints  # (m + 1,)
+    parents: Ints
     row_starts: Ints  # (m + 1,)
     entry_starts: Ints  # (rows + 1,)
     values: Ints  # (entries,)
@@ -233,15 +233,17 @@ class _Factors(NamedTuple):
 
 @njit(cache=True)
 def _sample(factors: Any, x: Any, uniform: Any) -> Any:
+    sizes, parent_starts, parents, row_starts, entry_starts, values, probabilities = factors
     out = np.empty(x.shape, np.int64)
     for lane in range(x.shape[0]):
         for i in range(x.shape[1]):
-            row = row_of(factors, i, x[lane])
+            start, end = parent_starts[i], parent_starts[i + 1]
+            row = row_starts[i] + subset_index(x[lane], parents, start, end, sizes)
             below = 0.0
             chosen = 0
-            for entry in range(factors.entry_starts[row], factors.entry_starts[row + 1]):
-                chosen = factors.values[entry]
-                below += factors.probabilities[entry]
+            for entry in range(entry_starts[row], entry_starts[row + 1]):
+                chosen = values[entry]
+                below += probabilities[entry]
                 if uniform[lane, i] < below:
                     break
             out[lane, i] = chosen

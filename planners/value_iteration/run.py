@@ -30,7 +30,7 @@ from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.extrapolation import extrapolate
 from planners.value_iteration.successors import successor_rows
-from planners.value_iteration.sweeps import Kept, RewardTables, SweepModel, evaluate, sweep
+from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, evaluate, sweep
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 #: Sweeps with fixed actions end when their own residual is this part of that of the best actions.
@@ -191,7 +191,15 @@ class Run:
         room = self.spare_bytes if self.inner_sweeps and self.rows.longest_list == 1 else 0.0
         room -= states * (self.dtype.itemsize + 4)
         kept = shape if room >= 0 else nothing
-        self.kept = Kept(np.empty(kept, dtype=self.dtype), np.empty(kept, dtype=np.uint32))
+        self.kept = KeptActions(
+            self.model.discount,
+            self.model.terminal,
+            np.empty(kept, dtype=self.dtype),
+            np.empty(kept, dtype=np.uint32),
+            self.rows.entry_starts,
+            self.rows.targets,
+            self.rows.probabilities,
+        )
         self.cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
         recorded = shape if self.cycle >= SHORTEST_CYCLE else nothing
         self.cycle = max(self.cycle, SHORTEST_CYCLE)
@@ -256,7 +264,7 @@ class Run:
                 found = sweep(model, kept, improving, shift, first, expected, values, actions)
             else:
                 changes = self.changes[place]
-                found = evaluate(model, kept, shift, first, expected, values, changes)
+                found = evaluate(tuple(kept), shift, first, expected, values, changes)
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
             lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
         self.sweeps += 1
