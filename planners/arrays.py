@@ -6,13 +6,17 @@ from collections.abc import Iterator, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
+
+from exo_envs.mdp import IntArray
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
-#: Values of x, and states, that one call of a model gets at most.
+#: Values of single variables that one call of a model is given at most.
 CALL_VALUES = 4_000_000
+#: States that one call of a model is given at most.
 CALL_STATES = 100_000
 
 
@@ -35,3 +39,45 @@ def starts_of(pieces: Sequence[Sized]) -> Ints:
 def join(pieces: Sequence[Any], dtype: Any) -> NDArray[Any]:
     """The pieces one after another; of no pieces, an empty array."""
     return np.concatenate([*pieces, np.zeros(0, dtype)]).astype(dtype, copy=False)
+
+
+def joint_index(values: IntArray, sizes: Sequence[int] | IntArray) -> Ints:
+    """Number joint values (..., k) of k variables of these sizes, in C order: shape (...).
+
+    >>> joint_index(np.array([[0, 2], [1, 0]]), (2, 3))
+    array([2, 3])
+    """
+    index = np.zeros(values.shape[:-1], dtype=np.int64)
+    for k, size in enumerate(sizes):
+        index = index * size + values[..., k]
+    return index
+
+
+def joint_values(index: IntArray | int, sizes: Sequence[int] | IntArray) -> Ints:
+    """The joint values (..., k) that have these numbers (...): undoes :func:`joint_index`.
+
+    >>> joint_values(5, (2, 3))
+    array([1, 2])
+    """
+    out = np.empty((*np.shape(index), len(sizes)), dtype=np.int64)
+    rest: Any = index
+    for k in reversed(range(len(sizes))):
+        rest, out[..., k] = np.divmod(rest, sizes[k])
+    return out
+
+
+@njit(cache=True)
+def subset_index(x: Any, variables: Any, start: int, end: int, sizes: Any) -> Any:
+    """In kernels, :func:`joint_index` of the variables ``variables[start:end]`` of one x."""
+    index = 0
+    for k in range(start, end):
+        index = index * sizes[variables[k]] + x[variables[k]]
+    return index
+
+
+@njit(cache=True)
+def set_joint_values(index: int, sizes: Any, out: Any) -> None:
+    """In kernels, :func:`joint_values` of one index, written to ``out``."""
+    for k in range(len(sizes) - 1, -1, -1):
+        out[k] = index % sizes[k]
+        index //= sizes[k]

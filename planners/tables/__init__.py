@@ -1,1 +1,44 @@
-"""MDPs as tables: the factored model, decision lists, indexing, and export to other solvers."""
+"""MDPs as tables: what planners plan in.
+
+- ``factored_mdp``: :class:`FactoredMDP`, an MDP whose every probability is in a table.
+- ``rules``: :class:`Rule`, one rule of a decision list, and how lists are rewritten.
+- ``decision_lists``: :class:`DecisionLists`, where the agent goes: the lists of all (n, a).
+- ``joint_factor``: the joint dynamics of several exogenous variables.
+- ``indexing``: how many states there are, and their numbers.
+- ``export``: small models in the formats of other solvers.
+"""
+
+from planners.tables.decision_lists import DecisionLists, follow_rules
+from planners.tables.export import to_arrays, to_discrete_dp
+from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tables.indexing import (
+    TooLargeError,
+    format_count,
+    num_endogenous_states,
+    num_exogenous_states,
+    state_at,
+    state_index,
+)
+from planners.tables.joint_factor import joint_rows
+from planners.tables.rules import Rule, count_outcomes, simplify, split_rows, with_default
+
+__all__ = [
+    "DecisionLists",
+    "Factor",
+    "FactoredMDP",
+    "Rule",
+    "TooLargeError",
+    "count_outcomes",
+    "follow_rules",
+    "format_count",
+    "joint_rows",
+    "num_endogenous_states",
+    "num_exogenous_states",
+    "simplify",
+    "split_rows",
+    "state_at",
+    "state_index",
+    "to_arrays",
+    "to_discrete_dp",
+    "with_default",
+]

@@ -14,12 +14,14 @@ import numpy as np
 from numba import njit
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints, join, starts_of
+from planners.arrays import Ints, join, starts_of, subset_index
 from planners.tables.rules import Rule
 
 
 class DecisionLists(NamedTuple):
     """The rules of all pairs (n, a).
+
+    A form of its own because a model has many thousand rules, and kernels cannot take objects.
 
     A pair has the rules ``rule_starts[pair] : rule_starts[pair + 1]``; rule r looks at
     ``variables[variable_starts[r] : variable_starts[r + 1]]`` and has its first row at
@@ -114,29 +116,18 @@ class DecisionLists(NamedTuple):
 
     def distribution(self, n: IntArray, action: IntArray, exogenous: IntArray) -> FloatArray:
         """P(n' | n, a, x) for a batch, shape (B, N)."""
-        out = np.zeros((len(n), self.num_states))
-        _distribution(self, n, action, exogenous, out)
-        return out
+        return _distribution(self, n, action, exogenous)
 
 
-@njit(cache=True)
-def joint_value(x: Any, variables: Any, start: int, end: int, sizes: Any) -> Any:
-    """The joint value of some variables, in C order."""
-    value = 0
-    for k in range(start, end):
-        value = value * sizes[variables[k]] + x[variables[k]]
-    return value
-
-
-@njit(cache=True)
-def row_of(lists: Any, rule: int, x: Any) -> Any:
-    """The row of a rule at x."""
-    start, end = lists.variable_starts[rule], lists.variable_starts[rule + 1]
-    return lists.row_starts[rule] + joint_value(x, lists.variables, start, end, lists.sizes)
+# Kernels take the fields that they need out of a record before they loop: Numba counts references
+# whenever one is taken out.
 
 
 @njit(cache=True)
 def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
+    sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
+    rule_starts, row_starts, entry_starts = lists.rule_starts, lists.row_starts, lists.entry_starts
+    targets, probabilities = lists.targets, lists.probabilities
     out = np.empty(len(n), np.int64)
     for lane in range(len(n)):
         pair = n[lane] * lists.num_actions + action[lane]
@@ -144,12 +135,13 @@ def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
         passed = 1.0  # what was passed on to this rule
         found = False
         chosen = n[lane]
-        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
-            row = row_of(lists, rule, x[lane])
+        for rule in range(rule_starts[pair], rule_starts[pair + 1]):
+            start, end = variable_starts[rule], variable_starts[rule + 1]
+            row = row_starts[rule] + subset_index(x[lane], variables, start, end, sizes)
             decided = 0.0
-            for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
-                decided += lists.probabilities[entry]
-                chosen = lists.targets[entry]
+            for entry in range(entry_starts[row], entry_starts[row + 1]):
+                decided += probabilities[entry]
+                chosen = targets[entry]
                 if uniform[lane] < below + passed * decided:
                     found = True
                     break
@@ -162,14 +154,50 @@ def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
 
 
 @njit(cache=True)
-def _distribution(lists: Any, n: Any, action: Any, x: Any, out: Any) -> None:
+def follow_rules(lists: Any, first: int, last: int, x: Any, mass: Any, reached: Any) -> Any:
+    """What the rules first ... last - 1 decide at x.
+
+    Args:
+        lists: the decision lists.
+        first: the first of the rules.
+        last: the one behind the last of them.
+        x: the exogenous variables, shape (m,).
+        mass: zeros (N,), to which the probability of every n' is added.
+        reached: an array (N,) for the n' that have one.
+
+    Returns:
+        How many n' are reached, their total mass, and what is passed on to the next rule.
+    """
+    sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
+    row_starts, entry_starts = lists.row_starts, lists.entry_starts
+    targets, probabilities = lists.targets, lists.probabilities
+    count = 0
+    total = 0.0
+    passed = 1.0
+    for rule in range(first, last):
+        start, end = variable_starts[rule], variable_starts[rule + 1]
+        row = row_starts[rule] + subset_index(x, variables, start, end, sizes)
+        decided = 0.0
+        for entry in range(entry_starts[row], entry_starts[row + 1]):
+            target = targets[entry]
+            share = passed * probabilities[entry]
+            decided += probabilities[entry]
+            if share > 0.0:
+                if mass[target] == 0.0:
+                    reached[count] = target
+                    count += 1
+                mass[target] += share
+                total += share
+        passed *= max(0.0, 1.0 - decided)
+    return count, total, passed
+
+
+@njit(cache=True)
+def _distribution(lists: Any, n: Any, action: Any, x: Any) -> Any:
+    out = np.zeros((len(n), lists.num_states))
+    reached = np.zeros(lists.num_states, np.int64)
     for lane in range(len(n)):
         pair = n[lane] * lists.num_actions + action[lane]
-        passed = 1.0
-        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
-            row = row_of(lists, rule, x[lane])
-            decided = 0.0
-            for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
-                out[lane, lists.targets[entry]] += passed * lists.probabilities[entry]
-                decided += lists.probabilities[entry]
-            passed *= max(0.0, 1.0 - decided)
+        first, last = lists.rule_starts[pair], lists.rule_starts[pair + 1]
+        follow_rules(lists, first, last, x[lane], out[lane], reached)
+    return out

@@ -11,21 +11,18 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray
+from planners.arrays import set_joint_values
+from planners.tables.decision_lists import follow_rules
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
     TooLargeError,
-    count,
+    format_count,
     num_exogenous_states,
     state_at,
-    state_index,
 )
-from planners.tables.joint_factor import joint_rows
-from planners.value_iteration.successors import decide
-
-__all__ = ["state_at", "state_index", "to_arrays", "to_discrete_dp"]
+from planners.tables.joint_factor import SparseRows, joint_rows
 
 
 def to_arrays(mdp: FactoredMDP, *, memory_limit: float = 1e9) -> tuple[FloatArray, FloatArray]:
@@ -81,8 +78,9 @@ def _refuse_large(mdp: FactoredMDP, needed: int, memory_limit: float) -> None:
     if needed > memory_limit:
         states = num_exogenous_states(mdp) * mdp.num_endogenous_states
         raise TooLargeError(
-            f"{count(states)} states with {mdp.num_actions} actions take {count(needed)} bytes or "
-            f"more in this format; memory_limit is {count(int(memory_limit))}"
+            f"{format_count(states)} states with {mdp.num_actions} actions take "
+            f"{format_count(needed)} bytes or more in this format; memory_limit is "
+            f"{format_count(int(memory_limit))}"
         )
 
 
@@ -96,101 +94,56 @@ def _rewards(mdp: FactoredMDP) -> FloatArray:
     return rewards.reshape(-1, mdp.num_actions)
 
 
-def _successors(
-    mdp: FactoredMDP, memory_limit: float = np.inf
-) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
-    """P(s'|s, a) in sparse rows, one for each pair: starts, targets, probabilities."""
+def _successors(mdp: FactoredMDP, memory_limit: float = np.inf) -> SparseRows:
+    """P(s'|s, a), one row for each pair (s, a)."""
     everything = range(len(mdp.exogenous_variables))
     strides = [math.prod(mdp.exogenous_sizes[i + 1 :].tolist()) for i in everything]
     exogenous = joint_rows(mdp.factors, everything, everything, mdp.exogenous_sizes, strides)
-    given = mdp.decision_lists
-    lists: tuple[Any, ...] = (
-        mdp.terminal,
-        given.sizes,
-        given.rule_starts,
-        given.variable_starts,
-        given.variables,
-        given.row_starts,
-        given.entry_starts,
-        given.targets,
-        given.probabilities,
-    )
+    lists, terminal = mdp.decision_lists, mdp.terminal
     lengths = np.zeros(num_exogenous_states(mdp) * mdp.base_reward.size, dtype=np.int64)
     nothing = np.zeros(0, dtype=np.int32)
-    _expand(lengths, nothing, np.zeros(0), *(*exogenous, *lists))
+    _expand(lists, terminal, exogenous, SparseRows(lengths, nothing, np.zeros(0)))
     starts = np.concatenate([[0], np.cumsum(lengths)])
     _refuse_large(mdp, 12 * int(starts[-1]), memory_limit)
     # SciPy wants both of one type, and the smaller one if it will do.
     starts = starts.astype(np.int32 if starts[-1] < 2**31 else np.int64)
-    targets = np.zeros(starts[-1], dtype=starts.dtype)
-    probabilities = np.zeros(starts[-1])
-    _expand(starts, targets, probabilities, *(*exogenous, *lists))
-    return starts, targets, probabilities
+    successors = SparseRows(starts, np.zeros(starts[-1], starts.dtype), np.zeros(starts[-1]))
+    _expand(lists, terminal, exogenous, successors)
+    return successors
 
 
 @njit(cache=True)
-def _expand(
-    places: Any,
-    out_targets: Any,
-    out_probabilities: Any,
-    exogenous_starts: Any,
-    exogenous_values: Any,
-    exogenous_probabilities: Any,
-    terminal: Any,
-    sizes: Any,
-    rule_starts: Any,
-    variable_starts: Any,
-    variables: Any,
-    row_starts: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-) -> None:
-    """Fill the rows that start at ``places``; with nothing to fill, set their lengths there."""
-    num_states = len(terminal)
-    num_actions = (len(rule_starts) - 1) // num_states
-    x = np.zeros(len(sizes), np.int64)
+def _expand(lists: Any, terminal: Any, exogenous: Any, out: Any) -> None:
+    """Fill the rows that begin at ``out.starts``; without values, set their lengths there."""
+    num_states, num_actions = lists.num_states, lists.num_actions
+    filling = len(out.values) > 0
+    x = np.zeros(len(lists.sizes), np.int64)
     mass = np.zeros(num_states)
     reached = np.zeros(num_states, np.int64)
-    for joint in range(len(exogenous_starts) - 1):
-        rest = joint
-        for i in range(len(sizes) - 1, -1, -1):
-            x[i] = rest % sizes[i]
-            rest //= sizes[i]
-        low, high = exogenous_starts[joint], exogenous_starts[joint + 1]
+    for joint in range(len(exogenous.starts) - 1):
+        set_joint_values(joint, lists.sizes, x)
+        low, high = exogenous.starts[joint], exogenous.starts[joint + 1]
         for pair in range(num_states * num_actions):
             number = joint * num_states * num_actions + pair
+            place = out.starts[number]
             if terminal[pair // num_actions]:
-                if len(out_targets):
-                    out_targets[places[number]] = joint * num_states + pair // num_actions
-                    out_probabilities[places[number]] = 1.0
+                if filling:
+                    out.values[place] = joint * num_states + pair // num_actions
+                    out.probabilities[place] = 1.0
                 else:
-                    places[number] = 1
+                    out.starts[number] = 1
                 continue
-            found, total, _ = decide(
-                x,
-                mass,
-                reached,
-                rule_starts[pair],
-                rule_starts[pair + 1],
-                sizes,
-                variable_starts,
-                variables,
-                row_starts,
-                entry_starts,
-                targets,
-                probabilities,
-            )
-            if len(out_targets):
-                place = places[number]
+            first, last = lists.rule_starts[pair], lists.rule_starts[pair + 1]
+            found, total, _ = follow_rules(lists, first, last, x, mass, reached)
+            if filling:
                 for e in range(low, high):
                     for k in range(found):
-                        out_targets[place] = exogenous_values[e] * num_states + reached[k]
-                        out_probabilities[place] = (
-                            exogenous_probabilities[e] * mass[reached[k]] / total
+                        out.values[place] = exogenous.values[e] * num_states + reached[k]
+                        out.probabilities[place] = (
+                            exogenous.probabilities[e] * mass[reached[k]] / total
                         )
                         place += 1
             else:
-                places[number] = (high - low) * found
+                out.starts[number] = (high - low) * found
             for k in range(found):
                 mass[reached[k]] = 0.0

@@ -2,7 +2,7 @@
 
 A :class:`FactoredMDP` is an :class:`~exo_envs.ExoMDP` that can also be looked into: the exogenous
 dynamics are one conditional table per variable given a few parents, the endogenous dynamics are
-:class:`~planners.tables.decision_lists.DecisionLists`, the reward is a table per exogenous variable. An estimated
+:class:`~planners.DecisionLists`, the reward is a table per exogenous variable. An estimated
 :class:`~planners.ReducedMDP` is one; small models can be written down as one.
 """
 
@@ -12,15 +12,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints
-from planners.tables.decision_lists import DecisionLists, joint_value
+from planners.arrays import Ints, join, joint_index, joint_values, starts_of, subset_index
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.indexing import num_endogenous_states
 
 
 @dataclass(frozen=True)
@@ -147,21 +148,15 @@ class FactoredMDP(ExoMDP):
     @cached_property
     def num_endogenous_states(self) -> int:
         """N: the number of joint values of the endogenous variables."""
-        return math.prod(int(size) for size in self.endogenous_sizes)
+        return num_endogenous_states(self)
 
     def endogenous_index(self, endogenous: IntArray) -> Ints:
         """The flat index of n, shape (...)."""
-        index = np.zeros(endogenous.shape[:-1], dtype=np.int64)
-        for k, size in enumerate(self.endogenous_sizes):
-            index = index * size + endogenous[..., k]
-        return index
+        return joint_index(endogenous, self.endogenous_sizes)
 
     def endogenous_values(self, index: IntArray) -> Ints:
         """The variables of n from its flat index, shape (..., k)."""
-        if not len(self.endogenous_sizes):
-            return np.zeros((*np.shape(index), 0), dtype=np.int64)
-        parts = np.unravel_index(index, tuple(int(size) for size in self.endogenous_sizes))
-        return np.stack(parts, axis=-1).astype(np.int64)
+        return joint_values(index, self.endogenous_sizes)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
@@ -176,7 +171,7 @@ class FactoredMDP(ExoMDP):
         lanes = math.prod(exogenous.shape[:-1])
         flat = exogenous.reshape(lanes, exogenous.shape[-1])
         uniform = rng.random(flat.shape)
-        return _sample_factors(flat, uniform, *self._factor_arrays).reshape(exogenous.shape)
+        return _sample(self._all_factors, flat, uniform).reshape(exogenous.shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -210,41 +205,40 @@ class FactoredMDP(ExoMDP):
         return np.asarray(self.terminal[self.endogenous_index(state.endogenous)])
 
     @cached_property
-    def _factor_arrays(self) -> tuple[Any, ...]:
-        """All factors in flat arrays, with cumulative probabilities."""
-        parents = [np.array(f.parents, dtype=np.int64) for f in self.factors]
-        rows = [len(f.starts) - 1 for f in self.factors]
-        entries = np.concatenate([[0], np.cumsum([len(f.values) for f in self.factors])])
-        starts = [f.starts[:-1] + entries[i] for i, f in enumerate(self.factors)]
-        empty = np.zeros(0, dtype=np.int64)
-        return (
-            self.exogenous_sizes,
-            np.concatenate([[0], np.cumsum([len(p) for p in parents])]).astype(np.int64),
-            np.concatenate([*parents, empty]),
-            np.concatenate([[0], np.cumsum(rows)]).astype(np.int64),
-            np.concatenate([*starts, entries[-1:]]).astype(np.int64),
-            np.concatenate([*(f.values for f in self.factors), empty]),
-            np.concatenate([*(f.probabilities for f in self.factors), np.zeros(0)]),
+    def _all_factors(self) -> _Factors:
+        entries = starts_of([factor.values for factor in self.factors])
+        rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(self.factors)]
+        return _Factors(
+            sizes=self.exogenous_sizes,
+            parent_starts=starts_of([factor.parents for factor in self.factors]),
+            parents=join([factor.parents for factor in self.factors], np.int64),
+            row_starts=starts_of(rows),
+            entry_starts=join([*rows, entries[-1:]], np.int64),
+            values=join([factor.values for factor in self.factors], np.int64),
+            probabilities=join([factor.probabilities for factor in self.factors], np.float64),
         )
 
 
+class _Factors(NamedTuple):
+    """The factors of all variables, one after another."""
+
+    sizes: Ints  # (m,)
+    parent_starts: Ints  # (m + 1,)
+    parents: Ints
+    row_starts: Ints  # (m + 1,)
+    entry_starts: Ints  # (rows + 1,)
+    values: Ints  # (entries,)
+    probabilities: FloatArray  # (entries,)
+
+
 @njit(cache=True)
-def _sample_factors(
-    x: Any,
-    uniform: Any,
-    sizes: Any,
-    parent_starts: Any,
-    parents: Any,
-    row_starts: Any,
-    entry_starts: Any,
-    values: Any,
-    probabilities: Any,
-) -> Any:
+def _sample(factors: Any, x: Any, uniform: Any) -> Any:
+    sizes, parent_starts, parents, row_starts, entry_starts, values, probabilities = factors
     out = np.empty(x.shape, np.int64)
     for lane in range(x.shape[0]):
         for i in range(x.shape[1]):
-            value = joint_value(x[lane], parents, parent_starts[i], parent_starts[i + 1], sizes)
-            row = row_starts[i] + value
+            start, end = parent_starts[i], parent_starts[i + 1]
+            row = row_starts[i] + subset_index(x[lane], parents, start, end, sizes)
             below = 0.0
             chosen = 0
             for entry in range(entry_starts[row], entry_starts[row + 1]):

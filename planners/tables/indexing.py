@@ -7,13 +7,12 @@ order of ``Plan.values`` and of a tabular policy's actions, both of shape (X, N)
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import IntArray
-from planners.arrays import Ints
+from planners.arrays import Ints, joint_index, joint_values
 
 
 class TooLargeError(MemoryError):
@@ -32,38 +31,21 @@ def num_endogenous_states(mdp: ExoMDP) -> int:
 
 def state_index(mdp: ExoMDP, state: State) -> Ints:
     """The index of each state, shape (...)."""
-    n = _joint_value(np.asarray(state.endogenous), mdp.endogenous_sizes)
-    return (
-        _joint_value(np.asarray(state.exogenous), mdp.exogenous_sizes)
-        * (num_endogenous_states(mdp))
-        + n
-    )
+    x = joint_index(np.asarray(state.exogenous), mdp.exogenous_sizes)
+    n = joint_index(np.asarray(state.endogenous), mdp.endogenous_sizes)
+    return x * num_endogenous_states(mdp) + n
 
 
 def state_at(mdp: ExoMDP, index: IntArray | int) -> State:
     """The states with these indices: arrays of shape (..., k) and (..., m)."""
     x, n = np.divmod(np.asarray(index, dtype=np.int64), num_endogenous_states(mdp))
-    return State(_digits(n, mdp.endogenous_sizes), _digits(x, mdp.exogenous_sizes))
+    return State(joint_values(n, mdp.endogenous_sizes), joint_values(x, mdp.exogenous_sizes))
 
 
-def count(number: int) -> str:
+def format_count(number: int) -> str:
     """A large number for an error message: exact while it is readable.
 
-    >>> count(123456), count(10**80)
+    >>> format_count(123456), format_count(10**80)
     ('123,456', '10^80.0')
     """
     return f"{number:,}" if number < 10**12 else f"10^{math.log10(number):.1f}"
-
-
-def _joint_value(values: IntArray, sizes: Ints) -> Ints:
-    index = np.zeros(values.shape[:-1], dtype=np.int64)
-    for i, size in enumerate(sizes):
-        index = index * size + values[..., i]
-    return index
-
-
-def _digits(index: Any, sizes: Ints) -> Ints:
-    out = np.empty((*np.shape(index), len(sizes)), dtype=np.int64)
-    for i in reversed(range(len(sizes))):
-        index, out[..., i] = np.divmod(index, sizes[i])
-    return out

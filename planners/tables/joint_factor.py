@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.arrays import Ints
+from planners.arrays import Ints, joint_values
 from planners.tables.factored_mdp import Factor
+
+
+class SparseRows(NamedTuple):
+    """Distributions over whole numbers, one a row: row r is ``starts[r] : starts[r + 1]``."""
+
+    starts: Ints  # (rows + 1,)
+    values: Ints  # (entries,)
+    probabilities: NDArray[np.float64]  # (entries,)
 
 
 def joint_rows(
@@ -18,28 +27,25 @@ def joint_rows(
     parents: Sequence[int],
     sizes: Ints,
     strides: Sequence[int],
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """P(x'_i for i in group | parents) in sparse rows, one for each joint value of the parents.
+) -> SparseRows:
+    """P(x'_i for i in group | parents): one row for each joint value of the parents (C order).
 
     The parents include those of every variable of the group (one with a single value may be left
-    out). A joint value of x' is given as the
-    sum of the values times the ``strides``, one stride for each variable of the group.
-
-    Returns:
-        starts (rows + 1,), values (entries,), probabilities (entries,); rows sum to one.
+    out). A joint value of x' is given as the sum of the values times the ``strides``, one stride
+    for each variable of the group. Rows sum to one.
     """
     if len(group) == 1 and factors[group[0]].parents == tuple(parents):
         factor = factors[group[0]]
         lengths = np.diff(factor.starts)
         sums = np.add.reduceat(factor.probabilities, factor.starts[:-1])
-        return (
+        return SparseRows(
             factor.starts,
             factor.values * strides[0],
             factor.probabilities / np.repeat(sums, lengths),
         )
     shape = [int(sizes[parent]) for parent in parents]
     rows = math.prod(shape)
-    parts = np.unravel_index(np.arange(rows), shape) if shape else ()
+    parts = joint_values(np.arange(rows), shape).T
     digits = dict(zip(parents, parts, strict=True))
     row = np.arange(rows)  # of each entry so far
     values = np.zeros(rows, dtype=np.int64)
@@ -60,4 +66,4 @@ def joint_rows(
     lengths = np.bincount(row, minlength=rows)
     sums = np.bincount(row, weights=probabilities, minlength=rows)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return starts, values, probabilities / sums[row]
+    return SparseRows(starts, values, probabilities / sums[row])

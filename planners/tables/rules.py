@@ -25,6 +25,8 @@ from planners.arrays import Ints
 class Rule:
     """One rule of a list: what is decided at each joint value of its variables (C order).
 
+    A form of its own because lists are learned and rewritten rule by rule.
+
     What a row lacks to one is passed on to the next rule; an empty row passes everything on.
     """
 

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from planners.arrays import Floats, Ints
-from planners.tables.factored_mdp import Factor
-from planners.tables.joint_factor import joint_rows
+from planners.arrays import Floats, Ints, joint_values
+from planners.tables import Factor, joint_rows
 from planners.value_iteration.elimination import Axis, Elimination, Step
 
 #: Multiplications between two looks at the clock: a few milliseconds.
@@ -43,10 +42,11 @@ class _Step(NamedTuple):
     offsets: Ints
     probabilities: Floats
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """What the kernel takes."""
-        return self[2:]
+
+#: The part of a step's result that one call of the kernel works out: rows (i, j) from first to
+#: last, elements k of a row from start to end; and the elements of the input and of the result
+#: that the given arrays begin with.
+_Piece = tuple[int, int, int, int, int, int]
 
 
 class Expectation:
@@ -90,13 +90,13 @@ class Expectation:
         self._source = values.reshape(-1)
         for k, step in enumerate(self._global_steps):
             target = self._buffers[k % 2]
-            for first, last, start, end in _pieces(step):
+            for piece in _pieces(step):
                 tick()
-                _apply(self._source, target, 0, 0, first, last, start, end, *step.arguments)
+                _apply(tuple(step), piece, self._source, target)
             self._source = target
 
-    def chunks(self) -> Iterator[tuple[int, int, Floats]]:
-        """W chunk by chunk: the first x, the last one excluded, and their rows, shape (., N).
+    def chunks(self) -> Iterator[tuple[int, Floats]]:
+        """W chunk by chunk: the first x, and the rows of this and the following x, shape (., N).
 
         The rows are valid until the next chunk.
         """
@@ -109,17 +109,8 @@ class Expectation:
                 rows = output // step.inner
                 if k:  # the first one reads the tensor of all x, the others that of the chunk
                     shift = first * (step.input_size // self._num_units)
-                _apply(
-                    source,
-                    target,
-                    shift,
-                    first * output,
-                    first * rows,
-                    last * rows,
-                    0,
-                    step.inner,
-                    *step.arguments,
-                )
+                piece = (first * rows, last * rows, 0, step.inner, shift, first * output)
+                _apply(tuple(step), piece, source, target)
                 source = target
             low, high = first * self._unit, last * self._unit
             if not self._local_steps:
@@ -128,17 +119,17 @@ class Expectation:
                     self._buffers[2][: len(source)] = source
                     source = self._buffers[2]
             size = (high - low) * self._num_endogenous
-            yield low, high, source[:size].reshape(high - low, self._num_endogenous)
+            yield low, source[:size].reshape(high - low, self._num_endogenous)
 
 
-def _pieces(step: _Step) -> Iterator[tuple[int, int, int, int]]:
-    """Split a step: rows (first, last) and elements of a row (start, end)."""
+def _pieces(step: _Step) -> Iterator[_Piece]:
+    """Split a step so that the clock can be looked at in between."""
     rows = step.output_size // step.inner
     entries = max(1, len(step.offsets) // max(1, len(step.starts) - 1))
     together = PIECE // (step.middle * step.inner * entries)
     if together:
         for first in range(0, rows, together * step.middle):
-            yield first, min(first + together * step.middle, rows), 0, step.inner
+            yield first, min(first + together * step.middle, rows), 0, step.inner, 0, 0
         return
     width = min(step.inner, max(BLOCK, PIECE // (step.middle * entries)))
     height = min(step.middle, max(1, PIECE // (width * entries)))
@@ -146,7 +137,7 @@ def _pieces(step: _Step) -> Iterator[tuple[int, int, int, int]]:
         for start in range(0, step.inner, width):
             for first in range(outer, outer + step.middle, height):
                 last = min(first + height, outer + step.middle)
-                yield first, last, start, min(start + width, step.inner)
+                yield first, last, start, min(start + width, step.inner), 0, 0
 
 
 def _make_step(
@@ -170,48 +161,37 @@ def _make_step(
     bases = np.zeros(middle, dtype=np.int64)
     rows = np.zeros(middle, dtype=np.int64)
     shape = [elimination.sizes[variable] for variable, _ in after]
-    for axis, values in zip(after, np.unravel_index(np.arange(middle), shape), strict=True):
+    for axis, values in zip(after, joint_values(np.arange(middle), shape).T, strict=True):
         bases += values * strides.get(axis, 0)  # zero for what this step adds
         if axis[0] in step.parents and not axis[1]:
             later = [parent for parent in step.parents if parent > axis[0]]
             rows += values * math.prod(elimination.sizes[parent] for parent in later)
-    starts, offsets, probabilities = joint_rows(
+    table = joint_rows(
         factors, step.group, step.parents, sizes, [strides[i, True] for i in step.group]
     )
     return _Step(
-        num_endogenous * elimination.size(step.before),
-        num_endogenous * elimination.size(step.after),
-        middle,
-        inner,
-        stride,
-        bases,
-        rows,
-        starts,
-        offsets,
-        probabilities.astype(dtype),
+        input_size=num_endogenous * elimination.size(step.before),
+        output_size=num_endogenous * elimination.size(step.after),
+        middle=middle,
+        inner=inner,
+        stride=stride,
+        bases=bases,
+        rows=rows,
+        starts=table.starts,
+        offsets=table.values,
+        probabilities=table.probabilities.astype(dtype),
     )
 
 
 @njit(cache=True)
-def _apply(
-    source: Any,
-    target: Any,
-    source_shift: int,
-    target_shift: int,
-    first: int,
-    last: int,
-    start: int,
-    end: int,
-    middle: int,
-    inner: int,
-    stride: int,
-    bases: Any,
-    rows: Any,
-    starts: Any,
-    offsets: Any,
-    probabilities: Any,
-) -> None:
-    """Fill the rows first ... last - 1 of the result, from the element start to end."""
+def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
+    """Fill a piece of the result.
+
+    The step comes as a plain tuple: Numba recognises that in a fraction of the time, and a step of
+    a small model takes microseconds.
+    """
+    first, last, start, end, source_shift, target_shift = piece
+    _, _, middle, inner, stride, bases, rows, starts, offsets, probabilities = step
     for outer in range(first // middle, (last + middle - 1) // middle):
         low = max(first - outer * middle, 0)
         high = min(last - outer * middle, middle)

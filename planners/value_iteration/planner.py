@@ -18,7 +18,7 @@ from planners.planner import Plan
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
     TooLargeError,
-    count,
+    format_count,
     num_endogenous_states,
     num_exogenous_states,
 )
@@ -168,9 +168,9 @@ class ValueIteration:
         needed = self.bytes_needed(mdp)
         if needed > self.memory_limit:
             raise TooLargeError(
-                f"value iteration over X = {count(num_exogenous_states(mdp))} joint values of x "
-                f"times N = {count(num_endogenous_states(mdp))} of n needs {count(needed)} bytes "
-                f"or more; memory_limit is {count(int(self.memory_limit))}. Plan with "
+                f"value iteration over X = {format_count(num_exogenous_states(mdp))} joint values of x "
+                f"times N = {format_count(num_endogenous_states(mdp))} of n needs {format_count(needed)} bytes "
+                f"or more; memory_limit is {format_count(int(self.memory_limit))}. Plan with "
                 "ForecastPlanner, or with DefaultPlanner, which chooses by size"
             )
         return needed

@@ -29,8 +29,8 @@ from planners.tables.indexing import num_exogenous_states
 from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.extrapolation import extrapolate
-from planners.value_iteration.successors import SuccessorRows, successor_rows
-from planners.value_iteration.sweeps import evaluate, sweep
+from planners.value_iteration.successors import successor_rows
+from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, evaluate, sweep
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 #: Sweeps with fixed actions end when their own residual is this part of that of the best actions.
@@ -131,10 +131,26 @@ class Run:
         self.clock.tick()
         self.rows = successor_rows(mdp.decision_lists, dtype)
         self.clock.tick()
+        self.model = SweepModel(
+            discount=dtype.type(mdp.discount),
+            num_actions=mdp.num_actions,
+            terminal=mdp.terminal,
+            sizes=mdp.exogenous_sizes,
+            rewards=self._reward_tables(),
+            successors=self.rows,
+        )
+        self.clock.tick()
+        self.elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
+        self.expectation = Expectation(
+            self.elimination, mdp.factors, mdp.num_endogenous_states, dtype
+        )
+
+    def _reward_tables(self) -> RewardTables:
+        mdp = self.mdp
         paying = sorted(mdp.terms)
         tables = [mdp.terms[i] for i in paying] or [np.zeros((1, *mdp.base_reward.shape))]
         starts = np.cumsum([0, *(table.size for table in tables)])
-        flat = np.empty(starts[-1], dtype=dtype)
+        flat = np.empty(starts[-1], dtype=self.dtype)
         for k, table in enumerate(tables):
             self.clock.tick()
             out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
@@ -142,23 +158,7 @@ class Run:
                 np.add(table, mdp.base_reward, out=out, casting="same_kind")
             else:
                 out[:] = table
-        self.clock.tick()
-        self.elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
-        self.expectation = Expectation(
-            self.elimination, mdp.factors, mdp.num_endogenous_states, dtype
-        )
-        common = (dtype.type(mdp.discount), mdp.terminal)
-        rows = (self.rows.entry_starts, self.rows.targets, self.rows.probabilities)
-        self.kept_arguments = (*common, *rows)
-        self.arguments = (
-            *common,
-            mdp.num_actions,
-            mdp.exogenous_sizes,
-            np.array(paying, dtype=np.int64),
-            starts,
-            flat,
-            *(getattr(self.rows, name) for name in SuccessorRows.__dataclass_fields__),
-        )
+        return RewardTables(np.array(paying, dtype=np.int64), starts, flat)
 
     def iterate(self) -> None:
         """Sweep until the tolerance is reached, or nothing more can be."""
@@ -195,7 +195,15 @@ class Run:
         room = self.spare_bytes if self.inner_sweeps and self.rows.longest_list == 1 else 0.0
         room -= states * (self.dtype.itemsize + 4)
         kept = shape if room >= 0 else nothing
-        self.kept = np.empty(kept, dtype=self.dtype), np.empty(kept, dtype=np.uint32)
+        self.kept = KeptActions(
+            self.model.discount,
+            self.model.terminal,
+            np.empty(kept, dtype=self.dtype),
+            np.empty(kept, dtype=np.uint32),
+            self.rows.entry_starts,
+            self.rows.targets,
+            self.rows.probabilities,
+        )
         self.cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
         recorded = shape if self.cycle >= SHORTEST_CYCLE else nothing
         self.cycle = max(self.cycle, SHORTEST_CYCLE)
@@ -253,15 +261,14 @@ class Run:
         lowest, highest = math.inf, -math.inf
         shift = self.dtype.type(self.shift)
         self.expectation.begin(values, self.clock.tick)
-        for first, last, expected in self.expectation.chunks():
+        model, kept = self.model, self.kept
+        for first, expected in self.expectation.chunks():
             self.clock.tick()
-            where: tuple[Any, ...] = (first, last, *self.kept, shift)
-            if improving or not self.kept[0].size:
-                found = sweep(improving, expected, values, actions, *(*where, *self.arguments))
+            if improving or not kept.rows.size:
+                found = sweep(model, kept, improving, shift, first, expected, values, actions)
             else:
-                found = evaluate(
-                    expected, values, self.changes[place], *(*where, *self.kept_arguments)
-                )
+                changes = self.changes[place]
+                found = evaluate(tuple(kept), shift, first, expected, values, changes)
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
             lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
         self.sweeps += 1

@@ -1,4 +1,4 @@
-"""Endogenous lists in sparse rows, ready for sweeps over all states.
+"""Decision lists made ready for sweeps over all states.
 
 A decision list is compact, but asking it takes time. Here lists are shortened: rules that are
 never asked are dropped, and where a joint rule of a whole list stays small, it takes its place.
@@ -7,42 +7,35 @@ What a rule decides then lies in one short row of successors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.arrays import Ints
-from planners.tables.decision_lists import DecisionLists, joint_value
+from planners.arrays import Floats, Ints, starts_of
+from planners.tables import DecisionLists, follow_rules
 
 Unsigned = NDArray[np.uint64]
 
-#: A decision list becomes one joint rule if that has at most this many rows ...
+#: Rows that the joint rule of a whole decision list may have at most.
 MAX_JOINT_ROWS = 256
-#: ... and all joint rules together at most this many.
+#: Rows that the joint rules of all decision lists may have at most, taken together.
 MAX_TOTAL_ROWS = 1_000_000
-#: Rows of a rule are compared with so many others of it.
+#: Rows that a row is compared with at most, to find one that is equal.
 MAX_COMPARED = 8
-#: What a rule decides is everything if no more than this is left to pass on.
-NOTHING = 1e-12
+#: A rule that passes on no more than this probability decides everything.
+NEGLIGIBLE_PROBABILITY = 1e-12
 
 
-@dataclass(frozen=True)
-class SuccessorRows:
-    """The rules of all pairs (n, a), mostly one for each, and the rows they lead to.
+class RuleGroups(NamedTuple):
+    """Rules that look at the same variables form a group, whose rows lie side by side.
 
-    What a row does not decide, ``left``, is passed on to the next rule of the pair. Rules that
-    look at the same variables form a group. At the joint value ``v = sum(values * strides)`` of
-    group g its rules have the rows ``rows[row_starts[g] + v * size :]``, in the order of
-    ``rules[starts[g] : starts[g] + size]``; rules and values share rows that are equal.
-
-    Indices are unsigned: Numba then need not ask whether one of them counts from the end, which
-    takes a third off the time of a sweep.
+    At the joint value ``v = sum(values * strides)`` of group g its rules have the rows
+    ``rows[row_starts[g] + v * size :]``, in the order of ``rules[starts[g] : starts[g] + size]``;
+    rules and values share rows that are equal.
     """
 
-    rule_starts: Unsigned  # (N * A + 1,)
     starts: Ints  # (groups + 1,) in rules
     rules: Ints
     variable_starts: Ints  # (groups + 1,)
@@ -50,10 +43,25 @@ class SuccessorRows:
     strides: Ints
     row_starts: Ints  # (groups,)
     rows: Unsigned
+
+
+class SuccessorRows(NamedTuple):
+    """The rules of all pairs (n, a), mostly one for each, and the rows they lead to.
+
+    A form of its own because a sweep asks every rule at every x: it must find the rows of the next
+    x without looking at what has not changed. What a row does not decide, ``left``, is passed on to
+    the next rule of the pair.
+
+    Indices are unsigned: Numba then need not ask whether one of them counts from the end, which
+    takes a third off the time of a sweep.
+    """
+
+    rule_starts: Unsigned  # (N * A + 1,)
+    groups: RuleGroups
     entry_starts: Unsigned  # (rows + 1,)
     targets: NDArray[np.uint32]  # (entries,)
-    probabilities: NDArray[np.floating[Any]]  # (entries,)
-    left: NDArray[np.floating[Any]]  # (rows,)
+    probabilities: Floats  # (entries,)
+    left: Floats  # (rows,)
 
     @property
     def longest_row(self) -> int:
@@ -66,54 +74,85 @@ class SuccessorRows:
         return int(np.diff(self.rule_starts.astype(np.int64)).max(initial=0))
 
 
+class _ShortRules(NamedTuple):
+    """The rules of shortened lists: rule r stands for the old rules ``begins[r] : ends[r]``."""
+
+    pair_starts: Ints  # (N * A + 1,): the rules of each pair
+    begins: Ints  # (rules,)
+    ends: Ints  # (rules,)
+    closing: NDArray[np.bool_]  # (rules,): the last rule of a pair always decides
+    variable_starts: Ints  # (rules + 1,)
+    variables: Ints  # decreasing within a rule
+    strides: Ints
+    row_starts: Ints  # (rules + 1,)
+
+
+class _Rows(NamedTuple):
+    """What the rows of shortened rules decide, and what they pass on."""
+
+    entry_starts: Ints  # (rows + 1,)
+    targets: NDArray[np.uint32]  # (entries,)
+    probabilities: Floats  # (entries,)
+    left: Floats  # (rows,)
+
+    @classmethod
+    def empty(cls, entry_starts: Ints, dtype: Any) -> _Rows:
+        """Rows to be filled."""
+        size, rows = int(entry_starts[-1]), len(entry_starts) - 1
+        return cls(
+            entry_starts, np.empty(size, np.uint32), np.empty(size, dtype), np.empty(rows, dtype)
+        )
+
+
 def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
     """What :func:`successor_rows` takes at most while it works, found without doing it."""
-    rules, _, row_starts, entry_starts = _shorten(lists)
-    _, variables, _ = rules[3:]
+    rules = _shorten(lists)
+    entry_starts = _count_entries(lists, rules)
     rows = len(entry_starts)
-    indices = len(lists.rule_starts) + 8 * len(row_starts) + 2 * len(variables) + 5 * rows
-    return int(8 * indices + 2 * itemsize * rows + 3 * (4 + itemsize) * entry_starts[-1])
+    indices = len(lists.rule_starts) + 8 * len(rules.row_starts) + 2 * len(rules.variables)
+    return int(
+        8 * (indices + 5 * rows) + 2 * itemsize * rows + 3 * (4 + itemsize) * entry_starts[-1]
+    )
 
 
 def successor_rows(lists: DecisionLists, dtype: Any) -> SuccessorRows:
     """Shorten the decision lists and lay out their rows."""
-    rules, rule_starts, row_starts, entry_starts = _shorten(lists)
-    targets = np.empty(entry_starts[-1], dtype=np.uint32)
-    probabilities = np.empty(entry_starts[-1], dtype=dtype)
-    left = np.empty(len(entry_starts) - 1, dtype=dtype)
-    made: tuple[Any, ...] = (row_starts, entry_starts, targets, probabilities, left)
-    _fill_rows(True, *(*rules, *made, *_lists(lists)))
-    rows, num_rows = _share_rows(*made)
-    _, _, _, variable_starts, variables, strides = rules
-    entries = _pad(entry_starts[: num_rows + 1], targets, probabilities)
-    grouped = _group(variable_starts, variables, strides, row_starts, rows)
-    starts = rule_starts.astype(np.uint64)
-    arrays: tuple[Any, ...] = (starts, *grouped, *entries, left[:num_rows].copy())
-    return SuccessorRows(*arrays)
+    rules = _shorten(lists)
+    made = _Rows.empty(_count_entries(lists, rules), dtype)
+    _fill_rows(lists, rules, made, fill=True)
+    rows, num_rows = _share_rows(rules.row_starts, made)
+    entries = _pad(made.entry_starts[: num_rows + 1], made.targets, made.probabilities)
+    return SuccessorRows(
+        rules.pair_starts.astype(np.uint64),
+        _group(rules, rows),
+        *entries,
+        left=made.left[:num_rows].copy(),
+    )
 
 
-def _group(
-    variable_starts: Ints, variables: Ints, strides: Ints, row_starts: Ints, rows: Unsigned
-) -> tuple[Any, ...]:
+def _group(rules: _ShortRules, rows: Unsigned) -> RuleGroups:
     """Put rules that look at the same variables together, rows of the same value side by side."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    for rule in range(len(row_starts) - 1):
-        looks = variables[variable_starts[rule] : variable_starts[rule + 1]]
+    starts = rules.variable_starts
+    for rule in range(len(rules.begins)):
+        looks = rules.variables[starts[rule] : starts[rule + 1]]
         groups.setdefault(tuple(looks.tolist()), []).append(rule)
     members = list(groups.values())
     tables = []
     for chosen in members:
-        values = row_starts[chosen[0] + 1] - row_starts[chosen[0]]
-        tables.append(rows[row_starts[chosen][None, :] + np.arange(values)[:, None]].reshape(-1))
-    firsts = [chosen[0] for chosen in members]
-    return (
-        np.cumsum([0, *(len(chosen) for chosen in members)]),
-        np.concatenate([np.array(chosen, dtype=np.int64) for chosen in members]),
-        np.cumsum([0, *(len(looks) for looks in groups)]),
-        np.array([i for looks in groups for i in looks], dtype=np.int64),
-        np.concatenate([strides[variable_starts[r] : variable_starts[r + 1]] for r in firsts]),
-        np.cumsum([0, *(len(table) for table in tables)])[:-1],
-        np.concatenate(tables),
+        firsts = rules.row_starts[chosen]
+        values = np.arange(rules.row_starts[chosen[0] + 1] - firsts[0])
+        tables.append(rows[firsts + values[:, None]].reshape(-1))
+    return RuleGroups(
+        starts=starts_of(members),
+        rules=np.concatenate([np.array(chosen, dtype=np.int64) for chosen in members]),
+        variable_starts=starts_of(list(groups)),
+        variables=np.array([i for looks in groups for i in looks], dtype=np.int64),
+        strides=np.concatenate(
+            [rules.strides[starts[first] : starts[first + 1]] for first, *_ in members]
+        ),
+        row_starts=starts_of(tables)[:-1],
+        rows=np.concatenate(tables),
     )
 
 
@@ -125,7 +164,7 @@ def _pad(starts: Ints, targets: Any, probabilities: Any) -> tuple[Any, Any, Any]
         return (
             starts.astype(np.uint64),
             targets[:num_entries].copy(),
-            (probabilities[:num_entries].copy()),
+            probabilities[:num_entries].copy(),
         )
     place = np.arange(num_entries) + np.repeat(np.arange(num_rows) * longest - starts[:-1], lengths)
     padded_targets = np.zeros(num_rows * longest, dtype=targets.dtype)
@@ -139,82 +178,56 @@ def _pad(starts: Ints, targets: Any, probabilities: Any) -> tuple[Any, Any, Any]
     )
 
 
-def _lists(lists: DecisionLists) -> tuple[Any, ...]:
-    """The decision lists, in the order in which the kernels below take them."""
-    return (
-        lists.num_states,
-        lists.sizes,
-        lists.variable_starts,
-        lists.variables,
-        lists.row_starts,
-        lists.entry_starts,
-        lists.targets,
-        lists.probabilities,
-    )
-
-
-def _shorten(lists: DecisionLists) -> tuple[tuple[Any, ...], Ints, Ints, Ints]:
-    """The rules that are left, and where those of a pair, their rows and the entries start.
-
-    The new rule r stands for the old rules ``begins[r] : ends[r]``.
-    """
+def _shorten(lists: DecisionLists) -> _ShortRules:
+    """The rules that are ever asked, with those of a list in one where that is small."""
     row_sums = np.bincount(
         np.repeat(np.arange(len(lists.entry_starts) - 1), np.diff(lists.entry_starts)),
         weights=lists.probabilities,
         minlength=len(lists.entry_starts) - 1,
     )
-    kept, joint = _analyse(
-        lists.sizes,
-        lists.rule_starts,
-        lists.variable_starts,
-        lists.variables,
-        lists.row_starts,
-        row_sums,
-    )
+    kept, joint = _analyse(lists, row_sums)
     first = lists.rule_starts[:-1]
     counts = np.where(joint, 1, kept)
-    rule_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    pair_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     pair = np.repeat(np.arange(len(counts)), counts)
-    begins = first[pair] + np.arange(len(pair)) - rule_starts[pair]
+    begins = first[pair] + np.arange(len(pair)) - pair_starts[pair]
     ends = np.where(joint[pair], first[pair] + kept[pair], begins + 1)
-    closing = np.zeros(len(begins), dtype=np.bool_)  # the last rule of a pair decides
-    closing[rule_starts[1:] - 1] = True
-    *looks, rows = _looks(begins, ends, lists.variable_starts, lists.variables, lists.sizes)
+    closing = np.zeros(len(begins), dtype=np.bool_)
+    closing[pair_starts[1:] - 1] = True
+    *looks, rows = _looks(lists, begins, ends)
     row_starts = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    entry_starts = np.zeros(row_starts[-1] + 1, dtype=np.int64)
-    rules = (begins, ends, closing, *looks)
-    nothing = np.zeros(0)
-    none: tuple[Any, ...] = (nothing.astype(np.uint32), nothing, nothing)
-    _fill_rows(False, *(*rules, row_starts, entry_starts, *none, *_lists(lists)))
-    return rules, rule_starts, row_starts, entry_starts
+    return _ShortRules(pair_starts, begins, ends, closing, *looks, row_starts=row_starts)
+
+
+def _count_entries(lists: DecisionLists, rules: _ShortRules) -> Ints:
+    """Where the entries of each row of the rules start."""
+    rows = _Rows.empty(np.zeros(1, dtype=np.int64), np.float64)
+    rows = rows._replace(entry_starts=np.zeros(rules.row_starts[-1] + 1, dtype=np.int64))
+    _fill_rows(lists, rules, rows, fill=False)
+    return rows.entry_starts
 
 
 @njit(cache=True)
-def _analyse(
-    sizes: Any,
-    rule_starts: Any,
-    variable_starts: Any,
-    variables: Any,
-    row_starts: Any,
-    row_sums: Any,
-) -> Any:
+def _analyse(lists: Any, row_sums: Any) -> Any:
     """For each pair: how many of its rules are ever asked, and whether they become one."""
-    pairs = len(rule_starts) - 1
+    pairs = len(lists.rule_starts) - 1
     kept = np.zeros(pairs, np.int64)
     joint = np.zeros(pairs, np.bool_)
     total = 0
-    looked_at = np.zeros(len(sizes), np.bool_)
+    looked_at = np.zeros(len(lists.sizes), np.bool_)
     for pair in range(pairs):
         looked_at[:] = False
         rows = 1
-        for rule in range(rule_starts[pair], rule_starts[pair + 1]):
+        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
             kept[pair] += 1
-            for k in range(variable_starts[rule], variable_starts[rule + 1]):
-                if not looked_at[variables[k]]:
-                    looked_at[variables[k]] = True
+            for k in range(lists.variable_starts[rule], lists.variable_starts[rule + 1]):
+                i = lists.variables[k]
+                if not looked_at[i]:
+                    looked_at[i] = True
                     # Capped: a product over every variable of a crowd would overflow.
-                    rows = min(rows * sizes[variables[k]], MAX_JOINT_ROWS + 1)
-            if row_sums[row_starts[rule] : row_starts[rule + 1]].min() >= 1.0 - NOTHING:
+                    rows = min(rows * lists.sizes[i], MAX_JOINT_ROWS + 1)
+            decided = row_sums[lists.row_starts[rule] : lists.row_starts[rule + 1]]
+            if decided.min() >= 1.0 - NEGLIGIBLE_PROBABILITY:
                 break
         if kept[pair] > 1 and rows <= MAX_JOINT_ROWS and total + rows <= MAX_TOTAL_ROWS:
             joint[pair] = True
@@ -223,133 +236,63 @@ def _analyse(
 
 
 @njit(cache=True)
-def _looks(begins: Any, ends: Any, variable_starts: Any, variables: Any, sizes: Any) -> Any:
+def _looks(lists: Any, begins: Any, ends: Any) -> Any:
     """What each new rule looks at (C order), the strides of its rows and how many there are."""
     starts = np.zeros(len(begins) + 1, np.int64)
-    looked_at = np.empty(len(variables), np.int64)
-    strides = np.empty(len(variables), np.int64)
+    looked_at = np.empty(len(lists.variables), np.int64)
+    strides = np.empty(len(lists.variables), np.int64)
     rows = np.ones(len(begins), np.int64)
-    seen = np.zeros(len(sizes), np.bool_)
+    seen = np.zeros(len(lists.sizes), np.bool_)
     total = 0
     for rule in range(len(begins)):
         seen[:] = False
-        for k in range(variable_starts[begins[rule]], variable_starts[ends[rule]]):
-            seen[variables[k]] = True
-        for i in range(len(sizes) - 1, -1, -1):
+        for k in range(lists.variable_starts[begins[rule]], lists.variable_starts[ends[rule]]):
+            seen[lists.variables[k]] = True
+        for i in range(len(seen) - 1, -1, -1):
             if seen[i]:
                 looked_at[total] = i
                 strides[total] = rows[rule]
-                rows[rule] *= sizes[i]
+                rows[rule] *= lists.sizes[i]
                 total += 1
         starts[rule + 1] = total
     return starts, looked_at[:total].copy(), strides[:total].copy(), rows
 
 
 @njit(cache=True)
-def _fill_rows(
-    fill: bool,
-    begins: Any,
-    ends: Any,
-    closing: Any,
-    new_variable_starts: Any,
-    new_variables: Any,
-    new_strides: Any,
-    new_row_starts: Any,
-    new_entry_starts: Any,
-    new_targets: Any,
-    new_probabilities: Any,
-    left: Any,
-    num_states: int,
-    sizes: Any,
-    variable_starts: Any,
-    variables: Any,
-    row_starts: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-) -> None:
-    """Fill the rows of the new rules; or only set ``new_entry_starts``, from which to fill."""
-    x = np.zeros(len(sizes), np.int64)
-    mass = np.zeros(num_states)
-    reached = np.zeros(num_states, np.int64)
-    for rule in range(len(begins)):
-        for row in range(new_row_starts[rule], new_row_starts[rule + 1]):
-            for k in range(new_variable_starts[rule], new_variable_starts[rule + 1]):
-                i = new_variables[k]
-                x[i] = (row - new_row_starts[rule]) // new_strides[k] % sizes[i]
-            count, total, passed = decide(
-                x,
-                mass,
-                reached,
-                begins[rule],
-                ends[rule],
-                sizes,
-                variable_starts,
-                variables,
-                row_starts,
-                entry_starts,
-                targets,
-                probabilities,
+def _fill_rows(lists: Any, rules: Any, out: Any, fill: bool) -> None:
+    """Fill the rows of the rules; or only set ``out.entry_starts``, from which to fill."""
+    x = np.zeros(len(lists.sizes), np.int64)
+    mass = np.zeros(lists.num_states)
+    reached = np.zeros(lists.num_states, np.int64)
+    for rule in range(len(rules.begins)):
+        for row in range(rules.row_starts[rule], rules.row_starts[rule + 1]):
+            for k in range(rules.variable_starts[rule], rules.variable_starts[rule + 1]):
+                i = rules.variables[k]
+                x[i] = (row - rules.row_starts[rule]) // rules.strides[k] % lists.sizes[i]
+            count, total, passed = follow_rules(
+                lists, rules.begins[rule], rules.ends[rule], x, mass, reached
             )
+            start = out.entry_starts[row]
             if fill:
-                left[row] = 0.0 if closing[rule] else passed
-                scale = 1.0 / total if closing[rule] else 1.0
-                start = new_entry_starts[row]
+                out.left[row] = 0.0 if rules.closing[rule] else passed
+                scale = 1.0 / total if rules.closing[rule] else 1.0
                 for k in range(count):
-                    new_targets[start + k] = reached[k]
-                    new_probabilities[start + k] = mass[reached[k]] * scale
+                    out.targets[start + k] = reached[k]
+                    out.probabilities[start + k] = mass[reached[k]] * scale
             else:
-                new_entry_starts[row + 1] = new_entry_starts[row] + count
+                out.entry_starts[row + 1] = start + count
             for k in range(count):
                 mass[reached[k]] = 0.0
 
 
 @njit(cache=True)
-def decide(
-    x: Any,
-    mass: Any,
-    reached: Any,
-    begin: int,
-    end: int,
-    sizes: Any,
-    variable_starts: Any,
-    variables: Any,
-    row_starts: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-) -> Any:
-    """What the rules begin ... end - 1 decide at x: how many n', their mass, what is passed on."""
-    count = 0
-    total = 0.0
-    passed = 1.0
-    for rule in range(begin, end):
-        row = row_starts[rule] + joint_value(
-            x, variables, variable_starts[rule], variable_starts[rule + 1], sizes
-        )
-        decided = 0.0
-        for entry in range(entry_starts[row], entry_starts[row + 1]):
-            share = passed * probabilities[entry]
-            decided += probabilities[entry]
-            if share > 0.0:
-                if mass[targets[entry]] == 0.0:
-                    reached[count] = targets[entry]
-                    count += 1
-                mass[targets[entry]] += share
-                total += share
-        passed *= max(0.0, 1.0 - decided)
-    return count, total, passed
-
-
-@njit(cache=True)
-def _share_rows(
-    row_starts: Any, entry_starts: Any, targets: Any, probabilities: Any, left: Any
-) -> Any:
+def _share_rows(row_starts: Any, made: Any) -> Any:
     """Keep equal rows of a rule once, in place: the row of each, and how many are left.
 
     A cell ahead is blocked or not, wherever else the obstacle may be: a hundred rows, two of them
     different, and these two stay in the cache.
     """
+    entry_starts, targets, probabilities, left = made
     rows = np.empty(len(left), np.uint64)
     kept = 0
     for rule in range(len(row_starts) - 1):

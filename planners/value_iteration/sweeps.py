@@ -4,77 +4,96 @@ It walks through x in C order, like a mileage counter. While the digits up to so
 the same, so do the rewards of those variables and the rows of the rules that look at no other:
 what was worked out for the last x is only brought up to date.
 
-Indices into large arrays are unsigned, see :class:`~planners.value_iteration.successors.SuccessorRows`.
+Indices into large arrays are unsigned: see :class:`SuccessorRows`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from planners.arrays import Floats, Ints, set_joint_values
+from planners.value_iteration.successors import SuccessorRows
+
 ONE = np.uint64(1)
+
+
+class RewardTables(NamedTuple):
+    """The reward tables of the paying variables; the first one includes the base reward."""
+
+    paying: Ints  # (k,), increasing
+    starts: Ints  # (k + 1,)
+    tables: Floats  # (size, N, A) for each, one after another
+
+
+class SweepModel(NamedTuple):
+    """All that a sweep reads of a model."""
+
+    discount: Any  # of the type of V, like all numbers here
+    num_actions: int
+    terminal: Any  # (N,)
+    sizes: Ints  # (m,) of the exogenous variables
+    rewards: RewardTables
+    successors: SuccessorRows
+
+
+class KeptActions(NamedTuple):
+    """All that a sweep with fixed actions reads.
+
+    ``rewards`` and ``rows`` are those of the fixed actions. They have no rows if there is no room.
+    """
+
+    discount: Any
+    terminal: Any  # (N,)
+    rewards: Floats  # (X, N)
+    rows: Any  # (X, N), indices of successor rows
+    entry_starts: Any  # as in SuccessorRows
+    targets: Any
+    probabilities: Floats
 
 
 @njit(cache=True)
 def sweep(
+    model: Any,
+    kept: Any,
     improving: bool,
-    expected: Any,  # (last - first, N): W
-    values: Any,  # (X, N): V, overwritten from first to last
-    actions: Any,  # (X, N): likewise, if improving
-    first: int,
-    last: int,
-    kept_rewards: Any,  # (X, N), or with no rows
-    kept_rows: Any,  # (X, N), or with no rows
     shift: Any,
-    discount: Any,
-    terminal: Any,  # (N,)
-    num_actions: int,
-    sizes: Any,  # (m,)
-    paying: Any,
-    table_starts: Any,
-    tables: Any,
-    rule_starts: Any,
-    group_starts: Any,
-    rules: Any,
-    variable_starts: Any,
-    variables: Any,
-    strides: Any,
-    row_starts: Any,
-    row_numbers: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-    left: Any,
+    first: int,
+    expected: Any,
+    values: Any,
+    actions: Any,
 ) -> Any:
     """V <- R - shift + discount * E[W], with the best actions if ``improving``, else the given.
+
+    Args:
+        model: a :class:`SweepModel`.
+        kept: the :class:`KeptActions`, whose rewards and rows are overwritten if ``improving``.
+        improving: whether to look for the best actions.
+        shift: what is subtracted from every reward.
+        first: the first x.
+        expected: W of this and the following x, shape (., N).
+        values: V, shape (X, N), overwritten for these x.
+        actions: (X, N), likewise if ``improving``.
 
     Returns:
         The least and the largest change of V, and the least and the largest new V.
     """
+    discount, num_actions, terminal, sizes, reward_tables, successors = model
+    rule_starts = successors.rule_starts
     digits = np.zeros(len(sizes), np.int64)
-    rows = np.zeros(len(rules), np.uint64)  # of each rule, at the current x
-    sums = np.empty((max(len(paying), 1), len(terminal) * num_actions), values.dtype)
-    single = len(rules) == len(rule_starts) - 1  # each pair has one rule
+    rows = np.zeros(len(successors.groups.rules), np.uint64)  # of each rule, at the current x
+    sums = np.empty((max(len(reward_tables.paying), 1), len(terminal) * num_actions), values.dtype)
+    single = len(rows) == len(rule_starts) - 1  # each pair has one rule
+    kept_rewards, kept_rows = kept.rewards, kept.rows
     keep = len(kept_rows) > 0
     infinite = values.dtype.type(np.inf)
     least, largest, lowest, highest = infinite, -infinite, infinite, -infinite
-    for x in range(first, last):
+    for x in range(first, first + len(expected)):
         changed = _turn(x, x == first, digits, sizes)
-        _find_rows(
-            changed,
-            digits,
-            rows,
-            group_starts,
-            rules,
-            variable_starts,
-            variables,
-            strides,
-            row_starts,
-            row_numbers,
-        )
-        rewards = _add_rewards(changed, digits, paying, table_starts, tables, sums)
+        _find_rows(successors.groups, changed, digits, rows)
+        rewards = _add_rewards(reward_tables, changed, digits, sums)
         w = expected[x - first]
         for n in range(len(terminal)):
             best = values.dtype.type(0)
@@ -84,17 +103,7 @@ def sweep(
                 pair = np.uint64(n * num_actions + best_action)
                 best = -infinite
                 for a in range(best_action, end):
-                    value = rewards[pair] + discount * _future(
-                        single,
-                        w,
-                        pair,
-                        rows,
-                        rule_starts,
-                        entry_starts,
-                        targets,
-                        probabilities,
-                        left,
-                    )
+                    value = rewards[pair] + discount * _future(successors, single, w, pair, rows)
                     pair += ONE
                     # Without a branch: which action is better is hard to predict.
                     better = value > best
@@ -115,30 +124,22 @@ def sweep(
 
 
 @njit(cache=True)
-def evaluate(
-    expected: Any,
-    values: Any,
-    changes: Any,  # (X, N): those of this sweep, or with no rows
-    first: int,
-    last: int,
-    kept_rewards: Any,
-    kept_rows: Any,
-    shift: Any,
-    discount: Any,
-    terminal: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-) -> Any:
-    """The same for actions whose rewards and rows were kept, which is faster."""
+def evaluate(kept: Any, shift: Any, first: int, expected: Any, values: Any, changes: Any) -> Any:
+    """The same with the kept actions, which is faster.
+
+    The changes of V are written to ``changes``, shape (X, N), unless that has no rows. The record
+    comes as a plain tuple: Numba recognises that in a fraction of the time, and a sweep over a
+    small model takes microseconds.
+    """
+    discount, terminal, rewards, rows, entry_starts, targets, probabilities = kept
     recording = len(changes) > 0
     infinite = values.dtype.type(np.inf)
     least, largest, lowest, highest = infinite, -infinite, infinite, -infinite
-    for x in range(first, last):
+    for x in range(first, first + len(expected)):
         w = expected[x - first]
         v = values[x]
-        own_rewards = kept_rewards[x]
-        own_rows = kept_rows[x]
+        own_rewards = rewards[x]
+        own_rows = rows[x]
         for n in range(len(terminal)):
             value = values.dtype.type(0)
             if not terminal[n]:
@@ -161,10 +162,7 @@ def evaluate(
 def _turn(x: int, start: bool, digits: Any, sizes: Any) -> Any:
     """Set the digits of x, given those of x - 1, and return the first that changed."""
     if start:
-        rest = x
-        for i in range(len(sizes) - 1, -1, -1):
-            digits[i] = rest % sizes[i]
-            rest //= sizes[i]
+        set_joint_values(x, sizes, digits)
         return -1
     i = len(sizes) - 1
     while digits[i] + 1 == sizes[i]:
@@ -175,49 +173,38 @@ def _turn(x: int, start: bool, digits: Any, sizes: Any) -> Any:
 
 
 @njit(cache=True, inline="always")
-def _find_rows(
-    changed: int,
-    digits: Any,
-    rows: Any,
-    group_starts: Any,
-    rules: Any,
-    variable_starts: Any,
-    variables: Any,
-    strides: Any,
-    row_starts: Any,
-    row_numbers: Any,
-) -> None:
+def _find_rows(groups: Any, changed: int, digits: Any, rows: Any) -> None:
     """The current row of each rule, unless nothing that it looks at has changed."""
-    for group in range(len(row_starts)):
-        first, last = variable_starts[group], variable_starts[group + 1]
+    variables, starts = groups.variables, groups.starts
+    for group in range(len(groups.row_starts)):
+        first, last = groups.variable_starts[group], groups.variable_starts[group + 1]
         newest = -1 if first == last else variables[first]
         if newest < changed:
             continue
         value = 0
         for k in range(first, last):
-            value += digits[variables[k]] * strides[k]
-        start, end = group_starts[group], group_starts[group + 1]
-        place = row_starts[group] + value * (end - start)
-        for k in range(end - start):
-            rows[rules[start + k]] = row_numbers[place + k]
+            value += digits[variables[k]] * groups.strides[k]
+        start, size = starts[group], starts[group + 1] - starts[group]
+        place = groups.row_starts[group] + value * size
+        for k in range(size):
+            rows[groups.rules[start + k]] = groups.rows[place + k]
 
 
 @njit(cache=True, inline="always")
-def _add_rewards(
-    changed: int, digits: Any, paying: Any, table_starts: Any, tables: Any, sums: Any
-) -> Any:
+def _add_rewards(rewards: Any, changed: int, digits: Any, sums: Any) -> Any:
     """R(x, n, a) for all pairs: the sum of the tables at the current digits.
 
     ``sums[k]`` holds the sum of the tables up to the k-th paying variable.
     """
+    paying, starts, tables = rewards
     size = sums.shape[1]
     if len(paying) == 0:
         return tables[:size]
-    place = table_starts[0] + digits[paying[0]] * size
+    place = starts[0] + digits[paying[0]] * size
     total = tables[place : place + size]
     for k in range(1, len(paying)):
         if paying[k] >= changed:
-            place = table_starts[k] + digits[paying[k]] * size
+            place = starts[k] + digits[paying[k]] * size
             term = tables[place : place + size]
             out = sums[k]
             for i in range(size):
@@ -227,18 +214,9 @@ def _add_rewards(
 
 
 @njit(cache=True, inline="always")
-def _future(
-    single: bool,
-    w: Any,
-    pair: Any,
-    rows: Any,
-    rule_starts: Any,
-    entry_starts: Any,
-    targets: Any,
-    probabilities: Any,
-    left: Any,
-) -> Any:
+def _future(successors: Any, single: bool, w: Any, pair: Any, rows: Any) -> Any:
     """E[W(x, n')] by the rules of a pair."""
+    rule_starts, _, entry_starts, targets, probabilities, left = successors
     rule = pair if single else rule_starts[pair]
     row = rows[rule]
     total = w.dtype.type(0)

@@ -48,9 +48,9 @@ def expected(factors, sizes, values, dtype=np.float64):
     values = values.astype(dtype)
     out = np.full_like(values, np.nan)
     work.begin(values, lambda: None)
-    for first, last, rows in work.chunks():
-        out[first:last] = rows
-        values[first:last] = np.nan
+    for first, rows in work.chunks():
+        out[first : first + len(rows)] = rows
+        values[first : first + len(rows)] = np.nan
     return out
 
 

@@ -15,12 +15,13 @@ from planners.value_iteration.successors import MAX_JOINT_ROWS, rows_bytes, succ
 def distribution(rows, pair, x, num_states):
     """P(n'|n,a,x) by the rows."""
     current = {}
-    for group in range(len(rows.row_starts)):
-        looks = slice(rows.variable_starts[group], rows.variable_starts[group + 1])
-        value = int((np.asarray(x)[rows.variables[looks]] * rows.strides[looks]).sum())
-        rules = rows.rules[rows.starts[group] : rows.starts[group + 1]]
-        place = rows.row_starts[group] + value * len(rules)
-        current |= dict(zip(rules.tolist(), rows.rows[place : place + len(rules)], strict=True))
+    groups = rows.groups
+    for group in range(len(groups.row_starts)):
+        looks = slice(groups.variable_starts[group], groups.variable_starts[group + 1])
+        value = int((np.asarray(x)[groups.variables[looks]] * groups.strides[looks]).sum())
+        rules = groups.rules[groups.starts[group] : groups.starts[group + 1]]
+        place = groups.row_starts[group] + value * len(rules)
+        current |= dict(zip(rules.tolist(), groups.rows[place : place + len(rules)], strict=True))
     out, passed = np.zeros(num_states), 1.0
     for rule in range(int(rows.rule_starts[pair]), int(rows.rule_starts[pair + 1])):
         row = int(current[rule])
@@ -47,7 +48,9 @@ def test_rows_are_the_decision_lists(seed, num_rules):
 def test_the_bytes_are_counted_before_they_are_taken():
     mdp = random_mdp(np.random.default_rng(0), sizes=(4, 5, 3), endogenous=(9,), num_rules=3)
     rows = successor_rows(mdp.decision_lists, np.float64)
-    taken = sum(value.nbytes for value in vars(rows).values() if isinstance(value, np.ndarray))
+    arrays = [*rows.groups, *(part for part in rows if isinstance(part, np.ndarray))]
+    assert len(arrays) == len(rows.groups) + len(rows) - 1
+    taken = sum(array.nbytes for array in arrays)
     assert taken <= rows_bytes(mdp.decision_lists, 8)
 
 
