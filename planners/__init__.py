@@ -12,8 +12,12 @@ from planners.information.rollouts import ExogenousData
 from planners.objective import Objective, estimate_objective
 from planners.planner import Plan, Planner
 from planners.policy import Policy
-from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import EndogenousSurvey
+from planners.reduction import (
+    EndogenousSurvey,
+    ReducedMDP,
+    SimulatedReducedMDP,
+    TabulatedReducedMDP,
+)
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.export import to_arrays, to_discrete_dp
 from planners.tables.factored_mdp import Factor, FactoredMDP
@@ -40,7 +44,9 @@ __all__ = [
     "ReducedMDP",
     "Rule",
     "Scenarios",
+    "SimulatedReducedMDP",
     "TabularPolicy",
+    "TabulatedReducedMDP",
     "UCTPolicy",
     "ValueIteration",
     "estimate_objective",

@@ -19,7 +19,7 @@ from exo_envs.mdp import FloatArray
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.planner import Plan, Planner, warm_start_for
-from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction import ReducedMDP
 
 CostFunction = Callable[[tuple[str, ...], Plan], float]
 Cost = Literal["size", "time"] | CostFunction

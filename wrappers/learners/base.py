@@ -20,7 +20,7 @@ from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real
 from planners import Estimate, Objective, Planner, Policy, Scenarios
 from planners.objective import Cost, cost_function
-from planners.reduction.survey import Reward
+from planners.reduction import Reward
 from wrappers.learners.history import Action, Callback, History, Mask, Progress, Record
 from wrappers.learners.saved import SavedMask, versions
 from wrappers.learners.study import Contest, Study

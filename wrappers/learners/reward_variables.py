@@ -14,7 +14,7 @@ from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real, check_whole
 from exo_envs.mdp import FloatArray
 from planners import DefaultPlanner, ReducedMDP, Scenarios, evaluate
-from planners.reduction.survey import Reward
+from planners.reduction import Reward
 from wrappers.learners.base import MaskLearner, Session
 from wrappers.learners.history import Mask, Record
 from wrappers.learners.study import Study

@@ -40,7 +40,7 @@ from planners.information.interventions import actors_of, draws_for_actors
 from planners.information.parents import Evidence, ParentSearch
 from planners.objective import Cost
 from planners.planner import warm_start_for
-from planners.reduction.survey import Reward
+from planners.reduction import Reward
 
 Mask = tuple[str, ...]
 
@@ -150,7 +150,7 @@ class Study:
         survey = EndogenousSurvey.collect(
             self.mdp, self.data, self.rng("survey"), reward=self.reward
         )
-        self.samples += survey.moves_asked + survey.rewards_asked
+        self.samples += survey.endogenous_samples + survey.reward_samples
         return survey
 
     def parents(self, names: Sequence[str]) -> dict[str, dict[str, Evidence]]:
