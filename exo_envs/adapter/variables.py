@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
@@ -40,21 +41,55 @@ def observed_variables(space: spaces.Space[Any], part: str, wanted: Wanted) -> V
 
 
 def _sizes(space: spaces.Space[Any], part: str) -> list[int]:
-    parts = space.spaces if isinstance(space, spaces.Dict) else {}
-    fits = all(
-        key in PARTS
-        and isinstance(values, spaces.MultiDiscrete)
-        and values.nvec.ndim == 1
-        and not np.any(values.start)
-        for key, values in parts.items()
-    )
-    if not parts or not fits:
+    parts = _parts(space)
+    if not parts:
         raise TypeError(
             f"the observation space is {space}, not {NEEDED_SPACE} with values from 0; give "
             "split (or get_state), endogenous_variables and exogenous_variables"
         )
-    values = parts.get(part)  # an empty part is left out of an observation
-    return values.nvec.tolist() if isinstance(values, spaces.MultiDiscrete) else []
+    return parts.get(part, [])  # an empty part is left out of an observation
+
+
+def _parts(space: spaces.Space[Any]) -> dict[str, list[int]]:
+    """The sizes of the variables in each part of a space; nothing if it is not what is needed."""
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    sizes = {
+        part: values.nvec.tolist()
+        for part, values in parts.items()
+        if part in PARTS
+        and isinstance(values, spaces.MultiDiscrete)
+        and values.nvec.ndim == 1
+        and not np.any(values.start)
+    }
+    return sizes if len(sizes) == len(parts) else {}
+
+
+def num_shown(env: gym.Env[Any, Any]) -> int:
+    """How many variables the observations of an environment show; 0 if they are not dicts of n, x.
+
+    >>> from exo_envs import ExoEnv
+    >>> from exo_envs.grid import GridMDP
+    >>> num_shown(ExoEnv(GridMDP()))
+    6
+    """
+    return sum(map(len, _parts(env.observation_space).values()))
+
+
+def check_all_shown(env: gym.Env[Any, Any]) -> None:
+    """Refuse observations without some variables of the state that ``reset`` is to be given.
+
+    An observation wrapper changes what is shown and nothing else, so the state is what the
+    environment underneath shows.
+    """
+    layer = env
+    while isinstance(layer, gym.Wrapper):
+        shown, all_of_them = num_shown(layer), num_shown(layer.env)
+        if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
+            raise ValueError(
+                f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
+                f"give the environment underneath, {layer.env}"
+            )
+        layer = layer.env
 
 
 def declared_variables(part: str, wanted: Wanted) -> Variables:

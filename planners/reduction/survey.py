@@ -33,6 +33,8 @@ Reward = Literal["terms", "total"]
 
 #: Comparisons in one round of group tests, over all pairs.
 MAX_TESTS = 4_000_000
+#: Comparisons in one round of group tests over the pairs of a sample of n.
+MAX_SAMPLE_TESTS = 1_000_000
 #: Comparisons in one round of group tests that each pair has at least.
 MIN_TESTS = 32
 #: Comparisons per pair and round with a model that answers one question at a time.
@@ -129,7 +131,8 @@ class EndogenousSurvey:
         backgrounds = Backgrounds.draw(data, rng)
         sampler = SuccessorSampler(mdp, endogenous, rng)
         alive = np.flatnonzero(~np.repeat(terminal, mdp.num_actions))  # pairs
-        tests = num_tests or max(MIN_TESTS, min(NUM_TESTS, MAX_TESTS // max(1, len(alive))))
+        affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, len(alive))
+        tests = num_tests or max(MIN_TESTS, min(NUM_TESTS, affordable))
         is_noisy = _look_at_noise(sampler, alive, data, rng, tests)
         relevant = find_relevant(
             sampler.differ,
