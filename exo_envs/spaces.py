@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
@@ -41,21 +42,38 @@ def observed_variables(space: spaces.Space[Any], part: str, wanted: Wanted) -> V
 
 
 def _sizes(space: spaces.Space[Any], part: str) -> list[int]:
-    parts = space.spaces if isinstance(space, spaces.Dict) else {}
-    fits = all(
-        key in PARTS
-        and isinstance(values, spaces.MultiDiscrete)
-        and values.nvec.ndim == 1
-        and not np.any(values.start)
-        for key, values in parts.items()
-    )
-    if not parts or not fits:
+    parts = _parts(space)
+    if not parts:
         raise TypeError(
             f"the observation space is {space}, not {NEEDED_SPACE} with values from 0; give "
             "split (or get_state), endogenous_variables and exogenous_variables"
         )
-    values = parts.get(part)  # an empty part is left out of an observation
-    return values.nvec.tolist() if isinstance(values, spaces.MultiDiscrete) else []
+    return parts.get(part, [])  # an empty part is left out of an observation
+
+
+def _parts(space: spaces.Space[Any]) -> dict[str, list[int]]:
+    """The sizes of the variables in each part of a space; nothing if it is not what is needed."""
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    sizes = {
+        part: values.nvec.tolist()
+        for part, values in parts.items()
+        if part in PARTS
+        and isinstance(values, spaces.MultiDiscrete)
+        and values.nvec.ndim == 1
+        and not np.any(values.start)
+    }
+    return sizes if len(sizes) == len(parts) else {}
+
+
+def num_shown(env: gym.Env[Any, Any]) -> int:
+    """How many variables the observations of an environment show; 0 if they are not dicts of n, x.
+
+    >>> from exo_envs import ExoEnv
+    >>> from exo_envs.grid import GridMDP
+    >>> num_shown(ExoEnv(GridMDP()))
+    6
+    """
+    return sum(map(len, _parts(env.observation_space).values()))
 
 
 def batched_space(space: spaces.Dict, num_envs: int) -> spaces.Dict:

@@ -27,8 +27,13 @@ from planners.objective import (
 )
 from planners.planner import Plan, Planner
 from planners.policy import Mask, Policy
-from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import EndogenousSurvey, Reward
+from planners.reduction import (
+    EndogenousSurvey,
+    ReducedMDP,
+    Reward,
+    SimulatedReducedMDP,
+    TabulatedReducedMDP,
+)
 from planners.study import Study
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.export import to_arrays, to_discrete_dp
@@ -69,8 +74,10 @@ __all__ = [
     "Rows",
     "Rule",
     "Scenarios",
+    "SimulatedReducedMDP",
     "Study",
     "TabularPolicy",
+    "TabulatedReducedMDP",
     "Trial",
     "UCTPolicy",
     "ValueIteration",

@@ -21,12 +21,13 @@ from exo_envs import ExoMDP, State, as_mdp
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
+from planners.arrays import joint_index
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.planner import Plan, Planner, warm_start_for
 from planners.policy import Mask
-from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import MAX_PAIRS
+from planners.reduction import ReducedMDP, can_enumerate
+from planners.tables import num_endogenous_states
 
 #: A comparison of masks may end after these shares of the rollouts.
 LOOKS = (0.1, 0.4, 1.0)
@@ -184,8 +185,9 @@ class MaskEvaluator:
         self._scenarios: list[Scenarios] = []
         self._fresh_scenarios: Scenarios | None = None
         self._last: Plan | None = None
-        pairs = math.prod(int(size) for size in mdp.endogenous_sizes) * mdp.num_actions
-        self._num_pairs = pairs if pairs <= MAX_PAIRS else 0
+        self._num_pairs = 0  # for counting visits, where n can be enumerated
+        if can_enumerate(mdp):
+            self._num_pairs = num_endogenous_states(mdp) * mdp.num_actions
 
     def objective(
         self,
@@ -320,10 +322,9 @@ class MaskEvaluator:
     def _play(self, plan: Plan, scenarios: Scenarios) -> tuple[FloatArray, FloatArray]:
         """The returns, and the discounted visits of each pair."""
         visits = np.zeros(self._num_pairs)
-        sizes = tuple(int(size) for size in self.mdp.endogenous_sizes)
 
         def watch(t: int, state: State, actions: NDArray[Any]) -> None:
-            n = np.ravel_multi_index(tuple(np.moveaxis(state.endogenous, -1, 0)), sizes)
+            n = joint_index(state.endogenous, self.mdp.endogenous_sizes)
             met = np.bincount(n * self.mdp.num_actions + actions, minlength=len(visits))
             visits[:] += self.mdp.discount**t * met
 

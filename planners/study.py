@@ -27,8 +27,7 @@ from planners.memory import Memory
 from planners.objective import MaskEvaluator
 from planners.planner import Planner
 from planners.policy import Mask
-from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import EndogenousSurvey, Reward
+from planners.reduction import EndogenousSurvey, ReducedMDP, Reward
 
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.adapter.foreign import Env, ForeignEnv, Rows
-from exo_envs.adapter.variables import check_names, declared_variables
+from exo_envs.adapter.variables import check_all_shown, check_names, declared_variables
 from exo_envs.inputs import as_action
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
 from exo_envs.spaces import observed_variables
@@ -125,6 +125,8 @@ class AdaptedMDP(ExoMDP):
             else declared_variables(part, entries)
             for part, entries in wanted.items()
         )
+        if split is None and get_state is None and set_state is None:
+            check_all_shown(env)
         self.env = env
         self.endogenous_variables = (*n_variables, Variable("done", 2))
         self.exogenous_variables = x_variables

@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import gymnasium as gym
+
 from exo_envs.mdp import Variable
-from exo_envs.spaces import Variables, Wanted
+from exo_envs.spaces import Variables, Wanted, num_shown
+
+
+def check_all_shown(env: gym.Env[Any, Any]) -> None:
+    """Refuse observations without some variables of the state that ``reset`` is to be given.
+
+    An observation wrapper changes what is shown and nothing else, so the state is what the
+    environment underneath shows.
+    """
+    layer = env
+    while isinstance(layer, gym.Wrapper):
+        shown, all_of_them = num_shown(layer), num_shown(layer.env)
+        if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
+            raise ValueError(
+                f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
+                f"give the environment underneath, {layer.env}"
+            )
+        layer = layer.env
 
 
 def declared_variables(part: str, wanted: Wanted) -> Variables:

@@ -20,6 +20,7 @@ from planners.forecasting.lookahead import Programme, decide, needed_variables
 from planners.information.rollouts import ExogenousData, Memo
 from planners.planner import Plan
 from planners.policy import Policy
+from planners.reduction import tabulate
 from planners.tables.factored_mdp import FactoredMDP
 
 
@@ -65,10 +66,7 @@ class ForecastPlanner:
         """Fit the forecasts; at the time limit, variables not yet examined forecast themselves."""
         start = time.perf_counter()
         rng = np.random.default_rng(0) if rng is None else rng
-        if not isinstance(mdp, FactoredMDP):
-            from planners.reduction.reduced_mdp import ReducedMDP
-
-            mdp = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+        mdp = tabulate(mdp, rng)
         # Counting takes about as long again as choosing what to count.
         deadline = np.inf if time_limit is None else start + 0.5 * time_limit
         late = False

@@ -1,1 +1,29 @@
-"""Reduced models (section 3.2 of the paper): the MDP of a mask, estimated from samples."""
+"""Reduced models (section 3.2 of the paper): the MDP of a mask, estimated from samples.
+
+* ``reduced_mdp``: the reduced model, and how it is estimated.
+* ``tabulated``, ``simulated``: its two kinds, with n enumerated and not.
+* ``packing``: a tabulated one as the content of a file.
+* ``factors``: P(x' | x) of the masked variables, counted in rollouts.
+* ``survey``: what was learned about n and the rewards, for all masks.
+* ``surveyed_states``, ``successors``, ``rewards``: which n are asked about; where they lead; what
+  they pay.
+* ``decision_list_learning``, ``decision_list_estimation``: P(n' | n, a, x) as decision lists.
+* ``backgrounds``, ``marginals``: the same with dropped variables averaged out.
+"""
+
+from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
+from planners.reduction.simulated import SimulatedReducedMDP
+from planners.reduction.survey import EndogenousSurvey, Reward
+from planners.reduction.surveyed_states import can_enumerate
+from planners.reduction.tabulated import TabulatedReducedMDP, tabulate
+
+__all__ = [
+    "EndogenousSurvey",
+    "ReducedMDP",
+    "Reward",
+    "SampleCounts",
+    "SimulatedReducedMDP",
+    "TabulatedReducedMDP",
+    "can_enumerate",
+    "tabulate",
+]

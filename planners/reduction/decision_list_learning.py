@@ -7,8 +7,9 @@ would have to agree. Then the same is asked again of the states where none of th
 variables that still matter are few enough for a joint table. So a variable that overrides others
 comes before them, and variables that only act together end up in one rule.
 
-If there are no decisive conditions and the joint table would be too large, the rest of the list is
-left open, for a table over the most informative few variables.
+If there are no decisive conditions and the joint table would be too large, the list stays
+incomplete: what it leaves undecided becomes a table over the few most informative variables
+(:mod:`planners.reduction.marginals`).
 """
 
 from __future__ import annotations
@@ -24,21 +25,23 @@ import numpy as np
 
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import draw_contexts
+from planners.information.group_testing import draw_probes
 from planners.information.rollouts import ExogenousData
-from planners.reduction.questions import MoveOracle
+from planners.reduction.successors import SuccessorSampler
 
-#: Joint tables up to so many rows are not taken apart,
+#: Rows of a joint table that is made as it is, without a search for decisive conditions.
 SMALL_JOINT = 64
-#: and up to so many are made where they cannot be.
+#: Rows of the largest joint table, made where no decisive conditions are found.
 LARGE_JOINT = 1024
-#: Comparisons for each condition: first a few, then more if they show no difference. What makes
-#: one in a share q of them is overlooked with probability (1 - q) ** MANY_TESTS.
-FEW_TESTS, MANY_TESTS = 16, 512
-#: Conditions on two variables are not tried if there are more.
+#: Comparisons that every condition, or every value of a variable, has to pass at first.
+FEW_TESTS = 16
+#: Comparisons for those that pass the first. What makes a difference in a share q of the
+#: comparisons is overlooked with probability (1 - q) ** MANY_TESTS.
+MANY_TESTS = 512
+#: Conditions on two variables that are tried at most; if there are more, none is.
 MAX_CONDITIONS = 20_000
 
-Condition = tuple[tuple[int, int], ...]  # pairs of a variable and its value
+Condition = tuple[tuple[int, int], ...]  # variables and their values
 Draw = Callable[[int], Ints]  # draws as many x from a domain
 
 
@@ -80,57 +83,59 @@ class Domain:
                 allowed[j] = allowed.get(j, np.ones(size, dtype=np.bool_)) & (
                     np.arange(size) != value
                 )
-        pairs = tuple(condition for condition in conditions if len(condition) > 1)
-        return replace(self, allowed=allowed, excluded=self.excluded + pairs)
+        excluded = tuple(condition for condition in conditions if len(condition) > 1)
+        return replace(self, allowed=allowed, excluded=self.excluded + excluded)
 
 
-class Step(NamedTuple):
-    """A rule to be: rows of the joint values of some variables, asked about in a domain."""
+class RuleSkeleton(NamedTuple):
+    """A rule without its probabilities: what it looks at, where it decides, where it is asked."""
 
     variables: tuple[int, ...]  # increasing
-    rows: Ints  # those that decide, by their number in C order
+    rows: Ints  # joint values of the variables that decide, numbered in C order
     domain: Domain
 
 
-class Peeled(NamedTuple):
-    """The structure of a decision list, its probabilities not yet estimated."""
+class ListSkeleton(NamedTuple):
+    """A decision list without its probabilities."""
 
-    steps: list[Step]
-    is_open: bool  # whether something is left that no rule covers
+    rules: list[RuleSkeleton]
+    is_complete: bool  # whether every state is decided by some rule
 
 
-def peel(
-    oracle: MoveOracle,
+def learn_decision_list(
+    sampler: SuccessorSampler,
     pair: int,
     variables: Sequence[int],
     data: ExogenousData,
     rng: np.random.Generator,
-) -> Peeled:
-    """Find the decision list of one pair that depends on ``variables``."""
-    asking = _Asking(oracle, pair, variables, rng)
+) -> ListSkeleton:
+    """Find the rules of one pair (n, a) that depends on ``variables``, without probabilities."""
+    comparisons = _Comparisons(sampler, pair, variables, rng)
     domain = Domain(data)
-    steps: list[Step] = []
+    rules: list[RuleSkeleton] = []
     while True:
         # Asked of all variables each time: the smaller the domain, the easier they are to see.
         left = [j for j in variables if len(domain.values(j)) > 1]
-        if steps:
-            left = asking.still_relevant(left, domain)
+        if rules:
+            left = comparisons.still_relevant(left, domain)
         rows = math.prod(int(data.sizes[j]) for j in left)
         if rows <= SMALL_JOINT:
             break
-        conditions = asking.decisive([((j, v),) for j in left for v in domain.values(j)], domain)
+        conditions = comparisons.decisive(
+            [((j, v),) for j in left for v in domain.values(j)], domain
+        )
         # Never all values of a variable: something must be left to go on with.
         conditions = [c for c in conditions if _leaves_some(c, conditions, domain)]
         if not conditions:
-            conditions = asking.decisive(_two_variables(left, domain), domain)
+            conditions = comparisons.decisive(_two_variables(left, domain), domain)
         if not conditions:
             break
-        steps += _steps(conditions, domain)
+        rules += _rule_skeletons(conditions, domain)
         domain = domain.without(conditions)
     if rows > LARGE_JOINT and len(left) > 1:
-        return Peeled(steps, True)
+        return ListSkeleton(rules, is_complete=False)
     joint = tuple(sorted(left))
-    return Peeled([*steps, Step(joint, np.arange(rows), domain)], False)
+    return ListSkeleton([*rules, RuleSkeleton(joint, np.arange(rows), domain)], is_complete=True)
 
 
 def row_values(variables: Sequence[int], rows: IntArray, sizes: IntArray) -> Ints:
@@ -154,24 +159,24 @@ def _leaves_some(condition: Condition, conditions: list[Condition], domain: Doma
 
 
 def _two_variables(variables: list[int], domain: Domain) -> list[Condition]:
-    pairs = list(itertools.combinations(variables, 2))
-    number = sum(len(domain.values(j)) * len(domain.values(k)) for j, k in pairs)
+    couples = list(itertools.combinations(variables, 2))
+    number = sum(len(domain.values(j)) * len(domain.values(k)) for j, k in couples)
     if number > MAX_CONDITIONS:
         return []
     return [
         ((j, v), (k, w))
-        for j, k in pairs
+        for j, k in couples
         for v in domain.values(j).tolist()
         for w in domain.values(k).tolist()
     ]
 
 
-def _steps(conditions: list[Condition], domain: Domain) -> list[Step]:
-    """One step for each set of variables that conditions look at."""
+def _rule_skeletons(conditions: list[Condition], domain: Domain) -> list[RuleSkeleton]:
+    """One rule for each set of variables that conditions look at."""
     together: dict[tuple[int, ...], list[Condition]] = defaultdict(list)
     for condition in conditions:
         together[tuple(sorted(j for j, _ in condition))].append(condition)
-    steps = []
+    rules = []
     for variables, similar in sorted(together.items()):
         rows = []
         for condition in similar:
@@ -179,17 +184,21 @@ def _steps(conditions: list[Condition], domain: Domain) -> list[Step]:
             for j, value in sorted(condition):
                 row = row * int(domain.data.sizes[j]) + value
             rows.append(row)
-        steps.append(Step(variables, np.array(sorted(rows)), domain))
-    return steps
+        rules.append(RuleSkeleton(variables, np.array(sorted(rows)), domain))
+    return rules
 
 
-class _Asking:
+class _Comparisons:
     """Compares answers of one pair in a domain."""
 
     def __init__(
-        self, oracle: MoveOracle, pair: int, variables: Sequence[int], rng: np.random.Generator
+        self,
+        sampler: SuccessorSampler,
+        pair: int,
+        variables: Sequence[int],
+        rng: np.random.Generator,
     ) -> None:
-        self.oracle = oracle
+        self.sampler = sampler
         self.pair = pair
         self.variables = np.array(variables)  # all that the pair depends on
         self.rng = rng
@@ -264,7 +273,7 @@ class _Asking:
         thing = np.repeat(np.arange(count), tests)
 
         def draw(number: int) -> Ints:
-            x = draw_contexts(domain.data, number, self.rng, self.variables)
+            x = draw_probes(domain.data, number, self.rng, self.variables)
             return domain.restrict(x, self.rng)
 
         for part in chunks(len(thing), len(domain.data.sizes)):
@@ -272,7 +281,7 @@ class _Asking:
             x, y = states(which, draw)
             inside = np.flatnonzero(domain.contains(x) & domain.contains(y))
             pairs = np.full(len(inside), self.pair)
-            differs = self.oracle.differ(pairs, x[inside], y[inside], self.oracle.seed())
+            differs = self.sampler.differ(pairs, x[inside], y[inside], self.sampler.seed())
             different[which[inside[differs]]] = True
             compared += np.bincount(which[inside], minlength=count)
         return different, compared

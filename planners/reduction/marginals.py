@@ -32,7 +32,7 @@ from planners.information.contingency import (
     joint_codes,
     smooth,
 )
-from planners.reduction.survey import EndogenousSurvey, OpenEnd
+from planners.reduction.survey import EndogenousSurvey
 from planners.tables.rules import Rule, simplify, with_default
 
 T = TypeVar("T")
@@ -84,8 +84,8 @@ class _Question(NamedTuple):
 class _Reduction:
     def __init__(self, survey: EndogenousSurvey, columns: list[int], level: float) -> None:
         self.survey = survey
-        self.contexts = survey.contexts
-        self.sizes = survey.contexts.data.sizes
+        self.contexts = survey.backgrounds
+        self.sizes = survey.backgrounds.data.sizes
         self.columns = columns
         self.place = {j: k for k, j in enumerate(columns)}
         self.log_level = math.log(level)
@@ -95,7 +95,7 @@ class _Reduction:
     def reduce(self, pair: int) -> list[Rule]:
         """The list of one pair."""
         rules = self.survey.lists[pair]
-        end = self.survey.open_ends.get(pair)
+        end = self.survey.undecided.get(pair)
         out: list[Rule] = []
         for k, rule in enumerate(rules):
             if all(j in self.place for j in rule.variables):
@@ -248,13 +248,13 @@ class _Reduction:
             return tell
         return lambda j: self._remembered(("told", question.key, tuple(given), j), partial(tell, j))
 
-    def _close(self, end: OpenEnd, before: Sequence[Rule], relevant: Ints) -> list[Rule]:
+    def _close(self, end: Ints, before: Sequence[Rule], relevant: Ints) -> list[Rule]:
         """A table for the end of a list that is open, over the most informative variables.
 
         The variables it depends on need no test; others have to pass it.
         """
         where = self._reaching(before)
-        targets, label = np.unique(end.outcomes[where], return_inverse=True)
+        targets, label = np.unique(end[where], return_inverse=True)
         label = label.reshape(-1).astype(np.int64)
         number = len(targets)
         direct = [int(j) for j in relevant if int(j) in self.place]

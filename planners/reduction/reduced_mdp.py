@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, Variable
+from exo_envs import ExoMDP
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
-from planners.files import read_file, write_file
 from planners.information.interventions import influence
 from planners.information.parents import ParentSearch
 from planners.information.rollouts import ExogenousData
 from planners.reduction.factors import Fit, fit_factors
-from planners.reduction.marginals import reduce_lists
 from planners.reduction.survey import EndogenousSurvey, Reward
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.factored_mdp import Factor, FactoredMDP
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
+Model = TypeVar("Model", bound="ReducedMDP")
 
 
-class Samples(NamedTuple):
+class SampleCounts(NamedTuple):
     """How many samples a reduced model was estimated from."""
 
     exogenous: int  # transitions x, x' that the tables were counted in
@@ -35,8 +33,8 @@ class Samples(NamedTuple):
     reward: int  # rewards asked for
 
 
-class ReducedMDP(FactoredMDP):
-    """The endogenous part of a model and the exogenous variables of a mask, as tables.
+class ReducedMDP(ExoMDP):
+    """The endogenous part of a model and the exogenous variables of a mask.
 
     Make one with :meth:`estimate`. It is an :class:`~exo_envs.ExoMDP` again: it can be put into
     :class:`~exo_envs.ExoEnv`, planned in, trained in, or masked again.
@@ -45,9 +43,9 @@ class ReducedMDP(FactoredMDP):
       (:mod:`planners.information.parents`), counted in policy-free rollouts. Dropped variables are
       marginalised by not conditioning on them. Given x, the x'_i are taken to be independent of
       each other; if a dropped variable drives several of them, that link is lost.
-    * **P(n' | n, a, x)** is a decision list for each (n, a), learned by asking the model at states
-      of our choice (:mod:`planners.reduction.survey`) and averaged over dropped variables
-      (:mod:`planners.reduction.marginals`).
+    * **P(n' | n, a, x)** is marginalised over dropped variables. Where n can be enumerated the
+      model is tabulated (:class:`~planners.reduction.tabulated.TabulatedReducedMDP`), elsewhere it
+      is simulated (:class:`~planners.reduction.simulated.SimulatedReducedMDP`).
     * **R** has the terms of the masked variables; those of dropped variables are dropped, as in
       the paper.
 
@@ -60,8 +58,7 @@ class ReducedMDP(FactoredMDP):
         columns: their positions in ``full_names``.
         data: the rollouts it was estimated from, restricted to the mask.
         samples: how many samples were used.
-        fit: the tables of the masked variables, and how well they predict. ``log_loss`` is not a
-            number if the data is too small to hold anything out.
+        smoothing: how many samples' worth of the table with one parent less each row got.
     """
 
     def __init__(
@@ -69,55 +66,18 @@ class ReducedMDP(FactoredMDP):
         *,
         full_names: tuple[str, ...],
         data: ExogenousData,
-        samples: Samples,
+        samples: SampleCounts,
         fit: Fit | Callable[[], Fit],
         smoothing: float,
-        **tables: Any,
     ) -> None:
-        """Take what :meth:`estimate` found; ``tables`` are those of a FactoredMDP."""
-        self._fit = fit
-        super().__init__(initial=data.initial(), factors=lambda: self.fit.factors, **tables)
         self.full_names = tuple(full_names)
-        self.mask = self.exogenous_names
+        self.mask = data.names
         places = {name: i for i, name in enumerate(self.full_names)}
         self.columns = np.array([places[name] for name in self.mask], dtype=np.intp)
         self.data = data
         self.samples = samples
         self.smoothing = smoothing
-
-    @cached_property
-    def fit(self) -> Fit:
-        """The factors, and how well they predict.
-
-        Estimated when they are first asked for: there are planners that do without.
-        """
-        if callable(self._fit):
-            self._fit = self._fit()
-        return self._fit
-
-    @property
-    def log_loss(self) -> FloatArray:
-        """Of each table on held-out transitions, in nats, shape (m,)."""
-        return self.fit.log_loss
-
-    @property
-    def marginal_log_loss(self) -> FloatArray:
-        """The same for overall distributions."""
-        return self.fit.marginal_log_loss
-
-    @property
-    def rollouts(self) -> NDArray[np.integer[Any]]:
-        """The rollouts of the masked variables, shape (rollouts, T + 1, m)."""
-        return self.data.values
-
-    @property
-    def parents(self) -> dict[str, tuple[str, ...]]:
-        """The parents of each variable, by name."""
-        names = self.exogenous_names
-        return {
-            name: tuple(names[j] for j in factor.parents)
-            for name, factor in zip(names, self.factors, strict=True)
-        }
+        self._fit = fit
 
     @classmethod
     def estimate(
@@ -159,6 +119,10 @@ class ReducedMDP(FactoredMDP):
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
         """
+        # Here, not above: the two kinds of reduced models are subclasses of this one.
+        from planners.reduction.simulated import SimulatedReducedMDP
+        from planners.reduction.tabulated import TabulatedReducedMDP
+
         names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
         if not smoothing > 0:
             raise ValueError(f"smoothing is positive, not {smoothing!r}")
@@ -178,9 +142,7 @@ class ReducedMDP(FactoredMDP):
             survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
         elif survey.names != mdp.exogenous_names:
             raise ValueError(f"the survey is of {_short(survey.names)}, not of this model")
-
         columns = [int(j) for j in mdp.exogenous_indices(names)]
-        place = {j: k for k, j in enumerate(columns)}
 
         def fit() -> Fit:
             known = known_parents(names) if known_parents is not None else {}
@@ -195,33 +157,20 @@ class ReducedMDP(FactoredMDP):
             }
             return fit_factors(data, parents, smoothing)
 
-        restricted = data.restrict(names)
-        decision_lists = DecisionLists.from_lists(
-            reduce_lists(survey, columns, level=level), mdp.num_actions, restricted.sizes
-        )
-        return cls(
-            full_names=mdp.exogenous_names,
-            data=restricted,
-            samples=Samples(
-                len(data.fitted) * data.num_steps,
-                int(data.held_out.sum()) * data.num_steps,
-                survey.moves_asked,
-                survey.rewards_asked,
+        estimated: dict[str, Any] = {
+            "full_names": mdp.exogenous_names,
+            "data": data.restrict(names),
+            "samples": SampleCounts(
+                *_counted(data), survey.endogenous_samples, survey.reward_samples
             ),
-            smoothing=smoothing,
-            endogenous_variables=mdp.endogenous_variables,
-            exogenous_variables=tuple(mdp.exogenous_variables[j] for j in columns),
-            num_actions=mdp.num_actions,
-            discount=mdp.discount,
-            horizon=mdp.horizon,
-            decision_lists=decision_lists,
-            base_reward=survey.base_reward,
-            terms={place[j]: table for j, table in survey.terms.items() if j in place},
-            terminal=survey.terminal,
-            fit=fit,
-        )
+            "fit": fit,
+            "smoothing": smoothing,
+        }
+        if survey.is_complete:
+            return TabulatedReducedMDP.from_survey(mdp, survey, columns, level=level, **estimated)
+        return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
 
-    def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ReducedMDP:
+    def extend(self: Model, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> Model:
         """The same model with more data: new rollouts of ``mdp`` are added to the counts.
 
         Parents, moves and rewards stay as they are, so this takes little more than the rollouts.
@@ -232,40 +181,87 @@ class ReducedMDP(FactoredMDP):
                 f"{_short(self.full_names)}"
             )
         data = self.data.extend(mdp, num_rollouts, rng)
-        parents = {i: factor.parents for i, factor in enumerate(self.factors)}
-        fit = fit_factors(data, parents, self.smoothing)
-        samples = self.samples._replace(
-            exogenous=len(data.fitted) * data.num_steps,
-            held_out=int(data.held_out.sum()) * data.num_steps,
-        )
-        return ReducedMDP(
-            full_names=self.full_names,
-            data=data,
-            samples=samples,
-            smoothing=self.smoothing,
-            endogenous_variables=self.endogenous_variables,
-            exogenous_variables=self.exogenous_variables,
-            num_actions=self.num_actions,
-            discount=self.discount,
-            horizon=self.horizon,
-            decision_lists=self.decision_lists,
-            base_reward=self.base_reward,
-            terms=self.terms,
-            terminal=self.terminal,
-            fit=fit,
-        )
+        parents = {i: factor.parents for i, factor in enumerate(self.fit.factors)}
+        exogenous, held_out = _counted(data)
+        longer = {
+            "data": data,
+            "samples": self.samples._replace(exogenous=exogenous, held_out=held_out),
+            "fit": fit_factors(data, parents, self.smoothing),
+        }
+        return type(self)(**{**self.arguments(), **longer})
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> ReducedMDP:
+        """Read what :meth:`TabulatedReducedMDP.save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, or holds something else.
+        """
+        from planners.reduction.tabulated import load_tabulated
+
+        return load_tabulated(path)
+
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor was given."""
+
+    @property
+    @abstractmethod
+    def paying(self) -> tuple[str, ...]:
+        """The masked variables that pay."""
+
+    @property
+    @abstractmethod
+    def moving(self) -> tuple[str, ...]:
+        """The masked variables that some n' depends on."""
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The tables of the masked variables, and how well they predict.
+
+        Estimated when they are first asked for: there are planners that do without.
+        """
+        if callable(self._fit):
+            self._fit = self._fit()
+        return self._fit
+
+    @property
+    def log_loss(self) -> FloatArray:
+        """Of each table on held-out transitions, in nats, shape (m,).
+
+        Not a number if the data is too small to hold anything out.
+        """
+        return self.fit.log_loss
+
+    @property
+    def marginal_log_loss(self) -> FloatArray:
+        """The same for overall distributions."""
+        return self.fit.marginal_log_loss
+
+    @property
+    def rollouts(self) -> NDArray[np.integer[Any]]:
+        """The rollouts of the masked variables, shape (rollouts, T + 1, m)."""
+        return self.data.values
+
+    @property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """The parents of each variable, by name."""
+        return {
+            name: tuple(self.mask[j] for j in factor.parents)
+            for name, factor in zip(self.mask, self.fit.factors, strict=True)
+        }
 
     def describe(self) -> str:
         """A summary for people: what was estimated from how much, and how well it predicts."""
-        used = self.samples
+        used, pays, moves = self.samples, self.paying, self.moving
         lines = [
             f"{self!r}: {len(self.mask)} of {len(self.full_names)} exogenous variables",
             f"{used.exogenous} transitions counted, {used.held_out} held out",
-            f"{used.endogenous} moves and {used.reward} rewards asked for",
+            f"{used.endogenous} next states and {used.reward} rewards asked for",
         ]
-        looked_at, pays = self.decision_lists.dependencies(), self.terms
         for i, (name, parents) in enumerate(self.parents.items()):
-            roles = ["pays"] * (i in pays) + ["moves n"] * (i in looked_at)
+            roles = ["pays"] * (name in pays) + ["moves n"] * (name in moves)
             lines.append(
                 f"  {name}: log-loss {self.log_loss[i]:.4f} ({self.marginal_log_loss[i]:.4f} "
                 f"without parents); given {', '.join(parents) or 'nothing'}"
@@ -273,123 +269,10 @@ class ReducedMDP(FactoredMDP):
             )
         return "\n".join(lines)
 
-    # --- files ----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, its data included, to one file without pickle."""
-        header = {
-            "endogenous_variables": [[v.name, int(v.size)] for v in self.endogenous_variables],
-            "exogenous_variables": [[v.name, int(v.size)] for v in self.exogenous_variables],
-            "full_names": self.full_names,
-            "num_actions": int(self.num_actions),
-            "discount": float(self.discount),
-            "horizon": int(self.horizon),
-            "samples": self.samples._asdict(),
-            "smoothing": self.smoothing,
-            "data_seed": self.data.seed,
-        }
-        arrays: dict[str, NDArray[Any]] = {
-            "data.values": self.data.values,
-            "data.initial_endogenous": self.data.initial_endogenous,
-            "log_loss": self.log_loss,
-            "marginal_log_loss": self.marginal_log_loss,
-            "base_reward": self.base_reward,
-            "terminal": self.terminal,
-            "parents": _joined([factor.parents for factor in self.factors]),
-            "parent_starts": _starts([factor.parents for factor in self.factors]),
-        }
-        for part in ("starts", "values", "probabilities"):
-            pieces = [getattr(factor, part) for factor in self.factors]
-            arrays[f"factors.{part}"] = np.concatenate([*pieces, np.zeros(0, _kind(part))])
-        arrays["factors.row_starts"] = _starts([factor.starts for factor in self.factors])
-        arrays["factors.entry_starts"] = _starts([factor.values for factor in self.factors])
-        arrays.update((f"terms.{i}", table) for i, table in self.terms.items())
-        arrays.update(
-            (f"decision_lists.{name}", np.asarray(array))
-            for name, array in self.decision_lists._asdict().items()
-        )
-        write_file(path, type(self).__name__, header, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ReducedMDP:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, or holds something else.
-        """
-        header, arrays = read_file(path, cls.__name__)
-        try:
-            return cls._unpack(header, arrays)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{os.fspath(path)!r} does not hold a whole {cls.__name__}: {error!r}"
-            ) from error
-
-    @classmethod
-    def _unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ReducedMDP:
-        variables = {
-            part: tuple(Variable(name, size) for name, size in header[f"{part}_variables"])
-            for part in ("endogenous", "exogenous")
-        }
-        names = tuple(v.name for v in variables["exogenous"])
-        sizes = np.array([v.size for v in variables["exogenous"]], dtype=np.int64)
-        parents, rows, entries = (
-            arrays[name] for name in ("parent_starts", "factors.row_starts", "factors.entry_starts")
-        )
-        factors = [
-            Factor(
-                tuple(arrays["parents"][parents[i] : parents[i + 1]].tolist()),
-                arrays["factors.starts"][rows[i] : rows[i + 1]],
-                arrays["factors.values"][entries[i] : entries[i + 1]],
-                arrays["factors.probabilities"][entries[i] : entries[i + 1]],
-            )
-            for i in range(len(names))
-        ]
-        lists: dict[str, Any] = {
-            name: arrays[f"decision_lists.{name}"] for name in DecisionLists._fields
-        }
-        for name in ("num_states", "num_actions"):
-            lists[name] = int(lists[name])
-        data = ExogenousData(
-            names,
-            sizes,
-            arrays["data.values"],
-            arrays["data.initial_endogenous"],
-            int(header["data_seed"]),
-        )
-        return cls(
-            full_names=tuple(header["full_names"]),
-            data=data,
-            samples=Samples(**header["samples"]),
-            fit=Fit(tuple(factors), arrays["log_loss"], arrays["marginal_log_loss"]),
-            smoothing=header["smoothing"],
-            endogenous_variables=variables["endogenous"],
-            exogenous_variables=variables["exogenous"],
-            num_actions=header["num_actions"],
-            discount=header["discount"],
-            horizon=header["horizon"],
-            decision_lists=DecisionLists(**lists),
-            base_reward=arrays["base_reward"],
-            terms={
-                int(name.removeprefix("terms.")): array
-                for name, array in arrays.items()
-                if name.startswith("terms.")
-            },
-            terminal=arrays["terminal"],
-        )
-
-
-def _starts(pieces: Sequence[Any]) -> NDArray[np.int64]:
-    return np.cumsum([0, *(len(piece) for piece in pieces)], dtype=np.int64)
-
-
-def _joined(pieces: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    return np.array([value for piece in pieces for value in piece], dtype=np.int64)
-
-
-def _kind(part: str) -> Any:
-    return np.float64 if part == "probabilities" else np.int64
+def _counted(data: ExogenousData) -> tuple[int, int]:
+    """How many transitions tables are counted in, and how many are held out."""
+    return len(data.fitted) * data.num_steps, int(data.held_out.sum()) * data.num_steps
 
 
 def _short(names: Sequence[str]) -> str:

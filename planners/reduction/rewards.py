@@ -1,4 +1,4 @@
-"""Rewards and terminal states of a model, as tables over all n.
+"""Rewards and terminal states of a model, as tables over the surveyed n.
 
 The terms R^i(n, x^i, a) are functions, not distributions: asking once for each value is exact.
 """
@@ -13,33 +13,36 @@ import numpy as np
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import draw_contexts, find_relevant
+from planners.information.group_testing import draw_probes, find_relevant
 from planners.information.rollouts import ExogenousData
-from planners.reduction.questions import all_endogenous
 
-NUM_CONTEXTS = 32  # x with which every n is asked whether it is terminal
-NUM_BASES = 4  # x in which the terms of a total reward are looked for
+#: Values of x with which every n is asked whether it is terminal.
+NUM_PROBES = 32
+#: Values of x in which the terms of a total reward are looked for.
+NUM_BASES = 4
+#: Rewards that differ by a smaller share of their size are the same.
 TOLERANCE = 1e-9
 
 
 class Rewards(NamedTuple):
     """R(n, a) and the R^i of the variables that pay."""
 
-    base: FloatArray  # (N, A)
-    terms: dict[int, FloatArray]  # variable -> (size, N, A)
+    base: FloatArray  # (S, A)
+    terms: dict[int, FloatArray]  # variable -> (size, S, A)
     samples: int  # how many rewards were asked for
 
 
-def terminal_states(mdp: ExoMDP, data: ExogenousData, rng: np.random.Generator) -> BoolArray:
-    """Which n are terminal, shape (N,).
+def terminal_states(
+    mdp: ExoMDP, endogenous: IntArray, data: ExogenousData, rng: np.random.Generator
+) -> BoolArray:
+    """Which of the n, shape (S, k), are terminal, shape (S,).
 
     Raises:
         ValueError: if that depends on x as well.
     """
-    endogenous = all_endogenous(mdp)
-    contexts = draw_contexts(data, NUM_CONTEXTS, rng)
+    probes = draw_probes(data, NUM_PROBES, rng)
     terminal = np.stack(
-        [mdp.is_terminal(State(endogenous, np.tile(x, (len(endogenous), 1)))) for x in contexts]
+        [mdp.is_terminal(State(endogenous, np.tile(x, (len(endogenous), 1)))) for x in probes]
     )
     varies = np.flatnonzero(terminal.any(axis=0) & ~terminal.all(axis=0))
     if len(varies):
@@ -51,13 +54,12 @@ def terminal_states(mdp: ExoMDP, data: ExogenousData, rng: np.random.Generator) 
     return np.asarray(terminal[0])
 
 
-def reward_terms(mdp: ExoMDP, terminal: BoolArray) -> Rewards:
+def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewards:
     """The tables from ``mdp.reward_terms``, exactly.
 
     Term i looks at no other variable, so all variables are given their v-th value at once: as
     many calls as the largest variable has values, however many variables there are.
     """
-    endogenous = all_endogenous(mdp)
     states, actions, sizes = len(endogenous), mdp.num_actions, mdp.exogenous_sizes
     pairs = states * actions
     n, action = np.divmod(np.arange(pairs), actions)
@@ -79,7 +81,11 @@ def reward_terms(mdp: ExoMDP, terminal: BoolArray) -> Rewards:
 
 
 def total_rewards(
-    mdp: ExoMDP, data: ExogenousData, terminal: BoolArray, rng: np.random.Generator
+    mdp: ExoMDP,
+    endogenous: IntArray,
+    terminal: BoolArray,
+    data: ExogenousData,
+    rng: np.random.Generator,
 ) -> Rewards:
     """The tables from ``mdp.reward`` alone, assuming that it is a sum over variables.
 
@@ -93,7 +99,6 @@ def total_rewards(
     Raises:
         ValueError: if the difference that a variable makes depends on other variables.
     """
-    endogenous = all_endogenous(mdp)
     states, actions, sizes = len(endogenous), mdp.num_actions, data.sizes
     asked = 0
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from planners.planner import Plan
+from planners.reduction import tabulate
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
     TooLargeError,
@@ -137,14 +138,9 @@ class ValueIteration:
                 f"value iteration needs a discount below 1, not {mdp.discount!r}; "
                 "ForecastPlanner plans up to the horizon and takes any"
             )
-        if isinstance(mdp, FactoredMDP):
-            model = mdp
-        else:
-            from planners.reduction.reduced_mdp import ReducedMDP
-
-            self._refuse_large(mdp)
-            rng = np.random.default_rng(0) if rng is None else rng
-            model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+        if not isinstance(mdp, FactoredMDP):
+            self._refuse_large(mdp)  # before anything is estimated
+        model = tabulate(mdp, np.random.default_rng(0) if rng is None else rng)
         run = self._run(model, clock, warm_start)
         with contextlib.suppress(OutOfTimeError):
             run.build()
@@ -171,6 +167,7 @@ class ValueIteration:
                 f"value iteration over X = {format_count(num_exogenous_states(mdp))} joint values of x "
                 f"times N = {format_count(num_endogenous_states(mdp))} of n needs {format_count(needed)} bytes "
                 f"or more; memory_limit is {format_count(int(self.memory_limit))}. Plan with "
-                "ForecastPlanner, or with DefaultPlanner, which chooses by size"
+                "ForecastPlanner, or with UCT if n cannot be enumerated; DefaultPlanner chooses by "
+                "size"
             )
         return needed

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from frequencies import ERROR_PROBABILITY, assert_frequencies
 from gymnasium import spaces
-from gymnasium.envs.toy_text.taxi import TaxiEnv
 from harbour import (
     HARBOUR_VARIABLES,
     Harbour,
@@ -20,8 +19,7 @@ from harbour import (
     set_hidden,
 )
 
-from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv, State, Variable, as_mdp
-from exo_envs.grid import GridMDP
+from exo_envs import AdaptedMDP, State, Variable
 from exo_envs.testing import check_mdp
 
 # --- an environment with the interface ----------------------------------------------------------
@@ -242,33 +240,3 @@ def test_the_horizon_is_the_environments_time_limit():
         assert AdaptedMDP(gym.make("Harbour-v0"), horizon=9).horizon == 9
     finally:
         gym.registry.pop("Harbour-v0")
-
-
-# --- as_mdp -------------------------------------------------------------------------------------
-
-
-def test_as_mdp_finds_the_model():
-    mdp = GridMDP()
-    assert as_mdp(mdp) is mdp
-    assert as_mdp(ExoEnv(mdp)) is mdp
-    assert as_mdp(gym.wrappers.TimeLimit(ExoEnv(mdp), 5)) is mdp
-    assert as_mdp(ExoVectorEnv(mdp, 2)) is mdp
-    wrapped = gym.wrappers.vector.RecordEpisodeStatistics(ExoVectorEnv(mdp, 2))
-    assert as_mdp(wrapped) is mdp
-
-
-def test_as_mdp_adapts_another_environment():
-    env = Harbour()
-    env.spec = gym.envs.registration.EnvSpec("Harbour-v0", max_episode_steps=7)
-    mdp = as_mdp(env)
-    assert isinstance(mdp, AdaptedMDP)
-    assert (mdp.env, mdp.horizon) == (env, 7)
-
-
-def test_as_mdp_says_what_it_needs():
-    with pytest.raises(TypeError, match=r"an ExoMDP, an environment .* not 'ExoGrid-v0'"):
-        as_mdp("ExoGrid-v0")
-    with pytest.raises(TypeError, match=r"the observation space is Discrete\(500\)"):
-        as_mdp(TaxiEnv())
-    with pytest.raises(TypeError, match="give one of its lanes"):
-        as_mdp(gym.vector.SyncVectorEnv([Harbour]))

@@ -1,0 +1,134 @@
+"""Reduced models of models whose n cannot be enumerated: the full model answers for n."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from exo_envs import ExoMDP, State
+from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from planners.arrays import Ints
+from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.survey import EndogenousSurvey
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tables.rules import Rule
+
+
+class SimulatedReducedMDP(ReducedMDP):
+    """A reduced model to sample from, for tree search.
+
+    x' of the masked variables is drawn from their tables. n' is that of the full model at (n, x),
+    where the masked variables are as they are and all dropped ones are drawn together from the
+    rollouts, anew in every step. So given (n, a) and the masked variables n' is random even if the
+    full model leaves nothing to chance, and what the masked variables tell about dropped ones is
+    not used.
+
+    Rewards are exact: each term looks at its own variable, so that dropped ones do not matter. Nor
+    do they to the end of an episode, which depends on n alone; the survey checked that for the n
+    that it asked about.
+
+    Args:
+        model: the full model.
+        survey: of that model.
+        **estimated: what :class:`ReducedMDP` takes.
+    """
+
+    def __init__(self, *, model: ExoMDP, survey: EndogenousSurvey, **estimated: Any) -> None:
+        super().__init__(**estimated)
+        self.model = model
+        self.survey = survey
+        self.endogenous_variables = model.endogenous_variables
+        self.exogenous_variables = tuple(model.exogenous_variables[j] for j in self.columns)
+        self.num_actions = model.num_actions
+        self.discount = model.discount
+        self.horizon = model.horizon
+        self._full_data = survey.backgrounds.data
+        # The masked variables by themselves, in a model that has no n.
+        self._process = FactoredMDP(
+            endogenous_variables=(),
+            exogenous_variables=self.exogenous_variables,
+            num_actions=1,
+            discount=model.discount,
+            horizon=model.horizon,
+            factors=lambda: self.fit.factors,
+            decision_lists=DecisionLists.from_lists([[Rule.certain(0)]], 1, self.data.sizes),
+            base_reward=np.zeros((1, 1)),
+            terms={},
+            terminal=np.zeros(1, dtype=np.bool_),
+            initial=State(*(np.zeros((0, k), dtype=np.int64) for k in (0, len(self.mask)))),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        given = ("model", "survey", "full_names", "data", "samples", "fit", "smoothing")
+        return {name: getattr(self, name) for name in given}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything, with the factors made."""
+        self.factors  # noqa: B018
+        return self.__dict__
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The dynamics of each masked variable."""
+        return self._process.factors
+
+    @property
+    def paying(self) -> tuple[str, ...]:
+        """The masked variables that pay."""
+        return tuple(name for name in self.survey.paying if name in self.mask)
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The masked variables that some surveyed n' depends on."""
+        return tuple(name for name in self.survey.moving if name in self.mask)
+
+    # --- the ExoMDP -----------------------------------------------------------------------
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Draw from the states in which the rollouts begin."""
+        initial = self.data.initial()
+        chosen = rng.integers(self.data.num_rollouts, size=size)
+        return State(initial.endogenous[chosen], initial.exogenous[chosen])
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Each variable by itself, given its parents."""
+        return self._process.sample_exogenous(exogenous, rng)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """By the full model, dropped variables drawn from the rollouts."""
+        batch = state.endogenous.shape[:-1]
+        drawn = self._full_data.sample(math.prod(batch), rng)
+        full = State(state.endogenous, self._fill_in(state.exogenous, drawn))
+        return self.model.sample_endogenous(full, np.broadcast_to(action, batch), rng)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """Those of the masked variables, from the full model."""
+        return self.model.reward_terms(self._anywhere(state), action)[..., self.columns]
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """From the full model."""
+        return self.model.endogenous_reward(endogenous, action)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """From the full model."""
+        return self.model.is_terminal(self._anywhere(state))
+
+    def _anywhere(self, state: State) -> State:
+        """A state of the full model, for questions to which dropped variables do not matter."""
+        return State(
+            state.endogenous, self._fill_in(state.exogenous, self._full_data.values[:1, 0])
+        )
+
+    def _fill_in(self, masked: IntArray, full: IntArray) -> Ints:
+        """All variables, shape (..., all): the masked ones (..., m), the others from ``full``."""
+        lanes = math.prod(masked.shape[:-1])
+        out = np.empty((lanes, len(self.full_names)), dtype=np.int64)
+        out[:] = full
+        out[:, self.columns] = masked.reshape(lanes, len(self.mask))
+        return out.reshape(*masked.shape[:-1], len(self.full_names))

@@ -1,0 +1,109 @@
+"""Asking a model where the agent ends up, at states of our choice.
+
+n is the number of a surveyed state and (n, a) a *pair* ``n * num_actions + a``, so that a batch of
+questions is an array of pairs and an array of x. Whether x matters is asked with *common random
+numbers*: the same seed for both x. A model that draws the same amount of noise whatever the state,
+as batched models do, then answers alike unless x made the difference. :class:`SuccessorSampler`
+checks that first; for a model that does otherwise it compares distributions, which takes many draws
+and overlooks effects that are weak.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from exo_envs import ExoMDP, State
+from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from planners.arrays import Ints, chunks
+from planners.information.contingency import chi_squared_log_tail
+
+#: Draws of n' from each of two states whose distributions are compared.
+NUM_DRAWS = 64
+#: Level of the test that compares them.
+LEVEL = 1e-6
+
+
+class SuccessorSampler:
+    """Draws n' and says whether x makes a difference.
+
+    Args:
+        mdp: the model that is asked.
+        endogenous: the n to ask about, shape (S, k).
+        rng: where all noise comes from.
+
+    Attributes:
+        num_samples: how many n' have been drawn.
+        common_noise: whether the model honours common random numbers.
+    """
+
+    def __init__(self, mdp: ExoMDP, endogenous: IntArray, rng: np.random.Generator) -> None:
+        self.mdp = mdp
+        self.endogenous = endogenous
+        self.rng = rng
+        self.num_states = len(endogenous)
+        self.num_samples = 0
+        self.common_noise = True
+
+    @cached_property
+    def _weights(self) -> Ints:
+        """What one step of each variable adds to the flat index of n, shape (k,)."""
+        weights = np.ones(len(self.mdp.endogenous_sizes), dtype=np.int64)
+        weights[:-1] = np.cumprod(self.mdp.endogenous_sizes[:0:-1])[::-1]
+        return weights
+
+    def draw(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
+        """Draw n' for each pair and x: (B,) and (B, m) give (B, k).
+
+        With a ``seed`` the noise is that of every other call with as many states.
+        """
+        out = np.empty((len(pairs), self.endogenous.shape[1]), dtype=np.int64)
+        rng = self.rng if seed is None else np.random.default_rng(seed)
+        n, action = np.divmod(pairs, self.mdp.num_actions)
+        for part in chunks(len(pairs), x.shape[1]):
+            state = State(self.endogenous[n[part]], x[part])
+            out[part] = self.mdp.sample_endogenous(state, action[part], rng)
+        self.num_samples += len(pairs)
+        return out
+
+    def draw_index(self, pairs: Ints, x: IntArray) -> Ints:
+        """The flat index of n', shape (B,), in a model whose n can be enumerated."""
+        return self.draw(pairs, x) @ self._weights
+
+    def seed(self) -> int:
+        """A seed for :meth:`draw` and :meth:`differ`."""
+        return int(self.rng.integers(2**63))
+
+    def check_common_noise(self, pairs: Ints, x: Ints, y: Ints) -> None:
+        """Find out whether n' stays the same where x does, whatever happens in other states."""
+        changed = self.rng.random(len(pairs)) < 0.5
+        seed = self.seed()
+        apart = self.draw(pairs, np.where(changed[:, None], y, x), seed)
+        self.common_noise = bool((apart == self.draw(pairs, x, seed))[~changed].all())
+
+    def differ(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        """Whether n' is another one, or has another distribution, under y than under x."""
+        if self.common_noise:
+            return np.asarray((self.draw(pairs, x, seed) != self.draw(pairs, y, seed)).any(axis=-1))
+        out = np.zeros(len(pairs), dtype=np.bool_)
+        for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + self.num_states)):
+            lane = np.repeat(np.arange(part.start, part.stop), NUM_DRAWS)
+            drawn = [self.draw(pairs[lane], states[lane]) for states in (x, y)]
+            out[part] = _distributions_differ(*drawn)
+        return out
+
+
+def _distributions_differ(first: Ints, second: Ints) -> BoolArray:
+    """A G-test for each of B states: two times (B * NUM_DRAWS, k) draws of n' give (B,)."""
+    values, label = np.unique(np.concatenate([first, second]), axis=0, return_inverse=True)
+    num_rows = len(label) // NUM_DRAWS
+    cells = np.repeat(np.arange(num_rows), NUM_DRAWS) * len(values) + label.reshape(-1)
+    counts = np.bincount(cells, minlength=num_rows * len(values)).reshape(2, -1, len(values))
+    both = counts.sum(axis=0)
+    ratio = np.where(counts > 0, 2.0 * counts / np.maximum(both, 1), 1.0)
+    statistic: FloatArray = 2.0 * (counts * np.log(ratio)).sum(axis=(0, -1))
+    freedom = np.count_nonzero(both, axis=-1) - 1
+    chance = [chi_squared_log_tail(*test) for test in zip(statistic, freedom, strict=True)]
+    return np.array(chance) < math.log(LEVEL)

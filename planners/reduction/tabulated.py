@@ -1,0 +1,140 @@
+"""Reduced models whose every probability is a table: what the exact planners plan in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exo_envs import ExoMDP
+from planners.files import read_file, write_file
+from planners.information.rollouts import ExogenousData
+from planners.reduction.factors import Fit
+from planners.reduction.marginals import reduce_lists
+from planners.reduction.packing import pack, unpack
+from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
+from planners.reduction.survey import EndogenousSurvey
+from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.factored_mdp import FactoredMDP
+
+#: What a saved model is called in its file.
+KIND = "ReducedMDP"
+#: What describes a model of tables beside its data.
+TABLES = (
+    "endogenous_variables",
+    "exogenous_variables",
+    "num_actions",
+    "discount",
+    "horizon",
+    "decision_lists",
+    "base_reward",
+    "terms",
+    "terminal",
+)
+
+
+class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
+    """A reduced model as tables, of a model whose n can be enumerated.
+
+    P(n' | n, a, x) is a decision list for each (n, a), learned by asking the model at states of our
+    choice (:mod:`planners.reduction.survey`) and averaged over dropped variables
+    (:mod:`planners.reduction.marginals`).
+    """
+
+    def __init__(
+        self,
+        *,
+        full_names: tuple[str, ...],
+        data: ExogenousData,
+        samples: SampleCounts,
+        fit: Fit | Callable[[], Fit],
+        smoothing: float,
+        **tables: Any,
+    ) -> None:
+        """Take what :meth:`estimate` found; ``tables`` are those of a FactoredMDP."""
+        ReducedMDP.__init__(
+            self, full_names=full_names, data=data, samples=samples, fit=fit, smoothing=smoothing
+        )
+        FactoredMDP.__init__(
+            self, initial=data.initial(), factors=lambda: self.fit.factors, **tables
+        )
+
+    @classmethod
+    def from_survey(
+        cls,
+        mdp: ExoMDP,
+        survey: EndogenousSurvey,
+        columns: Sequence[int],
+        *,
+        level: float,
+        **estimated: Any,
+    ) -> TabulatedReducedMDP:
+        """The tables of the variables in ``columns``; ``estimated`` is what else the class takes.
+
+        ``level`` is that of the test for masked variables that tell about dropped ones.
+        """
+        place = {j: k for k, j in enumerate(columns)}
+        lists = reduce_lists(survey, columns, level=level)
+        sizes = mdp.exogenous_sizes[list(columns)]
+        return cls(
+            endogenous_variables=mdp.endogenous_variables,
+            exogenous_variables=tuple(mdp.exogenous_variables[j] for j in columns),
+            num_actions=mdp.num_actions,
+            discount=mdp.discount,
+            horizon=mdp.horizon,
+            decision_lists=DecisionLists.from_lists(lists, mdp.num_actions, sizes),
+            base_reward=survey.base_reward,
+            terms={place[j]: table for j, table in survey.terms.items() if j in place},
+            terminal=survey.terminal,
+            **estimated,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        given = ("full_names", "data", "samples", "fit", "smoothing", *TABLES)
+        return {name: getattr(self, name) for name in given}
+
+    @property
+    def paying(self) -> tuple[str, ...]:
+        """The masked variables that pay."""
+        return tuple(self.mask[i] for i in sorted(self.terms))
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The masked variables that some n' depends on."""
+        return tuple(self.mask[i] for i in sorted(self.decision_lists.dependencies()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model, its data included, to one file without pickle."""
+        write_file(path, KIND, *pack(self.arguments()))
+
+
+def load_tabulated(path: str | os.PathLike[str]) -> TabulatedReducedMDP:
+    """Read what :meth:`TabulatedReducedMDP.save` wrote; see :meth:`ReducedMDP.load`."""
+    header, arrays = read_file(path, KIND)
+    try:
+        return TabulatedReducedMDP(**unpack(header, arrays))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)!r} does not hold a whole {KIND}: {error!r}") from error
+
+
+def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:
+    """The model as tables: as it is if it has them, else estimated with all its variables.
+
+    Raises:
+        ValueError: its n cannot be enumerated.
+    """
+    if isinstance(mdp, FactoredMDP):
+        return mdp
+    if not can_enumerate(mdp):
+        raise ValueError(
+            f"{mdp!r} has more than {MAX_PAIRS:,} pairs (n, a), so there are no tables to plan in; "
+            "plan with UCT, which does not enumerate them, or with DefaultPlanner, which chooses "
+            "by size"
+        )
+    model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+    assert isinstance(model, FactoredMDP)
+    return model

@@ -1,0 +1,93 @@
+"""What is paid, and where episodes end."""
+
+import numpy as np
+import pytest
+from factored import random_mdp
+from models import CoinMDP, CounterMDP
+from surveys import moves_of, survey_of
+
+from exo_envs import State
+from exo_envs.crowd import CrowdMDP
+from exo_envs.factory import FactoryMDP
+from exo_envs.grid import GridMDP
+from exo_envs.synthetic import SyntheticMDP
+from planners.information.rollouts import ExogenousData
+from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
+from planners.reduction.surveyed_states import all_endogenous
+
+
+@pytest.mark.parametrize("model", [GridMDP, FactoryMDP, SyntheticMDP, CounterMDP, CoinMDP])
+def test_reward_tables_are_those_of_the_model(model):
+    mdp = model()
+    for kind in ("terms", "total"):
+        survey = survey_of(mdp, rollouts=64, reward=kind, num_tests=64, num_draws=1)
+        rng = np.random.default_rng(1)
+        state = mdp.sample_uniform(3000, rng)
+        action = rng.integers(mdp.num_actions, size=3000)
+        n = np.ravel_multi_index(tuple(state.endogenous.T), tuple(mdp.endogenous_sizes))
+        total = survey.base_reward[n, action].copy()
+        for i, table in survey.terms.items():
+            total += table[state.exogenous[:, i], n, action]
+        np.testing.assert_allclose(total, mdp.reward(state, action), atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [GridMDP, FactoryMDP, CrowdMDP])
+def test_a_total_reward_comes_apart_into_the_terms(model):
+    """Not to pay is nothing: so the zero of each term is recovered, too."""
+    mdp, rng = model(), np.random.default_rng(0)
+    data = ExogenousData.collect(mdp, 300, rng)
+    endogenous = all_endogenous(mdp)
+    terminal = terminal_states(mdp, endogenous, data, rng)
+    truth = reward_terms(mdp, endogenous, terminal)
+    found = total_rewards(mdp, endogenous, terminal, data, rng)
+    assert found.terms.keys() == truth.terms.keys()
+    for i, table in truth.terms.items():
+        np.testing.assert_allclose(found.terms[i], table, atol=1e-9)
+    np.testing.assert_allclose(found.base, truth.base, atol=1e-9)
+
+
+def test_terms_of_a_total_reward_are_known_up_to_a_constant():
+    mdp = random_mdp(np.random.default_rng(0), sizes=(2, 3, 4), endogenous=(3,))
+    survey = survey_of(mdp, reward="total")
+    for i, table in mdp.terms.items():
+        np.testing.assert_allclose(
+            survey.terms[i] - survey.terms[i][:1], table - table[:1], atol=1e-9
+        )
+
+
+def test_a_reward_that_is_not_a_sum_is_refused():
+    class Together(CounterMDP):
+        def endogenous_reward(self, endogenous, action):
+            return np.zeros(endogenous.shape[:-1])
+
+        def reward_terms(self, state, action):
+            terms = np.zeros(state.exogenous.shape)
+            terms[..., 0] = state.exogenous[..., 0] * state.exogenous[..., 1]
+            return terms
+
+        def sample_initial(self, size, rng):
+            return State(np.zeros((size, 2), dtype=np.int64), rng.integers([4, 6], size=(size, 2)))
+
+    with pytest.raises(ValueError, match="what 'clock' pays depends on other exogenous variables"):
+        survey_of(Together(), reward="total")
+
+
+def test_an_end_that_depends_on_x_is_refused():
+    class Ending(CounterMDP):
+        def is_terminal(self, state):
+            return np.equal(state.exogenous[..., 0], 3)
+
+    with pytest.raises(ValueError, match=r"depends on x.*Carry the end .* endogenous variable"):
+        survey_of(Ending())
+
+
+def test_terminal_states_stay_and_pay_nothing():
+    mdp = CounterMDP()
+    survey = survey_of(mdp)
+    over = np.flatnonzero(survey.terminal)
+    assert over.tolist() == [15, 16, 17]
+    assert not survey.base_reward[over].any()
+    moves = moves_of(survey, mdp)
+    for n in over:
+        found = moves.sample(np.full(3, n), np.arange(3), np.zeros((3, 2), np.int64), np.zeros(3))
+        assert (found == n).all()

@@ -1,0 +1,132 @@
+"""Which variables n depends on, and what a survey refuses."""
+
+import itertools
+
+import numpy as np
+import pytest
+from factored import random_mdp
+from models import CoinMDP, CounterMDP
+from surveys import MoveMDP, everything, moves_of, survey_of
+
+from exo_envs import State
+from exo_envs.factory import FactoryMDP
+from planners.information.rollouts import ExogenousData
+from planners.reduction.survey import EndogenousSurvey
+
+
+def test_dependencies_of_the_factory_are_found_exactly():
+    mdp = FactoryMDP()
+    survey = survey_of(mdp)
+    clock = mdp.clock_index
+    for n, a in itertools.product(range(60), range(mdp.num_actions)):
+        robot, fulfilled = divmod(n, 2)
+        stations = np.flatnonzero(mdp.station_cells == robot)
+        expected = {clock} if fulfilled else set()
+        if a == mdp.num_actions - 1 and len(stations) and not fulfilled:
+            expected = {0, clock, mdp.machine_slice.start + int(stations[0])}
+        assert set(np.flatnonzero(survey.relevant[n * mdp.num_actions + a])) == expected
+    assert survey.paying == ("order_0", *(f"machine_{i}" for i in range(5)))
+
+
+def test_every_context_of_the_factory_leads_where_the_model_says():
+    mdp = FactoryMDP()
+    moves = moves_of(survey_of(mdp), mdp)
+    rng = np.random.default_rng(1)
+    shape = (60, mdp.num_actions, 6, mdp.parameters.clock_size, *(2,) * 5)
+    n, a, order, clock, *machines = np.indices(shape).reshape(len(shape), -1)
+    x = mdp.sample_uniform(len(n), rng).exogenous
+    x[:, 0], x[:, mdp.clock_index] = order, clock
+    x[:, mdp.machine_slice] = np.stack(machines, axis=-1)
+    state = State(np.stack(np.divmod(n, 2), axis=-1), x)
+    following = mdp.sample_endogenous(state, a, rng) @ np.array([2, 1])
+    for uniform in (0.0, 0.5, 1 - 1e-9):  # a certainty, so the noise does not matter
+        assert (moves.sample(n, a, x, np.full(len(n), uniform)) == following).all()
+
+
+def test_the_crowd_moves_as_the_model_says(crowd_survey):
+    mdp, survey = crowd_survey
+    moves = moves_of(survey, mdp)
+    rng = np.random.default_rng(1)
+    state = mdp.sample_uniform(20_000, rng)
+    met = survey.backgrounds.data.sample(20_000, rng)
+    for x in (state.exogenous, met):
+        n, a = state.endogenous[:, 0], rng.integers(mdp.num_actions, size=20_000)
+        following = mdp.sample_endogenous(State(state.endogenous, x), a, rng)[:, 0]
+        alive = n != mdp.done
+        assert (moves.sample(n, a, x, rng.random(20_000)) == following)[alive].all()
+    at_table = survey.lists[int(mdp.table_cells[0]) * mdp.num_actions]
+    objects = range(mdp.object_slice.start, mdp.object_slice.stop)
+    assert [rule.variables for rule in at_table[:12]] == [(j,) for j in objects]
+
+
+def test_variables_that_act_in_rare_contexts_are_found():
+    """Only if three dice agree on one value does a fourth matter: in one of 64 contexts."""
+
+    def move(n, x, u):
+        return np.where((x[..., :3] == 2).all(axis=-1), x[..., 3] > 1, 0)
+
+    mdp = MoveMDP((4, 4, 4, 4, *(3,) * 20), move)
+    survey = survey_of(mdp)
+    assert survey.relevant[:, :4].all()
+    assert not survey.relevant[:, 4:].any()
+    n, a, x = everything(MoveMDP((4, 4, 4, 4), move))
+    found = moves_of(survey, mdp, range(4)).distribution(n, a, x)
+    assert (found[np.arange(len(n)), move(n, x, 0).astype(int)] == 1.0).all()
+
+
+@pytest.mark.parametrize("wasteful", [False, True])
+def test_noise_that_cannot_be_held_fixed_is_dealt_with(wasteful):
+    """Distributions are compared if the amount of noise depends on the state."""
+
+    def move(n, x, u):
+        stays = (u < 0.25) | (x[..., 1] == 2)
+        return np.where(stays, n, x[..., 0])
+
+    mdp = MoveMDP((2, 3, 2, 2), move, wasteful=wasteful)
+    survey = survey_of(mdp, num_tests=64)
+    assert survey.common_noise is not wasteful
+    assert survey.relevant.tolist() == [[True, True, False, False]] * 2
+    n, a, x = everything(mdp)
+    found = moves_of(survey, mdp).distribution(n, a, x)
+    goes = 0.75 * (x[:, 1] != 2)
+    truth = np.zeros((len(n), 2))
+    np.add.at(truth, (np.arange(len(n)), n), 1 - goes)
+    np.add.at(truth, (np.arange(len(n)), x[:, 0]), goes)
+    assert np.abs(found - truth).max() < 0.03
+
+
+def test_without_any_exogenous_variables():
+    mdp = random_mdp(np.random.default_rng(0), sizes=(), endogenous=(2, 2))
+    survey = survey_of(mdp)
+    n, a = np.divmod(np.arange(12), 3)
+    x = np.zeros((12, 0), dtype=np.int64)
+    difference = moves_of(survey, mdp).distribution(n, a, x) - mdp.decision_lists.distribution(
+        n, a, x
+    )
+    assert np.abs(difference).max() < 0.03
+    np.testing.assert_array_equal(survey.base_reward, mdp.base_reward)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reward": "sum"}, "unknown kind of reward 'sum'"),
+        ({"num_tests": 0}, "num_tests is at least 1, not 0"),
+        ({"num_draws": -1}, "num_draws is at least 1, not -1"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        survey_of(CounterMDP(), **settings)
+
+
+def test_too_many_pairs_are_refused():
+    mdp = MoveMDP((2,), lambda n, x, u: n, positions=200_000)
+    with pytest.raises(ValueError, match="200000 endogenous states and 1 actions are more than"):
+        survey_of(mdp, rollouts=3)
+
+
+def test_data_of_another_model_is_refused():
+    data = ExogenousData.collect(CoinMDP(), 3, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="collect it for the whole model"):
+        EndogenousSurvey.collect(CounterMDP(), data.restrict(["coin_a"]), np.random.default_rng(0))
