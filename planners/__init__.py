@@ -8,7 +8,8 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData
+from planners.memory import Memory
 from planners.objective import Objective, estimate_objective
 from planners.planner import Plan, Planner
 from planners.policy import Policy
@@ -33,6 +34,7 @@ __all__ = [
     "FactoredMDP",
     "ForecastPlanner",
     "ForecastPolicy",
+    "Memory",
     "Objective",
     "Plan",
     "Planner",

@@ -11,7 +11,7 @@ import numpy as np
 from exo_envs import ExoMDP
 from planners.forecasting.planner import ForecastPlanner
 from planners.planner import Plan, Planner, warm_start_for
-from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.as_factored import as_factored
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration
@@ -69,7 +69,7 @@ class DefaultPlanner:
         rng = np.random.default_rng(0) if rng is None else rng
         planner = self.choose(mdp)
         if not isinstance(mdp, FactoredMDP) and not isinstance(planner, UCT):
-            mdp = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
+            mdp = as_factored(mdp, rng)
             planner = self.choose(mdp)  # what the tables need is only known now
         spent = time.perf_counter() - start
         return planner.plan(

@@ -22,12 +22,13 @@ from planners.information.rollouts import ExogenousData
 #: (questions (B,), x (B, m), y (B, m), seed) -> whether the answers differ (B,).
 Differ = Callable[[Ints, IntArray, IntArray, int], BoolArray]
 
+#: Comparisons per question in one round.
 NUM_TESTS = 512
-#: How many of the differences that a round shows are traced to a variable, per question.
-TRACED = 8
+#: Differences per question and round that are traced to a variable.
+MAX_TRACED = 8
 
 
-def draw_contexts(
+def draw_probes(
     data: ExogenousData,
     count: int,
     rng: np.random.Generator,
@@ -59,8 +60,8 @@ def find_relevant(
     Args:
         differ: compares the answers.
         num_questions: questions are 0 ... num_questions - 1 (such as pairs of n and a).
-        data: where contexts come from.
-        rng: what they are drawn with, and the seeds of the comparisons.
+        data: rollouts, from which the states to compare are drawn.
+        rng: draws those states, and the seeds of the comparisons.
         questions: those to ask; by default all.
         num_tests: comparisons per question and round.
 
@@ -70,8 +71,8 @@ def find_relevant(
     relevant = np.zeros((num_questions, len(data.sizes)), dtype=np.bool_)
     asked = np.arange(num_questions) if questions is None else questions
     while len(asked):
-        x = draw_contexts(data, num_tests, rng)
-        y = draw_contexts(data, num_tests, rng)
+        x = draw_probes(data, num_tests, rng)
+        y = draw_probes(data, num_tests, rng)
         question = np.repeat(asked, num_tests)
         test = np.tile(np.arange(num_tests), len(asked))
         differs = np.zeros(len(question), dtype=np.bool_)
@@ -80,7 +81,7 @@ def find_relevant(
             there = np.where(relevant[q], here, y[test[part]])
             differs[part] = differ(q, here, there, int(rng.integers(2**63)))
         rank = np.cumsum(differs.reshape(len(asked), -1), axis=1).reshape(-1)
-        traced = np.flatnonzero(differs & (rank <= TRACED))
+        traced = np.flatnonzero(differs & (rank <= MAX_TRACED))
         before = relevant.copy()
         for part in chunks(len(traced), x.shape[1]):
             lanes = traced[part]

@@ -24,7 +24,7 @@ import numpy as np
 
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import draw_contexts
+from planners.information.group_testing import draw_probes
 from planners.information.rollouts import ExogenousData
 from planners.reduction.questions import MoveOracle
 
@@ -264,7 +264,7 @@ class _Asking:
         thing = np.repeat(np.arange(count), tests)
 
         def draw(number: int) -> Ints:
-            x = draw_contexts(domain.data, number, self.rng, self.variables)
+            x = draw_probes(domain.data, number, self.rng, self.variables)
             return domain.restrict(x, self.rng)
 
         for part in chunks(len(thing), len(domain.data.sizes)):

@@ -15,9 +15,9 @@ import math
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.contingency import chi_squared_log_tail
+from planners.information.significance import chi_squared_log_tail, compare_histograms
 
 #: Draws from each state where distributions have to be compared, and the level of the test.
 NUM_DRAWS = 64
@@ -95,11 +95,5 @@ class MoveOracle:
 
 def _histograms_differ(first: Ints, second: Ints) -> BoolArray:
     """A G-test of each row of two tables of counts with the same totals."""
-    both = first + second
-    statistic: FloatArray = np.zeros(len(both))
-    for counts in (first, second):
-        ratio = np.where(counts > 0, 2.0 * counts / np.maximum(both, 1), 1.0)
-        statistic += 2.0 * (counts * np.log(ratio)).sum(axis=-1)
-    freedom = np.count_nonzero(both, axis=-1) - 1
-    chance = [chi_squared_log_tail(*pair) for pair in zip(statistic, freedom, strict=True)]
-    return np.array(chance) < math.log(LEVEL)
+    found = zip(*compare_histograms(first, second), strict=True)
+    return np.array([chi_squared_log_tail(*each) for each in found]) < math.log(LEVEL)

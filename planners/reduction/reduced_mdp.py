@@ -14,9 +14,8 @@ from exo_envs import ExoMDP, Variable
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
 from planners.files import read_file, write_file
-from planners.information.interventions import influence
-from planners.information.parents import ParentSearch
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData, ParentSearch, influence
+from planners.memory import MaskMemory, Memory
 from planners.reduction.factors import Fit, fit_factors
 from planners.reduction.marginals import reduce_lists
 from planners.reduction.survey import EndogenousSurvey, Reward
@@ -64,6 +63,8 @@ class ReducedMDP(FactoredMDP):
             number if the data is too small to hold anything out.
     """
 
+    data: ExogenousData
+
     def __init__(
         self,
         *,
@@ -76,12 +77,13 @@ class ReducedMDP(FactoredMDP):
     ) -> None:
         """Take what :meth:`estimate` found; ``tables`` are those of a FactoredMDP."""
         self._fit = fit
-        super().__init__(initial=data.initial(), factors=lambda: self.fit.factors, **tables)
+        super().__init__(
+            initial=data.initial(), factors=lambda: self.fit.factors, data=data, **tables
+        )
         self.full_names = tuple(full_names)
         self.mask = self.exogenous_names
         places = {name: i for i, name in enumerate(self.full_names)}
         self.columns = np.array([places[name] for name in self.mask], dtype=np.intp)
-        self.data = data
         self.samples = samples
         self.smoothing = smoothing
 
@@ -104,11 +106,6 @@ class ReducedMDP(FactoredMDP):
     def marginal_log_loss(self) -> FloatArray:
         """The same for overall distributions."""
         return self.fit.marginal_log_loss
-
-    @property
-    def rollouts(self) -> NDArray[np.integer[Any]]:
-        """The rollouts of the masked variables, shape (rollouts, T + 1, m)."""
-        return self.data.values
 
     @property
     def parents(self) -> dict[str, tuple[str, ...]]:
@@ -136,6 +133,7 @@ class ReducedMDP(FactoredMDP):
         interventions: bool = True,
         known_parents: KnownParents | None = None,
         reward: Reward = "terms",
+        memory: Memory | None = None,
     ) -> ReducedMDP:
         """Estimate the reduced model of a mask from samples of ``mdp``.
 
@@ -158,8 +156,12 @@ class ReducedMDP(FactoredMDP):
                 are all in the mask they are not looked for again.
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
+            memory: what was counted for other masks with the same ``data`` and ``survey``, which
+                have to be given too; by default nothing is shared.
         """
         names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
+        if memory is not None and (data is None or survey is None):
+            raise ValueError("a memory is about data and a survey; give both with it")
         if not smoothing > 0:
             raise ValueError(f"smoothing is positive, not {smoothing!r}")
         if data is None:
@@ -171,8 +173,13 @@ class ReducedMDP(FactoredMDP):
                 f"the data has the {len(data.names)} variables {_short(data.names)}, not the "
                 f"{len(mdp.exogenous_names)} of the model"
             )
-        search = ParentSearch.of(
-            data, level=level, max_parents=max_parents, min_samples=min_samples
+        counted = Memory() if memory is None else memory
+        search = ParentSearch(
+            data,
+            level=level,
+            max_parents=max_parents,
+            min_samples=min_samples,
+            memory=counted,
         )
         if survey is None:
             survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
@@ -186,18 +193,20 @@ class ReducedMDP(FactoredMDP):
             known = known_parents(names) if known_parents is not None else {}
             effects: dict[int, FloatArray] = {}
             if interventions and len(columns) > 1:
-                effects = {j: influence(mdp, data, data.names[j]) for j in columns}
+                effects = {j: influence(mdp, data, data.names[j], memory=counted) for j in columns}
             parents = {
                 i: tuple(data.positions(tuple(known[name])).tolist())
                 if name in known and set(known[name]) <= set(names)
                 else search.parents(i, columns, {j: float(e[i]) for j, e in effects.items()})
                 for i, name in zip(columns, names, strict=True)
             }
-            return fit_factors(data, parents, smoothing)
+            return fit_factors(data, parents, smoothing, memory=counted)
 
         restricted = data.restrict(names)
         decision_lists = DecisionLists.from_lists(
-            reduce_lists(survey, columns, level=level), mdp.num_actions, restricted.sizes
+            reduce_lists(survey, columns, level=level, memory=counted),
+            mdp.num_actions,
+            restricted.sizes,
         )
         return cls(
             full_names=mdp.exogenous_names,
@@ -219,6 +228,9 @@ class ReducedMDP(FactoredMDP):
             terms={place[j]: table for j, table in survey.terms.items() if j in place},
             terminal=survey.terminal,
             fit=fit,
+            memory=None
+            if memory is None
+            else MaskMemory(memory, np.array(columns, np.intp), len(data.names)),
         )
 
     def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ReducedMDP:

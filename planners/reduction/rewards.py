@@ -13,7 +13,7 @@ import numpy as np
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import draw_contexts, find_relevant
+from planners.information.group_testing import draw_probes, find_relevant
 from planners.information.rollouts import ExogenousData
 from planners.reduction.questions import all_endogenous
 
@@ -37,7 +37,7 @@ def terminal_states(mdp: ExoMDP, data: ExogenousData, rng: np.random.Generator) 
         ValueError: if that depends on x as well.
     """
     endogenous = all_endogenous(mdp)
-    contexts = draw_contexts(data, NUM_CONTEXTS, rng)
+    contexts = draw_probes(data, NUM_CONTEXTS, rng)
     terminal = np.stack(
         [mdp.is_terminal(State(endogenous, np.tile(x, (len(endogenous), 1)))) for x in contexts]
     )

@@ -9,8 +9,8 @@ any mask follow from it and from the rollouts, without further questions to the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray, FloatArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import NUM_TESTS, draw_contexts, find_relevant
+from planners.information.group_testing import NUM_TESTS, draw_probes, find_relevant
 from planners.information.rollouts import ExogenousData, is_slow
 from planners.reduction.decision_list_learning import SMALL_JOINT, Domain, Step, peel, row_values
 from planners.reduction.questions import MoveOracle
@@ -52,7 +52,6 @@ class Contexts:
     rollout: Ints  # (contexts,)
     step: Ints  # (contexts,)
     num_independent: int
-    _columns: dict[int, Ints] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: ExogenousData, rng: np.random.Generator) -> Contexts:
@@ -65,10 +64,7 @@ class Contexts:
 
     def column(self, j: int) -> Ints:
         """The values of one variable, shape (contexts,)."""
-        if j not in self._columns:
-            values = self.data.values[self.rollout, self.step, j]
-            self._columns[j] = values.astype(np.int64)
-        return self._columns[j]
+        return self.data.values[self.rollout, self.step, j].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +103,6 @@ class EndogenousSurvey:
     moves_asked: int
     rewards_asked: int
     common_noise: bool
-    #: What was averaged over dropped variables once, for the next mask; never changes a result.
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     @classmethod
     def collect(
@@ -258,7 +252,7 @@ class _Surveyor:
         """Whether n' is left to chance anywhere; and whether noise can be held fixed."""
         pairs = np.repeat(alive, tests)
         lane = np.tile(np.arange(tests), len(alive))
-        contexts = [draw_contexts(self.data, tests, self.rng) for _ in range(2)]
+        contexts = [draw_probes(self.data, tests, self.rng) for _ in range(2)]
         is_noisy = False
         for part in chunks(len(pairs), len(self.data.sizes)):
             x, y = (some[lane[part]] for some in contexts)

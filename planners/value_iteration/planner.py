@@ -15,6 +15,7 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from planners.planner import Plan
+from planners.reduction.as_factored import as_factored
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
     TooLargeError,
@@ -137,15 +138,9 @@ class ValueIteration:
                 f"value iteration needs a discount below 1, not {mdp.discount!r}; "
                 "ForecastPlanner plans up to the horizon and takes any"
             )
-        if isinstance(mdp, FactoredMDP):
-            model = mdp
-        else:
-            from planners.reduction.reduced_mdp import ReducedMDP
-
-            self._refuse_large(mdp)
-            rng = np.random.default_rng(0) if rng is None else rng
-            model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
-        run = self._run(model, clock, warm_start)
+        if not isinstance(mdp, FactoredMDP):
+            self._refuse_large(mdp)  # before anything is estimated
+        run = self._run(as_factored(mdp, rng), clock, warm_start)
         with contextlib.suppress(OutOfTimeError):
             run.build()
             run.iterate()

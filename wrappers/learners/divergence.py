@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import FloatArray, IntArray
 from planners import ExogenousData
-from planners.information.contingency import Rows, conditional_information
+from planners.information import Cases, Rows, conditional_information
 
 
 def transition_divergence(
@@ -84,11 +84,9 @@ def endogenous_divergence(
     for j in mask:
         rows = rows.split(x[:, j], int(data.sizes[j]))
     target = _codes(following, mdp.endogenous_sizes)
-    told = [
-        conditional_information(rows, target.row, target.count, x[:, j], int(data.sizes[j]))
-        for j in candidates
-    ]
-    return np.array([information.statistic for information in told]) / (2 * len(x))
+    cases = Cases(rows, target.row, target.count)
+    found = [conditional_information(cases, x[:, j], int(data.sizes[j])) for j in candidates]
+    return np.array([information.statistic for information in found]) / (2 * len(x))
 
 
 def _codes(values: IntArray, sizes: NDArray[np.int64]) -> Rows:

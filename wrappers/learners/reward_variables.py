@@ -99,6 +99,7 @@ def visited_sampler(study: Study, mask: Mask) -> Sampler:
             survey=study.survey,
             max_parents=1,
             interventions=False,
+            memory=study.memory,
         )
         plan = DefaultPlanner().plan(relaxed, rng=rng, time_limit=study.planning_time_limit)
         met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []

@@ -28,6 +28,7 @@ from planners import (
     EndogenousSurvey,
     Estimate,
     ExogenousData,
+    Memory,
     Objective,
     Plan,
     Planner,
@@ -126,6 +127,7 @@ class Study:
         self.planning_time_limit = planning_time_limit
         self.reward: Reward = reward
         self.level = level
+        self.memory = Memory()  # of the data and the survey
         self.samples = 0  # transitions and rewards that the model was asked for
         self.memo: dict[Any, Any] = {}  # what else was found, by whoever found it
         self._parents: dict[str, dict[str, Evidence]] = {}
@@ -163,11 +165,12 @@ class Study:
         everything = self.mdp.exogenous_names
         asked = [name for name in names if name not in self._parents]
         if asked:
-            search = ParentSearch.of(self.data, level=self.level / len(everything))
+            search = ParentSearch(self.data, level=self.level / len(everything), memory=self.memory)
             targets = self.data.positions(asked).tolist()
             if not self._parents:
                 self.samples += draws_for_actors(len(everything))
-            for i, actors in zip(targets, actors_of(self.mdp, self.data, targets), strict=True):
+            acting = actors_of(self.mdp, self.data, targets, memory=self.memory)
+            for i, actors in zip(targets, acting, strict=True):
                 found = search.parents(i, range(len(everything)), actors)
                 evidence = search.explain(i, found, actors)
                 self._parents[everything[i]] = {everything[j]: evidence[j] for j in found}
@@ -290,6 +293,7 @@ class Study:
             data=self.data,
             survey=self.survey,
             known_parents=self.parents,
+            memory=self.memory,
         )
         limits = [limit for limit in (self.planning_time_limit, time_limit) if limit is not None]
         plan = self.planner.plan(
