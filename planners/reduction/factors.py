@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray
-from planners.information.contingency import count_table, joint_codes, smooth
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData, count_table, joint_codes, smooth
 from planners.memory import Memory
 from planners.tables.factored_mdp import Factor
 

@@ -17,7 +17,7 @@ import numpy as np
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.significance import chi_squared_log_tail, compare_histograms
+from planners.information import chi_squared_log_tail, compare_histograms
 
 #: Draws from each state where distributions have to be compared, and the level of the test.
 NUM_DRAWS = 64
