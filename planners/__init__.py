@@ -10,10 +10,14 @@ from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.files import replacing
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
-from planners.information.contingency import Rows, conditional_information
-from planners.information.pairwise import pairwise_information
-from planners.information.parents import Evidence
-from planners.information.rollouts import ExogenousData
+from planners.information import (
+    Cases,
+    Evidence,
+    ExogenousData,
+    Rows,
+    conditional_information,
+    pairwise_information,
+)
 from planners.memory import Memory
 from planners.objective import (
     DECIDED,
@@ -47,6 +51,7 @@ from planners.value_iteration.tabular_policy import TabularPolicy
 __all__ = [
     "DECIDED",
     "UCT",
+    "Cases",
     "Clock",
     "Comparison",
     "Cost",

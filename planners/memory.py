@@ -1,33 +1,236 @@
-"""What is remembered between masks."""
+"""What is remembered between masks: one :class:`Memory` for each collection of rollouts.
+
+Masks overlap, so most of what is counted for one of them is counted for the next one again. Whoever
+looks at several masks makes a :class:`Memory` and passes it to all that is done with them. It only
+ever saves time: with a memory or without, with a large one or a small one, results are the same.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.mdp import FloatArray, IntArray
+from planners.arrays import Ints
 
 if TYPE_CHECKING:
     from exo_envs import State
-    from exo_envs.mdp import FloatArray
+    from planners.information.contingency import Cases, Rows
+    from planners.information.pairwise import Columns
     from planners.information.parents import Evidence
     from planners.information.rollouts import ExogenousData
+    from planners.information.significance import Information, Null
     from planners.objective import Trial
     from planners.policy import Mask
     from planners.reduction.survey import EndogenousSurvey
+    from planners.tables.factored_mdp import Factor
+    from planners.tables.rules import Rule
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+#: Bytes that a store may take where an entry is a few numbers, or is quickly made again.
+SMALL_STORE = 2**25
+#: Bytes that a store may take where an entry is a table that takes long to count.
+LARGE_STORE = 2**28
+#: Bytes that an entry takes besides its arrays: its key, and the objects that hold the arrays.
+ENTRY_BYTES = 256
+
+#: Variables by their positions in the collection, behind whatever else a key needs.
+Key = tuple[int, ...]
+
+
+class Store(Generic[K, V]):
+    """Values by key, of limited size: those that were not asked for longest are dropped.
+
+    Args:
+        limit: in bytes.
+        at_least: how many values are kept whatever their size.
+    """
+
+    def __init__(self, limit: int, at_least: int = 0) -> None:
+        self.limit = limit
+        self.at_least = at_least
+        self.nbytes = 0
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many values are kept."""
+        return len(self._kept)
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """What is kept under ``key``, or else what ``make`` makes, which is kept."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return self.put(key, make())
+        self._kept.move_to_end(key)
+        return kept[0]
+
+    def find(self, key: K) -> V | None:
+        """What is kept under ``key``, if anything is."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        self._kept.move_to_end(key)
+        return kept[0]
+
+    def put(self, key: K, value: V) -> V:
+        """Keep a value under a key that has none."""
+        size = ENTRY_BYTES + _nbytes(value)
+        self._kept[key] = value, size
+        self.nbytes += size
+        while self.nbytes > self.limit and len(self._kept) > self.at_least:
+            _, (_, oldest) = self._kept.popitem(last=False)
+            self.nbytes -= oldest
+        return value
+
+
+def _nbytes(value: Any) -> int:
+    """The bytes of all arrays that a value is made of."""
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    parts = value if isinstance(value, tuple) else getattr(value, "__dict__", {}).values()
+    return sum(map(_nbytes, parts))
+
+
+def _small() -> Store[Any, Any]:
+    return Store(SMALL_STORE)
+
+
+def _recent() -> Store[Any, Any]:
+    """For arrays that have an entry for every sample: of those the last few are needed again."""
+    return Store(SMALL_STORE, at_least=4)
+
+
+def _large() -> Store[Any, Any]:
+    return Store(LARGE_STORE)
 
 
 @dataclass(eq=False)
 class Memory:
-    """Temporary."""
+    """What is known from one collection of rollouts and the survey made with it.
 
+    In the stores variables are named by their positions in that collection, so that masks share
+    what is there. What the search for parents counts is remembered by the *stride* first: 1 for
+    all rollouts that are not held out, k for every k-th of them.
+    """
+
+    #: The rollouts that it is about; None before they are collected.
     data: ExogenousData | None = None
+    #: The survey that it is about; None before it is made.
     survey: EndogenousSurvey | None = None
-    #: variable -> what predicts it, with the evidence.
+
+    # --- what a study found: planners.study, planners.objective --------------------------------
+
+    #: variable -> the variables that act on it, with the strength of the effect.
+    actors: dict[str, dict[int, float]] = field(default_factory=dict)
+    #: variable -> the variables that predict it, with the evidence.
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
     #: mask -> its plan, and what the policy met and earned.
     trials: dict[Mask, Trial] = field(default_factory=dict)
+
+    # --- what the paper's learner measured: wrappers.learners ----------------------------------
+
     #: (n1, n2, sampling, mask) -> how much the reward varies with each variable, (m,).
     reward_variances: dict[tuple[int, int, str, Mask], FloatArray] = field(default_factory=dict)
     #: mask -> states and actions that the policy of its relaxed problem meets.
-    visited: dict[Mask, tuple[State, Any]] = field(default_factory=dict)
+    visited: dict[Mask, tuple[State, IntArray]] = field(default_factory=dict)
     #: mask -> the paper's score of each variable outside of it.
     divergences: dict[Mask, FloatArray] = field(default_factory=dict)
+
+    # --- the search for parents: planners.information.transitions -----------------------------
+
+    #: stride -> the values of all variables where transitions begin.
+    columns: Store[int, Columns] = field(default_factory=_large)
+    #: (stride, i) -> x_i where transitions end.
+    later: Store[Key, IntArray] = field(default_factory=_recent)
+    #: (stride, *given) -> the samples by the joint value of some variables.
+    rows: Store[Key, Rows] = field(default_factory=_recent)
+    #: (stride, i, *given) -> the samples by the joint value of some variables and x'_i.
+    cases: Store[Key, Cases] = field(default_factory=_recent)
+    #: (stride, *given) -> how many joint values of some variables occur.
+    num_rows: Store[Key, int] = field(default_factory=_small)
+    #: (stride, i, *given) -> whether x'_i is certain given some variables.
+    certain: Store[Key, bool] = field(default_factory=_small)
+    #: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
+    screened: Store[Key, FloatArray] = field(default_factory=_recent)
+    #: (stride, i, *given, -1, *group) -> what a group of variables tells about x'_i.
+    information: Store[Key, Information] = field(default_factory=_small)
+    #: (stride, i, *given, -1, *group) -> how G is distributed if the group tells nothing.
+    nulls: Store[Key, Null] = field(default_factory=_small)
+
+    # --- changing one variable at a time: planners.information.interventions ------------------
+
+    #: number -> so many x that occur, and what follows them.
+    base_states: Store[int, tuple[IntArray, IntArray]] = field(default_factory=_small)
+    #: j -> how much a change of x_j changes each variable, (m,).
+    influence: Store[int, FloatArray] = field(default_factory=_small)
+
+    # --- the tables of the exogenous variables: planners.reduction.factors ---------------------
+
+    #: (i, parents, smoothing) -> the table of x'_i, its log-loss, and that without parents.
+    factors: Store[tuple[int, Key, float], tuple[Factor, float, float]] = field(
+        default_factory=_large
+    )
+
+    # --- averages over dropped variables: planners.reduction.marginals -------------------------
+
+    #: j -> x_j in the states of the rollouts that averages are taken over.
+    backgrounds: Store[int, Ints] = field(default_factory=_large)
+    #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes.
+    rule_information: Store[tuple[Hashable, Key, int], tuple[Information, int]] = field(
+        default_factory=_large
+    )
+    #: (rules, given) -> the last of some rules, averaged over what it is not given.
+    averaged_rules: Store[tuple[Hashable, Key], Rule] = field(default_factory=_large)
+
+    # --- forecasts: planners.forecasting -------------------------------------------------------
+
+    #: given -> score and log p of every candidate for a forecast, (2, m); not a number if unknown.
+    forecast_scores: Store[Key, FloatArray] = field(default_factory=_large)
+    #: given -> how many joint values of some variables occur.
+    forecast_rows: Store[Key, int] = field(default_factory=_small)
+    #: (horizon, *forecast parents) -> row of each of their joint values, and the table.
+    forecasts: Store[Key, tuple[NDArray[np.int32], NDArray[np.float32]]] = field(
+        default_factory=_large
+    )
+
+    def check(
+        self, *, data: ExogenousData | None = None, survey: EndogenousSurvey | None = None
+    ) -> None:
+        """Refuse rollouts, or a survey, other than those that this memory was first used with."""
+        self.data = self.data or data
+        self.survey = self.survey or survey
+        if data not in (None, self.data) or survey not in (None, self.survey):
+            raise ValueError(
+                "this memory is about other rollouts, or another survey; make a Memory for each "
+                "collection of rollouts and the survey made with it"
+            )
+
+
+class MaskMemory(NamedTuple):
+    """A memory, for a model that has some variables of the collection only.
+
+    Attributes:
+        memory: of the whole collection.
+        columns: the positions of the model's variables in it, shape (m,).
+        total: how many variables the collection has.
+    """
+
+    memory: Memory
+    columns: NDArray[np.intp]
+    total: int
+
+    @classmethod
+    def fresh(cls, total: int) -> MaskMemory:
+        """Nothing is remembered yet, of variables that are the whole collection."""
+        return cls(Memory(), np.arange(total), total)
+
+    def key(self, variables: Sequence[int]) -> Key:
+        """Some variables of the model by their positions in the collection."""
+        return tuple(self.columns[list(variables)].tolist())

@@ -20,9 +20,7 @@ from exo_envs import ExoMDP, as_mdp
 from exo_envs.inputs import check_whole
 from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
-from planners.information.interventions import actors_of
-from planners.information.parents import Evidence, ParentSearch
-from planners.information.rollouts import ExogenousData
+from planners.information import Evidence, ExogenousData, ParentSearch, actors_of
 from planners.memory import Memory
 from planners.objective import MaskEvaluator
 from planners.planner import Planner
@@ -131,13 +129,24 @@ class Study:
         everything, known = self.mdp.exogenous_names, self.memory.parents
         asked = [name for name in names if name not in known]
         if asked:
+            data, actors = self.data(), self.actors(asked)
+            level = self.level / len(everything)
+            search = ParentSearch(data, level=level, memory=self.memory)
+            for name, i in zip(asked, data.positions(asked).tolist(), strict=True):
+                found = search.parents(i, range(len(everything)), actors[name])
+                evidence = search.explain(i, found, actors[name])
+                known[name] = {everything[j]: evidence[j] for j in found}
+        return {name: known[name] for name in names}
+
+    def actors(self, names: Sequence[str]) -> dict[str, dict[int, float]]:
+        """Which variables act on each of some variables, found by changing them in the model."""
+        known = self.memory.actors
+        asked = [name for name in names if name not in known]
+        if asked:
             data = self.data()
-            search = ParentSearch.of(data, level=self.level / len(everything))
             targets = data.positions(asked).tolist()
-            for i, actors in zip(targets, actors_of(self.counted, data, targets), strict=True):
-                found = search.parents(i, range(len(everything)), actors)
-                evidence = search.explain(i, found, actors)
-                known[everything[i]] = {everything[j]: evidence[j] for j in found}
+            acting = actors_of(self.counted, data, targets, memory=self.memory)
+            known.update(zip(asked, acting, strict=True))
         return {name: known[name] for name in names}
 
     def reduce(self, mask: Mask, rng: np.random.Generator, *, relaxed: bool = False) -> ReducedMDP:
@@ -148,8 +157,16 @@ class Study:
         settings: dict[str, Any] = {"known_parents": self.parents}
         if relaxed:
             settings = {"max_parents": 1, "interventions": False}
+        else:
+            self.actors(mask)  # asked now, and not when somebody reads the tables of the model
         return ReducedMDP.estimate(
-            self.counted, mask, rng=rng, data=self.data(), survey=self.survey(), **settings
+            self.counted,
+            mask,
+            rng=rng,
+            data=self.data(),
+            survey=self.survey(),
+            memory=self.memory,
+            **settings,
         )
 
     def planner(self) -> Planner:

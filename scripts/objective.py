@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import exo_envs
-from planners import EndogenousSurvey, ExogenousData, Scenarios, estimate_objective
+from planners import EndogenousSurvey, ExogenousData, Memory, Scenarios, estimate_objective
 from shared.arguments import make_env, matching
 
 
@@ -43,6 +43,7 @@ def main() -> None:
     start = time.perf_counter()
     data = ExogenousData.collect(mdp, arguments.data, rng)
     survey = EndogenousSurvey.collect(mdp, data, rng)
+    memory = Memory()
     scenarios = Scenarios.sample(mdp, arguments.rollouts, rng)
     print(f"rollouts and survey shared by all masks: {time.perf_counter() - start:.1f} s\n")
 
@@ -56,6 +57,7 @@ def main() -> None:
             rng=rng,
             data=data,
             survey=survey,
+            memory=memory,
             scenarios=scenarios,
             cost_weight=arguments.cost_weight,
             time_limit=arguments.time_limit,

@@ -15,21 +15,30 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from exo_envs.mdp import FloatArray
+from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
-from planners.forecasting.forecasts import MAX_CONTEXTS, Rollouts
-from planners.information.contingency import Rows, chi_squared_log_tail, joint_codes
-from planners.information.pairwise import Cases, Columns
-from planners.information.rollouts import Memo
+from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
+from planners.information import (
+    Cases,
+    Columns,
+    Rows,
+    chi_squared_log_tail,
+    joint_codes,
+    select_forward,
+)
+from planners.memory import MaskMemory
 
+#: Steps ahead at which it is tested whether a variable tells about another one.
 LAGS = (1, 2, 5, 12)
-MAX_SAMPLES = 8_000  # per lag
-MIN_SAMPLES_PER_CONTEXT = 8
+#: Samples that are looked at for each lag.
+MAX_SAMPLES = 8_000
+#: Samples that each joint value of the forecast parents needs on average.
+MIN_SAMPLES_PER_ROW = 8
 
 _log_tail = njit(cache=True)(chi_squared_log_tail)
 
 
-def choose_contexts(
+def choose_forecast_parents(
     rollouts: Rollouts,
     sizes: Ints,
     targets: Sequence[int],
@@ -37,7 +46,7 @@ def choose_contexts(
     level: float = 1e-3,
     max_parents: int = 4,
     keep_going: Callable[[], bool] = lambda: True,
-    memo: Memo | None = None,
+    memory: MaskMemory | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """For each target the variables, besides itself, that its forecast should look at.
 
@@ -48,9 +57,10 @@ def choose_contexts(
         level: of the test that a variable has to pass, over all candidates of a target.
         max_parents: how many it may choose for a target.
         keep_going: asked before each target; once it says no, the rest look at themselves only.
-        memo: what was counted in these rollouts before.
+        memory: of these rollouts, to share with other masks; by default a new one.
     """
-    search = _Search(rollouts, sizes, Memo.empty(len(sizes)) if memo is None else memo)
+    memory = MaskMemory.fresh(len(sizes)) if memory is None else memory
+    search = _Search(rollouts, sizes, memory)
     return {i: _choose(search, i, level, max_parents) if keep_going() else () for i in targets}
 
 
@@ -58,19 +68,19 @@ def _choose(search: _Search, i: int, level: float, max_parents: int) -> tuple[in
     sizes = search.sizes
     candidates = np.flatnonzero(np.arange(len(sizes)) != i)
     log_level = math.log(level / max(1, len(candidates) * len(search.lags)))
-    given: tuple[int, ...] = (i,)
-    while len(candidates) and len(given) <= max_parents:
-        largest = MAX_CONTEXTS // math.prod(int(sizes[j]) for j in given)
-        candidates = candidates[sizes[candidates] <= largest]
-        score, log_p = search.scores(given, candidates)
+
+    def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
+        given = (i, *chosen)
+        live = live[sizes[live] <= MAX_JOINT_VALUES // math.prod(int(sizes[j]) for j in given)]
+        score, log_p = search.scores(given, live)
         passed = (score > 0) & (log_p < log_level)
-        if not passed.any():
-            break
-        best = int(candidates[passed][score[passed].argmax()])
-        candidates = candidates[passed & (candidates != best)]
-        if search.num_rows((*given, best)) * MIN_SAMPLES_PER_CONTEXT <= search.total:
-            given = (*given, best)
-    return given[1:]
+        live = live[passed]
+        return live, live[np.argsort(-score[passed], kind="stable")].tolist()
+
+    def passes(chosen: list[int], j: int) -> bool:
+        return search.num_rows((i, *chosen, j)) * MIN_SAMPLES_PER_ROW <= search.total
+
+    return tuple(select_forward(candidates, max_parents, rank=rank, passes=passes))
 
 
 class _Lag:
@@ -89,13 +99,13 @@ class _Lag:
 
 
 class _Search:
-    """How much variables tell about one of them later; what the memo does not know is counted."""
+    """How much variables tell about one of them later; what is not remembered is counted."""
 
-    def __init__(self, rollouts: Rollouts, sizes: Ints, memo: Memo) -> None:
+    def __init__(self, rollouts: Rollouts, sizes: Ints, memory: MaskMemory) -> None:
         self.rollouts = rollouts
         self.total = rollouts.shape[0] * (rollouts.shape[1] - 1)  # transitions
         self.sizes = sizes
-        self.memo = memo
+        self.memory = memory
         self._rows: dict[tuple[int, ...], list[Rows]] = {}
 
     @cached_property
@@ -105,29 +115,32 @@ class _Search:
             _Lag(self.rollouts, self.sizes, lag) for lag in LAGS if lag < self.rollouts.shape[1]
         ]
 
-    def scores(self, given: tuple[int, ...], candidates: Ints) -> FloatArray:
+    def scores(self, given: tuple[int, ...], candidates: IntArray) -> FloatArray:
         """What candidates tell about the first of some variables, given all of them now.
 
         Returns:
             Their scores, in nats over all lags, and the logarithms of the smallest p-values of
             their tests, shape (2, candidates).
         """
-        (told,) = self.memo.get("told", given, lambda: (np.full((2, self.memo.total), np.nan),))
-        places = self.memo.places[candidates]
-        unknown = np.isnan(told[0, places])
+        known = self.memory.memory.forecast_scores.get(
+            self.memory.key(given), lambda: np.full((2, self.memory.total), np.nan)
+        )
+        places = self.memory.columns[candidates]
+        unknown = np.isnan(known[0, places])
         if unknown.any():
-            told[:, places[unknown]] = self._count(given, candidates[unknown])
-        scores: FloatArray = told[:, places]
+            known[:, places[unknown]] = self._count(given, candidates[unknown])
+        scores: FloatArray = known[:, places]
         return scores
 
     def num_rows(self, given: tuple[int, ...]) -> int:
         """How many joint values of some variables occur, or may, if that is few."""
-        (count,) = self.memo.get("rows", given, lambda: (np.array(self._occurring(given)),))
-        return int(count)
+        return self.memory.memory.forecast_rows.get(
+            self.memory.key(given), lambda: self._occurring(given)
+        )
 
     def _occurring(self, given: tuple[int, ...]) -> int:
         shape = [int(self.sizes[j]) for j in given]
-        if math.prod(shape) * MIN_SAMPLES_PER_CONTEXT <= self.total:
+        if math.prod(shape) * MIN_SAMPLES_PER_ROW <= self.total:
             return math.prod(shape)  # there are samples enough for all of them
         occurs = np.zeros(math.prod(shape), dtype=np.bool_)
         values = [self.rollouts[:, :-1, j].reshape(-1) for j in given]
@@ -149,21 +162,21 @@ class _Search:
             ]
         return self._rows[given]
 
-    def _count(self, given: tuple[int, ...], candidates: Ints) -> Any:
-        told = []
+    def _count(self, given: tuple[int, ...], candidates: IntArray) -> Any:
+        tests = []
         for rows, lag in zip(self.rows(given), self.lags, strict=True):
             cases = Cases(rows, lag.later(given[0]), int(self.sizes[given[0]]))
-            told.append(lag.columns.information(cases, candidates))
-        return _add_up(np.array(told), np.array([lag.samples for lag in self.lags]))
+            tests.append(lag.columns.information(cases, candidates))
+        return _add_up(np.array(tests), np.array([lag.samples for lag in self.lags]))
 
 
 @njit(cache=True)
-def _add_up(told: Any, samples: Any) -> Any:
+def _add_up(tests: Any, samples: Any) -> Any:
     """The scores and the smallest log p-values from tests (lags, G and freedom, candidates)."""
-    out = np.zeros((2, told.shape[2]))
-    for j in range(told.shape[2]):
+    out = np.zeros((2, tests.shape[2]))
+    for j in range(tests.shape[2]):
         for lag in range(len(samples)):
-            statistic, freedom = told[lag, 0, j], told[lag, 1, j]
+            statistic, freedom = tests[lag, 0, j], tests[lag, 1, j]
             out[0, j] += max(0.0, statistic - freedom) / (2 * samples[lag])
             out[1, j] = min(out[1, j], _log_tail(statistic, freedom))
     return out

@@ -2,8 +2,8 @@
 
 The joint transition of a large mask cannot be tabulated, and chaining one-step tables would treat
 dependent variables as independent again and again. A forecast asks the rollouts directly: where
-variable i stood h steps after its context (itself and a few parents) had this value. Rare
-contexts lean on the variable's own value, and that on its overall distribution.
+variable i stood h steps after its *forecast parents*, itself and a few others, had these values.
+Rare values of the parents lean on the variable's own value, and that on its overall distribution.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs.mdp import IntArray
-from planners.arrays import Ints
-from planners.information.rollouts import Memo
+from planners.arrays import Ints, join, starts_of
+from planners.memory import MaskMemory
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
 
-#: The weight of the coarser forecast in a context's forecast, in samples.
+#: The weight of the coarser forecast in a finer one, in samples.
 SHRINKAGE = 4.0
-#: Contexts are looked up in an array of this many entries at most.
-MAX_CONTEXTS = 4_000_000
+#: Joint values that the forecast parents of a variable may have.
+MAX_JOINT_VALUES = 4_000_000
 
 
 @dataclass(frozen=True)
 class Forecasts:
-    """P(x_i at t + h | context of i at t) for some variables i and h = 1 ... horizon.
+    """P(x_i at t + h | its forecast parents at t) for some variables i and h = 1 ... horizon.
 
     Attributes:
         variables: the variables that are forecast.
         horizon: how far.
         sizes: of all variables of the mask.
-        parents: the context of each forecast variable, itself first.
-        contexts: context -> row, for each forecast variable one after another.
-        context_starts: where each variable's contexts begin.
+        parents: the forecast parents of each variable, itself first.
+        parent_starts: where each variable's parents begin.
+        lookup: joint value of the parents -> row, for each variable one after another.
+        lookup_starts: where each variable's lookup begins.
         tables: the probabilities, (rows, horizon, size) for each variable one after another.
         table_starts: where each variable's table begins.
     """
@@ -50,8 +51,8 @@ class Forecasts:
     sizes: Ints  # (m,)
     parent_starts: Ints  # (f + 1,)
     parents: Ints
-    context_starts: Ints  # (f + 1,)
-    contexts: NDArray[np.int32]
+    lookup_starts: Ints  # (f + 1,)
+    lookup: NDArray[np.int32]
     table_starts: Ints  # (f + 1,)
     tables: NDArray[np.float32]
 
@@ -62,33 +63,41 @@ class Forecasts:
         sizes: IntArray,
         parents: dict[int, Sequence[int]],
         horizon: int,
-        memo: Memo | None = None,
+        *,
+        memory: MaskMemory | None = None,
     ) -> Forecasts:
-        """Count in ``rollouts``; ``parents[i]`` is the context of variable i besides itself.
+        """Count in ``rollouts``.
 
-        What is in the ``memo``, if one is given, was counted in these rollouts before.
+        Args:
+            rollouts: exogenous trajectories.
+            sizes: of their variables.
+            parents: the forecast parents of each variable to forecast, besides itself.
+            horizon: how far to forecast.
+            memory: of these rollouts, to share with other masks; by default a new one.
         """
         all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
-        memo = Memo.empty(len(all_sizes)) if memo is None else memo
+        memory = MaskMemory.fresh(len(all_sizes)) if memory is None else memory
         by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
-        contexts, tables, chosen = [], [], []
+        lookups, tables, chosen = [], [], []
         for i, others in parents.items():
-            context = (i, *(j for j in others if j != i))
-            fit = partial(_fit_one, by_variable, all_sizes, context, horizon)
-            rows, table = memo.get("forecast", context, fit, setting=horizon)
-            contexts.append(rows)
+            looked_at = (i, *(j for j in others if j != i))
+            lookup, table = memory.memory.forecasts.get(
+                (horizon, *memory.key(looked_at)),
+                partial(_fit_one, by_variable, all_sizes, looked_at, horizon),
+            )
+            lookups.append(lookup)
             tables.append(table.reshape(-1))
-            chosen.append(np.array(context, dtype=np.int64))
+            chosen.append(np.array(looked_at, dtype=np.int64))
         return cls(
             np.array(list(parents), dtype=np.int64),
             horizon,
             all_sizes,
-            _starts(chosen),
-            _join(chosen, np.int64),
-            _starts(contexts),
-            _join(contexts, np.int32),
-            _starts(tables),
-            _join(tables, np.float32),
+            starts_of(chosen),
+            join(chosen, np.int64),
+            starts_of(lookups),
+            join(lookups, np.int32),
+            starts_of(tables),
+            join(tables, np.float32),
         )
 
     def rows(self, exogenous: IntArray) -> Ints:
@@ -100,8 +109,8 @@ class Forecasts:
             self.sizes,
             self.parent_starts,
             self.parents,
-            self.context_starts,
-            self.contexts,
+            self.lookup_starts,
+            self.lookup,
             self.table_starts,
         )
 
@@ -113,72 +122,64 @@ class Forecasts:
         return self.tables[starts[:, None] + block].reshape(len(starts), self.horizon, size)
 
 
-def _starts(arrays: Sequence[NDArray[Any]]) -> Ints:
-    return np.concatenate([[0], np.cumsum([len(a) for a in arrays])]).astype(np.int64)
-
-
-def _join(arrays: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate([*arrays, np.zeros(0, dtype)]).astype(dtype, copy=False)
-
-
 def _fit_one(
-    by_variable: Callable[[], Rollouts], sizes: Ints, context: tuple[int, ...], horizon: int
+    by_variable: Callable[[], Rollouts], sizes: Ints, parents: tuple[int, ...], horizon: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The context lookup and the table (rows, horizon, size) of one variable."""
-    size = int(sizes[context[0]])
-    num_contexts = math.prod(int(sizes[j]) for j in context)
-    if num_contexts > MAX_CONTEXTS:
-        raise ValueError(f"a context of {num_contexts} values is too large to look up")
-    values = by_variable()[context[0]]
+    """The lookup and the table (rows, horizon, size) of the first of its forecast parents."""
+    size = int(sizes[parents[0]])
+    num_values = math.prod(int(sizes[j]) for j in parents)
+    if num_values > MAX_JOINT_VALUES:
+        raise ValueError(f"forecast parents of {num_values} joint values are too many to look up")
+    values = by_variable()[parents[0]]
     joint = values.astype(np.int32)
-    for j in context[1:]:
+    for j in parents[1:]:
         joint *= sizes[j]
         joint += by_variable()[j]
-    contexts, group = _number(joint, num_contexts, size)
-    counts = _count(contexts, joint, values, len(group), size, horizon)
+    lookup, group = _number(joint, num_values, size)
+    counts = _count(lookup, joint, values, len(group), size, horizon)
     own = _sum(counts, group, size)
     marginal = own.sum(axis=0) + 1.0 / size
     marginal /= marginal.sum(axis=-1, keepdims=True)
     coarse = np.empty((size, horizon, size))
     _shrink(own, marginal[None], np.zeros(size, dtype=np.int64), coarse)
-    if len(context) == 1:
+    if len(parents) == 1:
         return np.arange(size, dtype=np.int32), coarse.astype(np.float32)
     table = np.empty((len(group) + size, horizon, size), dtype=np.float32)
     _shrink(counts, coarse, group, table)
     table[len(group) :] = coarse
-    return contexts, table
+    return lookup, table
 
 
 @njit(cache=True)
-def _number(joint: Any, num_contexts: int, size: int) -> Any:
-    """The row of every context, and the own value in each row of a context that occurs.
+def _number(joint: Any, num_values: int, size: int) -> Any:
+    """The row of every joint value, and the own value in each row of one that occurs.
 
-    Contexts that never occur share the rows of the variable's own values, behind the others.
+    Joint values that never occur share the rows of the variable's own values, behind the others.
     """
-    rows = np.full(num_contexts, -1, np.int32)
-    for context in joint.flat:
-        rows[context] = 0
+    rows = np.full(num_values, -1, np.int32)
+    for value in joint.flat:
+        rows[value] = 0
     own = np.empty((rows == 0).sum(), np.int64)
     found = 0
-    for context in range(num_contexts):
-        value = context // (num_contexts // size)
-        if rows[context] < 0:
-            rows[context] = len(own) + value
+    for value in range(num_values):
+        own_value = value // (num_values // size)
+        if rows[value] < 0:
+            rows[value] = len(own) + own_value
         else:
-            own[found] = value
-            rows[context] = found
+            own[found] = own_value
+            rows[value] = found
             found += 1
     return rows, own
 
 
 @njit(cache=True)
-def _count(contexts: Any, joint: Any, values: Any, rows: int, size: int, horizon: int) -> Any:
+def _count(lookup: Any, joint: Any, values: Any, rows: int, size: int, horizon: int) -> Any:
     """How often each value came h = 1 ... horizon steps after each row."""
     counts = np.zeros((rows, horizon, size), np.int32)
     rollouts, steps = values.shape
     for r in range(rollouts):
         for t in range(steps):
-            here = counts[contexts[joint[r, t]]]
+            here = counts[lookup[joint[r, t]]]
             for h in range(min(horizon, steps - 1 - t)):
                 here[h, values[r, t + 1 + h]] += 1
     return counts
@@ -215,16 +216,16 @@ def _rows(
     sizes: Any,
     parent_starts: Any,
     parents: Any,
-    context_starts: Any,
-    contexts: Any,
+    lookup_starts: Any,
+    lookup: Any,
     table_starts: Any,
 ) -> Any:
     out = np.empty((x.shape[0], len(variables)), np.int64)
     for lane in range(x.shape[0]):
         for f in range(len(variables)):
-            context = 0
+            value = 0
             for k in range(parent_starts[f], parent_starts[f + 1]):
-                context = context * sizes[parents[k]] + x[lane, parents[k]]
-            row = contexts[context_starts[f] + context]
+                value = value * sizes[parents[k]] + x[lane, parents[k]]
+            row = lookup[lookup_starts[f] + value]
             out[lane, f] = table_starts[f] + row * horizon * sizes[variables[f]]
     return out

@@ -14,10 +14,9 @@ from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
 from planners.evaluation import Scenarios
 from planners.files import read_file, write_file
-from planners.forecasting.forecast_parents import choose_contexts
+from planners.forecasting.forecast_parents import choose_forecast_parents
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import Programme, decide, needed_variables
-from planners.information.rollouts import ExogenousData, Memo
 from planners.planner import Plan
 from planners.policy import Policy
 from planners.reduction import tabulate
@@ -32,10 +31,13 @@ class ForecastPlanner:
     into expected rewards and moves, and runs backward induction over (steps ahead, n). What it
     neglects is that later decisions will know more than the present one.
 
+    Forecasts are counted in the rollouts that are part of the model, :attr:`FactoredMDP.data`. An
+    estimated model has those that it was estimated from, so what its tables leave out of the joint
+    dynamics is not lost here. From a model without rollouts they are drawn.
+
     Args:
         horizon: how far it looks ahead; by default as far as an episode goes.
-        num_rollouts: how many trajectories the forecasts are counted in, where the model has not
-            kept those it was estimated from.
+        num_rollouts: how many trajectories are drawn from a model that has no rollouts.
         level: of the test for what a forecast looks at.
         max_parents: how many variables a forecast may look at besides its own.
     """
@@ -76,18 +78,20 @@ class ForecastPlanner:
             late = late or time.perf_counter() > deadline
             return not late
 
-        rollouts, memo = self._rollouts(mdp, rng)
+        rollouts = self._rollouts(mdp, rng)
         horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
-        contexts = choose_contexts(
+        parents = choose_forecast_parents(
             rollouts,
             mdp.exogenous_sizes,
             needed_variables(mdp),
             level=self.level,
             max_parents=self.max_parents,
             keep_going=keep_going,
-            memo=memo,
+            memory=mdp.memory,
         )
-        forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict(contexts), horizon, memo)
+        forecasts = Forecasts.fit(
+            rollouts, mdp.exogenous_sizes, dict(parents), horizon, memory=mdp.memory
+        )
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
@@ -104,13 +108,12 @@ class ForecastPlanner:
             seconds=time.perf_counter() - start,
         )
 
-    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, Memo | None]:
-        """Those the model was estimated from and what is known about them, or new ones."""
-        kept: ExogenousData | None = getattr(mdp, "data", None)
-        if kept is not None:
-            return kept.values, kept.shared_memo()
+    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> Rollouts:
+        """Those of the model, or else new ones."""
+        if mdp.data is not None:
+            return mdp.data.values
         scenarios = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
-        return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1)), None
+        return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1))
 
 
 class ForecastPolicy(Policy):

@@ -1,1 +1,59 @@
-"""Who predicts whom: rollouts, contingency counts, tests, parents, interventions."""
+"""Who predicts whom, counted in rollouts of the exogenous variables.
+
+* :mod:`~planners.information.rollouts`: the data, rollouts of x that need no policy.
+* :mod:`~planners.information.contingency`: samples by joint value, information, conditional tables.
+* :mod:`~planners.information.g_statistic`: the G statistic, of a whole table or of its used cells.
+* :mod:`~planners.information.significance`: whether a G is more than chance.
+* :mod:`~planners.information.pairwise`: information of many candidates about one target.
+* :mod:`~planners.information.counting_kernels`: the loops behind both kinds of counting.
+* :mod:`~planners.information.forward_selection`: choosing variables one by one.
+* :mod:`~planners.information.parents`: the parents of a variable, chosen and explained.
+* :mod:`~planners.information.transitions`: what the search for parents counts.
+* :mod:`~planners.information.interventions`: which variables act on which, by changing them.
+* :mod:`~planners.information.group_testing`: the same for many variables at once, by halving.
+"""
+
+from planners.information.contingency import (
+    Cases,
+    Rows,
+    conditional_information,
+    count_table,
+    joint_codes,
+    smooth,
+)
+from planners.information.forward_selection import select_forward
+from planners.information.group_testing import NUM_TESTS, draw_probes, find_relevant
+from planners.information.interventions import actors_of, draws_for_actors, influence
+from planners.information.pairwise import Columns, pairwise_information
+from planners.information.parents import Evidence, ParentSearch
+from planners.information.rollouts import ExogenousData, is_slow
+from planners.information.significance import (
+    Information,
+    chi_squared_log_tail,
+    compare_histograms,
+)
+
+__all__ = [
+    "NUM_TESTS",
+    "Cases",
+    "Columns",
+    "Evidence",
+    "ExogenousData",
+    "Information",
+    "ParentSearch",
+    "Rows",
+    "actors_of",
+    "chi_squared_log_tail",
+    "compare_histograms",
+    "conditional_information",
+    "count_table",
+    "draw_probes",
+    "draws_for_actors",
+    "find_relevant",
+    "influence",
+    "is_slow",
+    "joint_codes",
+    "pairwise_information",
+    "select_forward",
+    "smooth",
+]

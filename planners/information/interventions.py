@@ -20,48 +20,62 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.information.contingency import chi_squared_log_tail, count_table
+from planners.information.contingency import count_table
 from planners.information.group_testing import find_relevant
 from planners.information.rollouts import ExogenousData
+from planners.information.significance import Information, compare_histograms
+from planners.memory import Memory
 
-NUM_CHANGED = 128  # states in which a variable is changed
-NUM_UNCHANGED = 32  # states after them that are left alone
-NUM_STATES, NUM_DRAWS = 16, 32  # without common random numbers
+#: States in which a variable is changed.
+NUM_CHANGED = 128
+#: States, in the same call of the model, that are left alone.
+NUM_UNCHANGED = 32
+#: Without common random numbers: states in which a variable is changed, and draws from each.
+NUM_STATES, NUM_DRAWS = 16, 32
+#: Without common random numbers: the level of the test, as a logarithm.
 LOG_LEVEL = np.log(1e-4)
-ONE_BY_ONE = 1_000  # more variables than this are not changed one at a time
-NUM_HALVED = 128  # comparisons of all of them in one round
+#: Variables that are changed one at a time at most; of more, many are changed at once.
+ONE_BY_ONE = 1_000
+#: Comparisons in one round where many variables are changed at once.
+NUM_HALVED = 128
 
 
-def influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
+def influence(
+    mdp: ExoMDP, data: ExogenousData, name: str, *, memory: Memory | None = None
+) -> FloatArray:
     """How much a change of one variable changes the next values of all.
 
     Args:
         mdp: the model.
         data: rollouts of all its variables, where the states come from.
         name: the variable that is changed.
+        memory: of these rollouts, to share with other masks; by default a new one.
 
     Returns:
         The share of the states in which x'_i changed with x_j, shape (m,); without common random
         numbers, the total variation between the distributions of x'_i where it is significant.
     """
-    if ("influence", name) not in data.memo:
-        data.memo["influence", name] = _influence(mdp, data, name)
-    effect: FloatArray = data.memo["influence", name]
-    return effect
+    memory = Memory() if memory is None else memory
+    memory.check(data=data)
+    j = int(mdp.exogenous_indices([name])[0])
+    return memory.influence.get(j, lambda: _influence(mdp, data, j, memory))
 
 
-def actors_of(mdp: ExoMDP, data: ExogenousData, targets: Sequence[int]) -> list[dict[int, float]]:
+def actors_of(
+    mdp: ExoMDP, data: ExogenousData, targets: Sequence[int], *, memory: Memory | None = None
+) -> list[dict[int, float]]:
     """The variables that act on each target, with the strength of the effect (0 to 1).
 
     Of more than ``ONE_BY_ONE`` variables the strength is not measured and counts as 1; if the
     model does not honour common random numbers none are found.
     """
+    memory = Memory() if memory is None else memory
     if len(data.names) <= ONE_BY_ONE:
-        effects = np.stack([influence(mdp, data, name) for name in data.names])
+        effects = np.stack([influence(mdp, data, name, memory=memory) for name in data.names])
         return [
             {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
         ]
-    base, base_next = _base(mdp, data)
+    base, base_next = _base(mdp, data, memory)
     again = base.copy()
     again[:NUM_CHANGED] = base[NUM_CHANGED - 1 :: -1]
     following = mdp.sample_exogenous(again, np.random.default_rng(data.seed))
@@ -85,11 +99,10 @@ def draws_for_actors(variables: int) -> int:
     return draws if variables <= ONE_BY_ONE else 0
 
 
-def _influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
-    j = int(mdp.exogenous_indices([name])[0])
+def _influence(mdp: ExoMDP, data: ExogenousData, j: int, memory: Memory) -> FloatArray:
     if mdp.exogenous_variables[j].size < 2:
         return np.zeros(len(data.names))
-    base, base_next = _base(mdp, data)
+    base, base_next = _base(mdp, data, memory)
     rng = np.random.default_rng([data.seed, j])
     changed = base.copy()
     changed[:NUM_CHANGED, j] = _another(base[:NUM_CHANGED, j], mdp.exogenous_variables[j].size, rng)
@@ -100,15 +113,16 @@ def _influence(mdp: ExoMDP, data: ExogenousData, name: str) -> FloatArray:
     return differs[:NUM_CHANGED].mean(axis=0)
 
 
-def _base(mdp: ExoMDP, data: ExogenousData) -> tuple[IntArray, IntArray]:
+def _base(mdp: ExoMDP, data: ExogenousData, memory: Memory) -> tuple[IntArray, IntArray]:
     """States that occur, and what follows them under the seed of the data."""
-    if "influence" not in data.memo:
+    number = NUM_CHANGED + NUM_UNCHANGED
+
+    def draw() -> tuple[IntArray, IntArray]:
         rng = np.random.default_rng([data.seed, len(data.names)])  # no variable has that number
-        base = data.sample(NUM_CHANGED + NUM_UNCHANGED, rng)
-        following = mdp.sample_exogenous(base, np.random.default_rng(data.seed))
-        data.memo["influence"] = base, following
-    states: tuple[IntArray, IntArray] = data.memo["influence"]
-    return states
+        base = data.sample(number, rng)
+        return base, mdp.sample_exogenous(base, np.random.default_rng(data.seed))
+
+    return memory.base_states.get(number, draw)
 
 
 def _another(values: IntArray, size: int, rng: np.random.Generator) -> IntArray:
@@ -129,11 +143,8 @@ def _compare_distributions(
     effect = np.zeros(len(data.names))
     for i, size in enumerate(data.sizes):
         counts = count_table(row, 2 * NUM_STATES, following[:, i], int(size))
-        counts = counts.reshape(2, NUM_STATES, -1)
-        both = counts.sum(axis=0)
-        expected = np.where(both > 0, both / 2, 1.0)
-        statistic = 2.0 * (counts * np.log(np.where(counts > 0, counts / expected, 1.0))).sum()
-        freedom = (np.count_nonzero(both, axis=-1) - 1).sum()
-        if chi_squared_log_tail(float(statistic), float(freedom)) < LOG_LEVEL:
-            effect[i] = np.abs(counts[0] - counts[1]).sum(axis=-1).mean() / (2 * NUM_DRAWS)
+        first, second = counts.reshape(2, NUM_STATES, -1)
+        statistic, freedom = compare_histograms(first, second)
+        if Information(float(statistic.sum()), float(freedom.sum())).log_p < LOG_LEVEL:
+            effect[i] = np.abs(first - second).sum(axis=-1).mean() / (2 * NUM_DRAWS)
     return effect

@@ -2,8 +2,8 @@
 
 What one variable tells about another is a table of counts away, and for m variables there are m^2
 tables. The samples of a target, and of what it is conditioned on, are numbered by their joint
-value once (:class:`Cases`); then every candidate is counted against these numbers in the way that
-suits its table:
+value once (:class:`~planners.information.contingency.Cases`); then every candidate is counted
+against these numbers in the way that suits its table:
 
 * two values and few cases: a bit for each sample, and populations of bits that both have;
 * tables that fit in the cache: counted whole, from contiguous columns;
@@ -22,31 +22,26 @@ from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
-from planners.information.contingency import Rows
-from planners.information.pairwise_kernels import (
+from planners.information.contingency import SMALL_TABLE, Cases, Rows
+from planners.information.counting_kernels import (
     BLOCK,
     bit_information,
-    case_logs,
     lay_out,
-    number_cases,
-    pack_cases,
     pack_columns,
-    sparse_information,
+    sparse_informations,
     table_information,
 )
 from planners.information.rollouts import ExogenousData
 
-#: Bits are counted for so many cases at most; beyond, a table is faster.
+#: Cases that are counted as bits at most; with more of them a table is faster.
 MAX_BIT_CASES = 128
-#: The samples of the cases are turned into bits for so many binary candidates at least.
+#: Binary candidates that it takes to make turning the cases into bits worth while.
 MIN_BIT_COLUMNS = 4
-#: Cells of a table that is counted whole, whatever the number of samples,
-SMALL_TABLE = 2**12
-#: at most, and per sample: beyond that most of them would be looked at in vain.
+#: Cells, in all and per sample, of a table that is counted whole: of a larger one most are empty.
 LARGE_TABLE, CELLS_PER_SAMPLE = 2**15, 4
-#: Contiguous columns are kept if all together take so many bytes at most,
+#: Contiguous columns are kept if those of all variables take at most this many bytes.
 KEPT_BYTES = 2**26
-#: and made anew each time otherwise, so many bytes at a time.
+#: Contiguous columns that are not kept are made in a buffer of this many bytes.
 BUFFER_BYTES = 2**22
 
 
@@ -130,43 +125,8 @@ def pairwise_information(
     return PairwiseInformation(statistic, freedom, samples)
 
 
-class Cases:
-    """Samples numbered by their row and the value of the target: the joint values that occur.
-
-    Args:
-        rows: the rows, by the joint value of what is conditioned on.
-        target: the value of the target in each sample.
-        size: how many values it has.
-    """
-
-    def __init__(self, rows: Rows, target: IntArray, size: int) -> None:
-        self.rows = rows
-        self.target = target
-        self.size = size
-        #: (samples,), of each sample; (rows + 1,), where the cases of a row start; (cases,)
-        self.case, self.starts, self.totals = number_cases(rows.row, rows.count, target, size)
-        self.count = len(self.totals)
-
-    @property
-    def are_certain(self) -> bool:
-        """Whether every row has one value of the target only: nothing can tell more."""
-        return self.count == self.rows.count
-
-    @cached_property
-    def logs(self) -> tuple[FloatArray, FloatArray]:
-        """The total times its logarithm, of each case and of each row."""
-        by_case, by_row = case_logs(self.starts, self.totals)
-        return by_case, by_row
-
-    @cached_property
-    def bits(self) -> NDArray[np.uint64]:
-        """Which samples belong to a case, a bit for each, shape (cases, words)."""
-        bits: NDArray[np.uint64] = pack_cases(self.case, self.count)
-        return bits
-
-
 class Columns:
-    """Values of many variables in the same samples, to be counted against any cases.
+    """Values of many variables in the same samples: a column each, counted against any cases.
 
     Args:
         values: shape (states, variables).
@@ -200,6 +160,13 @@ class Columns:
         new._pays_to_pack = False
         return new
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the copies of the columns take once all of them are made."""
+        copies = self.values.itemsize * len(self.states) * len(self.sizes)
+        bits = np.count_nonzero(self.sizes == 2) * len(self.states) // 8
+        return (copies if copies <= KEPT_BYTES else 0) + int(bits)
+
     def information(self, cases: Cases, candidates: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """G of each candidate and the target given the rows, and its degrees of freedom."""
         candidates = candidates.astype(np.int64)
@@ -212,7 +179,7 @@ class Columns:
             by_bits[:] = False
         else:
             statistic[by_bits], freedom[by_bits] = self._by_bits(cases, candidates[by_bits])
-        largest = max(SMALL_TABLE, min(LARGE_TABLE, CELLS_PER_SAMPLE * len(cases.case)))
+        largest = max(SMALL_TABLE, min(LARGE_TABLE, CELLS_PER_SAMPLE * len(cases.rows.row)))
         is_large = sizes * cases.count > largest
         for which, way in ((~by_bits & ~is_large, _by_tables), (~by_bits & is_large, _by_rows)):
             for part, laid_out, slots in self._laid_out(np.flatnonzero(which), candidates):
@@ -233,9 +200,8 @@ class Columns:
             where = self._slots[new]
             pack_columns(self.values, self.states, new, where, packed, population)
             is_packed[new] = True
-        return bit_information(
-            packed, population, slots, cases.bits, cases.totals, cases.starts, *cases.logs
-        )
+        _, starts, totals = cases.numbers
+        return bit_information(packed, population, slots, cases.bits, totals, starts, *cases.logs)
 
     def _laid_out(
         self, which: NDArray[np.intp], candidates: Ints
@@ -287,11 +253,12 @@ class Columns:
 
 
 def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    return table_information(laid_out, slots, sizes, cases.case, cases.starts, *cases.logs)
+    return table_information(laid_out, slots, sizes, *cases.numbers[:2], *cases.logs)
 
 
 def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    return sparse_information(laid_out, slots, sizes, *cases.rows.grouped, cases.target, cases.size)
+    rows = cases.rows.grouped
+    return sparse_informations(laid_out, slots, sizes, *rows, cases.target, cases.size)
 
 
 def _positions(name: str, given: Any, count: int) -> Ints:

@@ -15,33 +15,35 @@ variable enters if
 * the rows that occur have enough samples each.
 
 Variables that act only together (XOR) tell nothing one by one. Those that are suspected because
-changing them changes x'_i (:mod:`planners.information.interventions`), and all of the mask if a joint table
-is affordable, are then tested as a group. At the end, whatever is no longer significant, or worth
-its table, given the others is dropped.
+changing them changes x'_i (:mod:`planners.information.interventions`), and all of the mask if a
+joint table is affordable, are then tested as a group. At the end, whatever is no longer
+significant, or worth its table, given the others is dropped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planners.information.contingency import Information, chi_squared_log_tail
+from exo_envs.mdp import IntArray
+from planners.information.forward_selection import select_forward
 from planners.information.rollouts import ExogenousData
-from planners.information.transitions import Null, Sample
+from planners.information.significance import Information, Null
+from planners.information.transitions import TransitionCounts
+from planners.memory import Memory
 
-#: Candidates are ranked on so many transitions; those that look best are tested on all.
+#: Transitions that all candidates are ranked on; those that look best are tested on all.
 SCREENING = 12_000
-#: How many of them are.
+#: Candidates that are tested on all transitions before a parent is chosen.
 TESTED = 6
-#: After the first parent, so many candidates stay in the race.
+#: Candidates that stay in the race after the first parent.
 LIVE = 32
-#: The largest table: rows times values,
+#: Cells, rows times values, of a table with several parents.
 MAX_CELLS = 2**18
-#: and with one parent only.
+#: Cells of a table with one parent.
 MAX_CELLS_ONE_PARENT = 2**22
 
 
@@ -56,13 +58,14 @@ class Evidence(NamedTuple):
 
 
 class ParentSearch:
-    """Looks for parents in a collection of rollouts; what was counted once is remembered.
+    """Looks for parents in a collection of rollouts.
 
     Args:
         data: the rollouts; those held out are not looked at.
         level: of the test, over all candidates of one variable.
         max_parents: how many parents a variable may have.
         min_samples: how many samples the rows of a table must have on average.
+        memory: of these rollouts, to share with other searches; by default a new one.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class ParentSearch:
         level: float = 1e-3,
         max_parents: int = 6,
         min_samples: int = 20,
+        memory: Memory | None = None,
     ) -> None:
         if not 0 < level < 1:
             raise ValueError(f"level is a probability between 0 and 1, not {level!r}")
@@ -84,17 +88,10 @@ class ParentSearch:
         self.max_parents = max_parents
         self.min_samples = min_samples
         step = max(1, -(-len(data.fitted) * data.num_steps // SCREENING))
-        self.all = Sample(data, data.fitted)
-        self.few = self.all if step == 1 else Sample(data, data.fitted[::step])
-
-    @classmethod
-    def of(cls, data: ExogenousData, **settings: Any) -> ParentSearch:
-        """The search of ``data`` with these settings, which it keeps for the next mask."""
-        key = ("search", *sorted(settings.items()))
-        if key not in data.memo:
-            data.memo[key] = cls(data, **settings)
-        search: ParentSearch = data.memo[key]
-        return search
+        memory = Memory() if memory is None else memory
+        memory.check(data=data)
+        self.all = TransitionCounts(data, 1, memory)
+        self.few = TransitionCounts(data, step, memory)
 
     def parents(
         self, target: int, candidates: Sequence[int], suspects: Mapping[int, float] | None = None
@@ -107,8 +104,7 @@ class ParentSearch:
             suspects: those that are known to act on it, with the strength of the effect.
         """
         acting = {j: strength for j, strength in (suspects or {}).items() if strength > 0}
-        live = np.array(candidates, dtype=np.intp)
-        chosen = self._forward(target, live, {target, *acting})
+        chosen = self._forward(target, np.array(candidates, np.intp), {target, *acting})
         group = self._group(target, chosen, list(candidates), acting)
         return self._backward(target, chosen + group, len(candidates))
 
@@ -130,51 +126,49 @@ class ParentSearch:
         evidence = {}
         for j in parents:
             others = [k for k in parents if k != j]
-            told = self.all.information(target, others, j)
+            found = self.all.information(target, others, j)
             null = Null(1.0, None) if j in exempt else self.few.null(target, others, j)
             evidence[j] = Evidence(
-                max(0.0, told.statistic - told.freedom) / (2.0 * self.all.count),
-                told.statistic / (2.0 * self.all.count),
-                *told,
-                null.log_p(told),
+                max(0.0, found.statistic - found.freedom) / (2.0 * self.all.count),
+                found.statistic / (2.0 * self.all.count),
+                *found,
+                null.log_p(found),
             )
         return evidence
 
-    def _forward(self, target: int, live: NDArray[np.intp], acting: set[int]) -> list[int]:
-        chosen: list[int] = []
-        log_level = math.log(self.level / max(1, len(live)))
-        while len(live) and len(chosen) < self.max_parents:
+    def _forward(self, target: int, candidates: IntArray, acting: set[int]) -> list[int]:
+        log_level = math.log(self.level / max(1, len(candidates)))
+
+        def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
             if self.all.is_certain(target, chosen):
-                break
+                return live, []
             live = live[self.data.sizes[live] <= self._largest_parent(target, chosen)]
             statistic, freedom = self.few.screen(target, chosen, live)
             # The variable itself first, where others say just as much.
             live = live[np.lexsort((live, live != target, 2.0 * freedom - statistic))]
             if chosen:
                 live = live[:LIVE]
-            tested = self.all.tests(target, chosen, live[:TESTED].tolist())
-            best = next(
-                (
-                    j
-                    for j in sorted(tested, key=lambda j: (-tested[j].gain, j != target, j))
-                    if tested[j].gain > 0
-                    and self._passes(target, chosen, [j], tested[j], log_level, acting)
-                    and self._has_samples((*chosen, j))
-                ),
-                None,
-            )
-            if best is None:
-                break
-            chosen.append(best)
-            live = live[live != best]
-        return chosen
+            gains = {
+                j: found.gain
+                for j, found in self.all.tests(target, chosen, live[:TESTED].tolist()).items()
+                if found.gain > 0
+            }
+            return live, sorted(gains, key=lambda j: (-gains[j], j != target, j))
+
+        def passes(chosen: list[int], j: int) -> bool:
+            found = self.all.information(target, chosen, j)
+            return self._passes(
+                target, chosen, [j], found, log_level, acting
+            ) and self._has_samples((*chosen, j))
+
+        return select_forward(candidates, self.max_parents, rank=rank, passes=passes)
 
     def _passes(
         self,
         target: int,
         given: list[int],
         group: list[int],
-        told: Information,
+        found: Information,
         log_level: float,
         acting: Collection[int],
     ) -> bool:
@@ -182,12 +176,12 @@ class ParentSearch:
 
         What is known to act on the target needs no comparison with other rollouts.
         """
-        if chi_squared_log_tail(*told) >= log_level:
+        if found.log_p >= log_level:
             return False
         if all(j in acting for j in group):
             return True
         null = self.few.null(target, given, *group)
-        return null.gain(told) > 0 and null.log_p(told) < log_level
+        return null.gain(found) > 0 and null.log_p(found) < log_level
 
     def _largest_parent(self, target: int, parents: Sequence[int]) -> int:
         """How many values one more parent may have if the table is to stay small enough."""
@@ -222,9 +216,9 @@ class ParentSearch:
                 group.append(j)
         if len(group) < 2:
             return []
-        told = self.all.joint_information(target, chosen, group)
+        found = self.all.joint_information(target, chosen, group)
         log_level = math.log(self.level / (len(candidates) + 1))
-        passes = told.gain > 0 and self._passes(target, chosen, group, told, log_level, acting)
+        passes = found.gain > 0 and self._passes(target, chosen, group, found, log_level, acting)
         return group if passes else []
 
     def _backward(self, target: int, chosen: list[int], tests: int) -> tuple[int, ...]:
@@ -232,11 +226,9 @@ class ParentSearch:
         log_level = math.log(self.level / max(1, tests))
         kept = list(chosen)
         while len(kept) > 1:
-            told = {j: self.all.information(target, [k for k in kept if k != j], j) for j in kept}
-            needless = [
-                j for j in kept if told[j].gain <= 0 or chi_squared_log_tail(*told[j]) >= log_level
-            ]
+            found = {j: self.all.information(target, [k for k in kept if k != j], j) for j in kept}
+            needless = [j for j in kept if found[j].gain <= 0 or found[j].log_p >= log_level]
             if not needless:
                 break
-            kept.remove(min(needless, key=lambda j: told[j].gain))
+            kept.remove(min(needless, key=lambda j: found[j].gain))
         return tuple(kept)

@@ -7,12 +7,9 @@ collected once, for all variables, and shared.
 from __future__ import annotations
 
 import math
-import weakref
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +19,16 @@ from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints
 
-#: One rollout in so many is held out: it measures the fit and takes no part in it.
+#: One rollout in this many is held out: it measures the fit and takes no part in it.
 HOLD_OUT = 8
-#: How many transitions are collected by default,
+#: Transitions that are collected by default.
 NUM_TRANSITIONS = 100_000
-#: (a tenth of it from an environment that is stepped one state at a time),
+#: An environment that is stepped one state at a time is asked for this many times fewer.
 SLOWER = 10
-#: in at least so many rollouts (what never changes within an episode is seen once in each),
+#: Rollouts at least: what never changes within an episode is seen once in each.
 MIN_ROLLOUTS = 200
-#: and in so many values at most, which is 124 variables twenty times over.
+#: Values at most, over all rollouts, steps and variables, unless MIN_ROLLOUTS have more.
 MAX_VALUES = 250_000_000
-#: What planners remember about one collection of rollouts takes so many bytes of a kind at most.
-MEMO_BYTES = 256_000_000
-
-Arrays = tuple[NDArray[Any], ...]
 
 
 def is_slow(mdp: ExoMDP) -> bool:
@@ -55,52 +48,6 @@ def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:
     return max(MIN_ROLLOUTS, min(math.ceil(transitions / num_steps), affordable))
 
 
-class Recent:
-    """Arrays by key, of so many bytes in all: what was not asked for longest goes first."""
-
-    def __init__(self, limit: int = MEMO_BYTES) -> None:
-        self.limit = limit
-        self.nbytes = 0
-        self._kept: OrderedDict[Any, Arrays] = OrderedDict()
-
-    def get(self, key: Any, make: Callable[[], Arrays]) -> Arrays:
-        """What is kept under ``key``, or else what ``make`` makes."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        made = self._kept[key] = make()
-        self.nbytes += sum(array.nbytes for array in made)
-        while self.nbytes > self.limit:
-            _, oldest = self._kept.popitem(last=False)
-            self.nbytes -= sum(array.nbytes for array in oldest)
-        return made
-
-
-class Memo(NamedTuple):
-    """What was counted about variables, remembered by their places in a larger collection.
-
-    Attributes:
-        places: of the variables in that collection, shape (m,).
-        total: how many variables it has.
-        recent: where it is kept, each kind by itself: large tables do not drive small ones out.
-    """
-
-    places: NDArray[np.intp]
-    total: int
-    recent: defaultdict[str, Recent]
-
-    @classmethod
-    def empty(cls, total: int) -> Memo:
-        """Nothing is remembered yet, of variables that are the whole collection."""
-        return cls(np.arange(total), total, defaultdict(Recent))
-
-    def get(
-        self, kind: str, variables: Sequence[int], make: Callable[[], Arrays], setting: Any = None
-    ) -> Arrays:
-        """What is known of some variables, in this order: remembered, or else made."""
-        return self.recent[kind].get((setting, *self.places[list(variables)].tolist()), make)
-
-
 @dataclass(frozen=True, eq=False)
 class ExogenousData:
     """Rollouts x_0 ... x_T of exogenous variables, in the smallest type that holds their values.
@@ -111,8 +58,8 @@ class ExogenousData:
         values: the rollouts.
         initial_endogenous: the n that each rollout's x_0 was drawn with.
         seed: names the collection; what is later asked of the model about it (see
-            :mod:`planners.information.interventions`) draws its noise from this, so that it does not matter
-            in which order masks are looked at.
+            :mod:`planners.information.interventions`) draws its noise from this, so that it does
+            not matter in which order masks are looked at.
     """
 
     names: tuple[str, ...]
@@ -120,8 +67,6 @@ class ExogenousData:
     values: NDArray[np.integer[Any]]  # (rollouts, T + 1, m)
     initial_endogenous: Ints  # (rollouts, k)
     seed: int
-    #: What was computed from the data once, for whoever asks again; never changes a result.
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     @classmethod
     def collect(
@@ -163,34 +108,15 @@ class ExogenousData:
         )
 
     def restrict(self, names: Sequence[str]) -> ExogenousData:
-        """The same rollouts of fewer variables; what is counted about these is shared."""
+        """The same rollouts of fewer variables."""
         columns = self.positions(names)
-        part = ExogenousData(
+        return ExogenousData(
             tuple(names),
             self.sizes[columns],
             np.ascontiguousarray(self.values[:, :, columns]),
             self.initial_endogenous,
             self.seed,
         )
-        origin, places = self._origin()
-        part.memo["origin"] = weakref.ref(origin), places[columns]
-        return part
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies leave the memo behind."""
-        return type(self), tuple(getattr(self, part.name) for part in fields(self) if part.init)
-
-    def shared_memo(self) -> Memo:
-        """What was counted about the variables here, or in other parts of the same collection."""
-        origin, places = self._origin()
-        recent = origin.memo.setdefault("recent", defaultdict(Recent))
-        return Memo(places, len(origin.names), recent)
-
-    def _origin(self) -> tuple[ExogenousData, NDArray[np.intp]]:
-        """The data it was restricted from, as long as that is around, and its places there."""
-        reference, places = self.memo.get("origin", (lambda: None, None))
-        origin = reference()
-        return (self, np.arange(len(self.names))) if origin is None else (origin, places)
 
     @property
     def num_rollouts(self) -> int:
@@ -202,12 +128,12 @@ class ExogenousData:
         """T: the transitions of one rollout."""
         return self.values.shape[1] - 1
 
-    @cached_property
+    @property
     def held_out(self) -> BoolArray:
         """Which rollouts are held out, shape (rollouts,): every eighth, however they grew."""
         return np.arange(self.num_rollouts) % HOLD_OUT == HOLD_OUT - 1
 
-    @cached_property
+    @property
     def fitted(self) -> NDArray[np.intp]:
         """The rollouts that are not held out."""
         return np.flatnonzero(~self.held_out)

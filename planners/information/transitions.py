@@ -1,122 +1,84 @@
-"""What the search for parents counts in the transitions of some rollouts, and remembers."""
+"""What the search for parents counts in the transitions of some rollouts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners.information.contingency import Information, Rows, chi_squared_log_tail
-from planners.information.pairwise import Cases, Columns
+from planners.information.contingency import Cases, Rows
+from planners.information.pairwise import Columns
 from planners.information.rollouts import ExogenousData
+from planners.information.significance import NOTICEABLE, Information, Null
+from planners.memory import Memory
 
-#: Rollouts are shifted by 1 ... SHIFTS against each other to measure the inflation of G,
+#: Rollouts are shifted against each other by 1 ... SHIFTS to measure the inflation of G.
 SHIFTS = 6
-#: and by more if it is as large as this.
-MORE_SHIFTS, NOTICEABLE = 32, 1.25
-#: So much of what was counted is remembered, in bytes, of each kind.
-REMEMBERED = 2**25
+#: Rollouts are shifted by 1 ... MORE_SHIFTS where the inflation is noticeable.
+MORE_SHIFTS = 32
 
 
-class Null(NamedTuple):
-    """The distribution of G, per degree of freedom, where there is nothing to find."""
+class TransitionCounts:
+    """Transitions of some rollouts, and what is counted in them.
 
-    mean: float
-    freedom: float | None  # of the chi-squared distribution with this mean and its variance
+    Args:
+        data: the rollouts; those held out are not looked at.
+        stride: every ``stride``-th of the others is.
+        memory: where what was counted is kept.
+    """
 
-    @classmethod
-    def of(cls, ratios: list[float]) -> Null:
-        """From G / freedom of pairs of rollouts that have nothing to do with each other."""
-        mean = max(1.0, float(np.mean(ratios))) if ratios else 1.0
-        variance = float(np.var(ratios, ddof=1)) if len(ratios) > 1 else 0.0
-        if mean < NOTICEABLE or variance == 0.0:
-            return cls(mean, None)
-        return cls(mean, 2.0 * mean**2 / variance)
-
-    def log_p(self, told: Information) -> float:
-        """The logarithm of the probability of a G as large as this (Satterthwaite)."""
-        if self.freedom is None:
-            return chi_squared_log_tail(told.statistic / self.mean, told.freedom)
-        freedom = min(self.freedom, told.freedom)
-        scale = self.mean * told.freedom / freedom
-        return chi_squared_log_tail(told.statistic / scale, freedom)
-
-    def gain(self, told: Information) -> float:
-        """What the gain is if G is deflated."""
-        return Information(told.statistic / self.mean, told.freedom).gain
-
-
-class Sample:
-    """Transitions of some rollouts, and what was counted in them."""
-
-    def __init__(self, data: ExogenousData, rollouts: NDArray[np.intp]) -> None:
+    def __init__(self, data: ExogenousData, stride: int, memory: Memory) -> None:
         self.data = data
-        self.rollouts = rollouts
-        self.count = len(rollouts) * data.num_steps
-        self.columns = Columns.of(data, rollouts)
-        self._after: dict[int, IntArray] = {}
-        self._rows: dict[tuple[int, ...], Rows] = {}
-        self._cases: dict[tuple[int, ...], Cases] = {}
-        self._screened: dict[tuple[int, ...], FloatArray] = {}
-        self._told: dict[Any, Any] = {}
+        self.stride = stride
+        self.memory = memory
+        self.rollouts = data.fitted[::stride]
+        self.count = len(self.rollouts) * data.num_steps
 
-    def after(self, i: int) -> IntArray:
-        """x_i a step later."""
-        if i not in self._after:
-            _make_room(self._after, self.count * self.data.values.itemsize)
-            self._after[i] = self.data.after(i, self.rollouts)
-        return self._after[i]
+    @property
+    def columns(self) -> Columns:
+        """All variables where the transitions begin."""
+        return self.memory.columns.get(self.stride, partial(Columns.of, self.data, self.rollouts))
+
+    def later(self, i: int) -> IntArray:
+        """x_i where the transitions end."""
+        return self.memory.later.get((self.stride, i), partial(self.data.after, i, self.rollouts))
 
     def rows(self, given: Sequence[int]) -> Rows:
         """The samples by the joint value of some variables."""
-        given = tuple(given)
-        if given not in self._rows:
-            _make_room(self._rows, 4 * self.count)
-            if given:
-                size = int(self.data.sizes[given[-1]])
-                self._rows[given] = self.rows(given[:-1]).split(
-                    self.columns.column(given[-1]), size
-                )
-            else:
-                self._rows[given] = Rows.of(self.count)
-        return self._rows[given]
+        return self.memory.rows.get((self.stride, *given), lambda: self._split(given))
+
+    def _split(self, given: Sequence[int]) -> Rows:
+        if not len(given):
+            return Rows.of(self.count)
+        *others, last = given
+        return self.rows(others).split(self.columns.column(last), int(self.data.sizes[last]))
 
     def cases(self, target: int, given: Sequence[int]) -> Cases:
-        """The samples by the same, and by the value of x'_i."""
-        key = (target, *given)
-        if key not in self._cases:
-            _make_room(self._cases, 20 * self.count)
-            size = int(self.data.sizes[target])
-            self._cases[key] = Cases(self.rows(given), self.after(target), size)
-        return self._cases[key]
+        """The samples by the joint value of some variables and of x'_i."""
+        return self.memory.cases.get(
+            (self.stride, target, *given),
+            lambda: Cases(self.rows(given), self.later(target), int(self.data.sizes[target])),
+        )
 
-    def num_rows(self, given: tuple[int, ...]) -> int:
+    def num_rows(self, given: Sequence[int]) -> int:
         """The number of joint values that occur."""
-        key = ("rows", *given)
-        if key not in self._told:
-            self._told[key] = self.rows(given).count
-        return int(self._told[key])
+        return self.memory.num_rows.get((self.stride, *given), lambda: self.rows(given).count)
 
     def is_certain(self, target: int, given: Sequence[int]) -> bool:
         """Whether every row has one value of the target only."""
-        key = ("certain", target, *given)
-        if key not in self._told:
-            self._told[key] = self.cases(target, given).are_certain
-        return bool(self._told[key])
+        return self.memory.certain.get(
+            (self.stride, target, *given), lambda: self.cases(target, given).are_certain
+        )
 
     def screen(
-        self, target: int, given: Sequence[int], candidates: NDArray[np.intp]
+        self, target: int, given: Sequence[int], candidates: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """G of many candidates and x'_i given others, and its degrees of freedom."""
-        key = (target, *given)
-        if key not in self._screened:
-            variables = len(self.data.sizes)
-            _make_room(self._screened, 16 * variables)
-            self._screened[key] = np.full((2, variables), np.nan)
-        known = self._screened[key]
+        known = self.memory.screened.get(
+            (self.stride, target, *given), lambda: np.full((2, len(self.data.sizes)), np.nan)
+        )
         new = candidates[np.isnan(known[0, candidates])]
         if len(new):
             known[:, new] = self.columns.information(self.cases(target, given), new)
@@ -126,13 +88,15 @@ class Sample:
         self, target: int, given: Sequence[int], candidates: Sequence[int]
     ) -> dict[int, Information]:
         """What each of some candidates tells about x'_i given others."""
-        keys = {j: (target, *given, j) for j in candidates}
-        new = [j for j, key in keys.items() if key not in self._told]
+        store, key = self.memory.information, (self.stride, target, *given, -1)
+        remembered = ((j, store.find((*key, j))) for j in candidates)
+        known = {j: found for j, found in remembered if found is not None}
+        new = [j for j in candidates if j not in known]
         if new:
-            found = self.columns.information(self.cases(target, given), np.array(new))
-            for j, statistic, freedom in zip(new, *found, strict=True):
-                self._told[keys[j]] = Information(float(statistic), float(freedom))
-        return {j: self._told[key] for j, key in keys.items()}
+            counted = self.columns.information(self.cases(target, given), np.array(new))
+            for j, statistic, freedom in zip(new, *counted, strict=True):
+                known[j] = store.put((*key, j), Information(float(statistic), float(freedom)))
+        return known
 
     def information(self, target: int, given: Sequence[int], j: int) -> Information:
         """What x_j tells about x'_i given others."""
@@ -141,26 +105,26 @@ class Sample:
     def joint_information(
         self, target: int, given: Sequence[int], group: Sequence[int]
     ) -> Information:
-        """What some variables together tell about x'_i given others."""
-        key = ("joint", target, *given, -1, *group)
-        if key not in self._told:
+        """What several variables together tell about x'_i given others."""
+
+        def count() -> Information:
             rows = self.rows(group)
             column = Columns.contiguous(rows.row[None], rows.count)
             found = column.information(self.cases(target, given), np.zeros(1, np.int64))
-            self._told[key] = Information(*(float(part[0]) for part in found))
-        told: Information = self._told[key]
-        return told
+            return Information(*(float(part[0]) for part in found))
+
+        return self.memory.information.get((self.stride, target, *given, -1, *group), count)
 
     def null(self, target: int, given: Sequence[int], *group: int) -> Null:
         """How G behaves where there is nothing to find: between different rollouts."""
-        key = ("null", target, *given, -1, *group)
-        if key not in self._told:
+
+        def measure() -> Null:
             ratios = self._ratios(target, given, group, 1, 1 + SHIFTS)
             if len(ratios) < SHIFTS or np.mean(ratios) >= NOTICEABLE:
                 ratios += self._ratios(target, given, group, 1 + SHIFTS, 1 + MORE_SHIFTS)
-            self._told[key] = Null.of(ratios)
-        null: Null = self._told[key]
-        return null
+            return Null.of(ratios)
+
+        return self.memory.nulls.get((self.stride, target, *given, -1, *group), measure)
 
     def _ratios(
         self, target: int, given: Sequence[int], group: Sequence[int], first: int, last: int
@@ -177,9 +141,3 @@ class Sample:
         statistic, freedom = columns.information(self.cases(target, given), np.arange(len(shifts)))
         ratios = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
         return [float(ratio) for ratio in ratios]
-
-
-def _make_room(memory: dict[Any, Any], item_bytes: int) -> None:
-    """Forget everything where one more would be too much; it is hardly ever asked for again."""
-    if len(memory) >= max(4, REMEMBERED // max(1, item_bytes)):
-        memory.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +24,6 @@ class Backgrounds:
     rollout: Ints  # (backgrounds,)
     step: Ints  # (backgrounds,)
     num_independent: int
-    _columns: dict[int, Ints] = field(default_factory=dict, repr=False)
 
     @classmethod
     def draw(cls, data: ExogenousData, rng: np.random.Generator) -> Backgrounds:
@@ -41,10 +40,7 @@ class Backgrounds:
 
     def column(self, j: int) -> Ints:
         """The values of one variable, shape (backgrounds,)."""
-        if j not in self._columns:
-            values = self.data.values[self.rollout, self.step, j]
-            self._columns[j] = values.astype(np.int64)
-        return self._columns[j]
+        return self.data.values[self.rollout, self.step, j].astype(np.int64)
 
     def rows(self, part: slice) -> Ints:
         """All variables in some backgrounds, shape (len(part), m)."""

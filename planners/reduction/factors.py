@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray
-from planners.information.contingency import count_table, joint_codes, smooth
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData, count_table, joint_codes, smooth
+from planners.memory import Memory
 from planners.tables.factored_mdp import Factor
 
 #: In the log-loss, a value that a table thinks impossible counts as having this probability.
@@ -41,18 +42,26 @@ def transition_counts(
     return count_table(codes, math.prod(shape), target, size).reshape(*shape, size)
 
 
-def fit_factors(data: ExogenousData, parents: Mapping[int, Sequence[int]], smoothing: float) -> Fit:
+def fit_factors(
+    data: ExogenousData,
+    parents: Mapping[int, Sequence[int]],
+    smoothing: float,
+    *,
+    memory: Memory | None = None,
+) -> Fit:
     """Count the table of each variable given its parents, and try it on what was held out.
 
-    Variables are positions in the data; in the factors they are positions in ``parents``.
+    Variables are positions in the data; in the factors they are positions in ``parents``. The
+    memory, if there is one, is that of the data.
     """
+    memory = Memory() if memory is None else memory
+    memory.check(data=data)
     place = {i: k for k, i in enumerate(parents)}
     factors, losses = [], np.empty((2, len(parents)))
     for i, given in parents.items():
-        key = ("factor", i, tuple(given), smoothing)
-        if key not in data.memo:
-            data.memo[key] = _fit_one(data, i, given, smoothing)
-        factor, loss, marginal_loss = data.memo[key]
+        factor, loss, marginal_loss = memory.factors.get(
+            (i, tuple(given), smoothing), partial(_fit_one, data, i, given, smoothing)
+        )
         losses[:, place[i]] = loss, marginal_loss
         factors.append(replace(factor, parents=tuple(place[j] for j in given)))
     return Fit(tuple(factors), *losses)

@@ -6,7 +6,9 @@ is averaged over that variable's distribution in the rollouts, given
 * the rule's variables that are in the mask,
 * that the rule is reached, that is, the rules before it did not decide,
 * and at most ``MAX_INFORMATIVE`` other masked variables, of few values, that tell something about
-  what the rule says, by a G-test on contexts of different rollouts, which are independent.
+  what the rule says, by a G-test on states of different rollouts, which are independent.
+
+The states over which averages are taken, x as it occurs in the rollouts, are the *backgrounds*.
 
 A dropped variable is never given a value. What is lost is how the dropped variables of different
 rules depend on each other beyond that.
@@ -15,46 +17,51 @@ rules depend on each other beyond that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from functools import cache, partial
-from typing import NamedTuple, TypeVar
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.mdp import IntArray
 from planners.arrays import Ints
-from planners.information.contingency import (
+from planners.information import (
+    Cases,
     Information,
     Rows,
-    chi_squared_log_tail,
     conditional_information,
     count_table,
     joint_codes,
+    select_forward,
     smooth,
 )
+from planners.memory import Memory
 from planners.reduction.survey import EndogenousSurvey
 from planners.tables.rules import Rule, simplify, with_default
 
-T = TypeVar("T")
-
 #: Masked variables that a rule may look at because they tell about a dropped one.
 MAX_INFORMATIVE = 2
-#: Joint values that those may have: every one of them is a condition to be forecast.
+#: Joint values of the variables that tell about a dropped one: each is a condition to forecast.
 MAX_INFORMATIVE_ROWS = 48
 #: Variables that an open end may look at.
 MAX_OPEN = 8
-#: The largest table: rows times values of what is averaged over.
+#: Cells of the largest table: rows times values of what is averaged over.
 MAX_CELLS = 2**16
-#: Samples that rows need on average: in tests, and where the end of a list is open.
+#: Backgrounds that the rows of a table need on average: in tests, and at the open end of a list.
 MIN_TESTED, MIN_SAMPLES = 5, 20
-#: A rule that fewer contexts reach is averaged over all of them.
+#: A rule that fewer backgrounds reach is averaged over all of them.
 MIN_REACHING = 50
-#: How many samples' worth of the coarser table a row gets.
+#: The weight of the coarser table in a row, in samples.
 SMOOTHING = 1.0
 
 
 def reduce_lists(
-    survey: EndogenousSurvey, columns: Sequence[int], *, level: float = 1e-3
+    survey: EndogenousSurvey,
+    columns: Sequence[int],
+    *,
+    level: float = 1e-3,
+    memory: Memory | None = None,
 ) -> list[list[Rule]]:
     """The decision lists of all pairs (n, a) in terms of a mask.
 
@@ -62,35 +69,47 @@ def reduce_lists(
         survey: the lists over all variables.
         columns: the positions of the masked variables, increasing.
         level: of the test for variables that tell about dropped ones.
+        memory: of this survey, to share with other masks; by default a new one.
 
     Returns:
         One list for each pair; variables are numbered by their place in the mask.
     """
-    reduction = _Reduction(survey, [int(j) for j in columns], level)
+    memory = Memory() if memory is None else memory
+    memory.check(survey=survey)
+    reduction = _Reduction(survey, [int(j) for j in columns], level, memory)
     return [reduction.reduce(pair) for pair in range(len(survey.lists))]
 
 
 class _Question(NamedTuple):
-    """What a rule will say, in some contexts."""
+    """What a rule will say, in some backgrounds."""
 
-    label: Ints  # (contexts,): which of the things it can say
+    label: Ints  # (backgrounds,): which of the things it can say
     num_labels: int
-    where: Ints  # (contexts,)
+    where: Ints  # (backgrounds,): their positions
     number: int  # of values of what is averaged over
-    log_level: float | None  # of the test that a variable has to pass; None if it need not
-    key: Hashable | None  # under which answers are remembered
+    log_level: float | None = None  # of the test that a variable has to pass; None if it need not
+    key: Hashable | None = None  # under which answers are remembered; None if they are not
+
+    def is_answered(self, found: Information, num_rows: int) -> bool:
+        """Whether a variable passes its test, and leaves rows of enough backgrounds."""
+        enough = MIN_SAMPLES if self.log_level is None else MIN_TESTED
+        if num_rows * enough > len(self.where):
+            return False
+        return self.log_level is None or found.log_p < self.log_level
 
 
 class _Reduction:
-    def __init__(self, survey: EndogenousSurvey, columns: list[int], level: float) -> None:
+    def __init__(
+        self, survey: EndogenousSurvey, columns: list[int], level: float, memory: Memory
+    ) -> None:
         self.survey = survey
-        self.contexts = survey.backgrounds
-        self.sizes = survey.backgrounds.data.sizes
+        self.backgrounds = survey.backgrounds
+        self.sizes = self.backgrounds.data.sizes
         self.columns = columns
         self.place = {j: k for k, j in enumerate(columns)}
         self.log_level = math.log(level)
-        self.memo = survey.memo.setdefault("marginals", {})  # many masks share rules,
-        self._seen: dict[Hashable, Rule] = {}  # and so do many pairs of a mask
+        self.memory = memory
+        self._averages: dict[Hashable, Rule] = {}  # of this mask: many pairs share rules
 
     def reduce(self, pair: int) -> list[Rule]:
         """The list of one pair."""
@@ -102,9 +121,9 @@ class _Reduction:
                 out.append(self._renumbered(rule, rule.variables))
             else:
                 key = tuple(other.key for other in rules[: k + 1])
-                if key not in self._seen:
-                    self._seen[key] = self._average(rule, rules[:k], key)
-                out.append(self._seen[key])
+                if key not in self._averages:
+                    self._averages[key] = self._average(rule, rules[:k], key)
+                out.append(self._averages[key])
         if end is not None:
             out += self._close(end, rules, np.flatnonzero(self.survey.relevant[pair]))
         return simplify(out)
@@ -113,20 +132,18 @@ class _Reduction:
         places = tuple(self.place[j] for j in variables)
         return Rule(places, rule.starts, rule.targets, rule.probabilities)
 
-    def _remembered(self, key: Hashable, make: Callable[[], T]) -> T:
-        if key not in self.memo:
-            self.memo[key] = make()
-        known: T = self.memo[key]
-        return known
+    def _column(self, j: int) -> Ints:
+        """One variable in all backgrounds."""
+        return self.memory.backgrounds.get(j, partial(self.backgrounds.column, j))
 
     def _row(self, variables: Sequence[int], where: Ints) -> Ints:
-        """The joint values of some variables in contexts."""
-        values = [self.contexts.column(j)[where] for j in variables]
+        """The joint values of some variables in some backgrounds."""
+        values = [self._column(j)[where] for j in variables]
         return joint_codes(values, [int(self.sizes[j]) for j in variables], len(where))
 
     def _reaching(self, before: Sequence[Rule]) -> Ints:
-        """The contexts in which none of the rules decides."""
-        everywhere = np.arange(len(self.contexts.rollout))
+        """The backgrounds in which none of the rules decides."""
+        everywhere = np.arange(len(self.backgrounds.rollout))
         reaching = everywhere
         for rule in before:
             passes = rule.decided[self._row(rule.variables, reaching)] < 0.5
@@ -141,14 +158,13 @@ class _Reduction:
         where = self._reaching(before)
         label, num_labels = self._labels(rule, where)
         given = kept + self._informative(label, num_labels, kept, where, number, key)
-        averaged = self._remembered(
-            ("average", key, tuple(given)),
-            lambda: self._averaged(rule, where, given, kept, dropped),
+        averaged = self.memory.averaged_rules.get(
+            (key, tuple(given)), lambda: self._averaged(rule, where, given, kept, dropped)
         )
         return self._renumbered(averaged, averaged.variables)
 
     def _labels(self, rule: Rule, where: Ints) -> tuple[Ints, int]:
-        """Which of the different things it can say a rule says in some contexts."""
+        """Which of the different things it can say a rule says in some backgrounds."""
         says = [rule.row(row) for row in range(rule.num_rows)]
         label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
         labels = np.array([label_of[said] for said in says])
@@ -190,63 +206,66 @@ class _Reduction:
         key: Hashable | None = None,
     ) -> list[int]:
         """Masked variables that tell, given others, what a rule will say."""
-        independent = where < self.contexts.num_independent
+        independent = where < self.backgrounds.num_independent
         where, label = where[independent], label[independent]
-        chosen: list[int] = []
         if num_labels < 2 or not len(where):
-            return chosen
+            return []
         log_level = self.log_level - math.log(max(1, len(self.columns) - len(given)))
         question = _Question(label, num_labels, where, number, log_level, key)
-        room = MAX_INFORMATIVE_ROWS
-        while len(chosen) < MAX_INFORMATIVE:
-            small = [j for j in self.columns if self.sizes[j] <= room]
-            best = self._best(question, [*given, *chosen], small)
-            if best is None:
-                break
-            chosen.append(best)
-            room //= int(self.sizes[best])
-        return chosen
+        return self._select(
+            question, given, self.columns, MAX_INFORMATIVE, max_rows=MAX_INFORMATIVE_ROWS
+        )
+
+    def _select(
+        self,
+        question: _Question,
+        given: list[int],
+        candidates: Sequence[int],
+        limit: int,
+        max_rows: int = MAX_CELLS,
+    ) -> list[int]:
+        """Candidates that tell, given others, what a rule will say, the most informative first."""
+        answers: dict[int, tuple[Information, int]] = {}
+
+        def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
+            known = [*given, *chosen]
+            cells = question.number * math.prod(int(self.sizes[j]) for j in known)
+            room = max_rows // math.prod(int(self.sizes[j]) for j in chosen)
+            live = live[self.sizes[live] <= min(room, MAX_CELLS // cells)]
+            answers.update(self._answers(question, known, live.tolist()))
+            gains = {j: answers[j][0].gain for j in live.tolist() if answers[j][0].gain > 0}
+            return live, sorted(gains, key=lambda j: -gains[j])
+
+        rest = np.array([j for j in candidates if j not in given], dtype=np.int64)
+        return select_forward(
+            rest, limit, rank=rank, passes=lambda _, j: question.is_answered(*answers[j])
+        )
+
+    def _answers(
+        self, question: _Question, given: list[int], candidates: list[int]
+    ) -> dict[int, tuple[Information, int]]:
+        """What each candidate tells given others, and into how many rows it splits."""
+        cases: list[Cases] = []  # made when the first answer is not remembered
+
+        def answer(j: int) -> tuple[Information, int]:
+            if not cases:
+                rows = self._split(given, question.where)
+                cases.append(Cases(rows, question.label, question.num_labels))
+            size, column = int(self.sizes[j]), self._column(j)[question.where]
+            found = conditional_information(cases[0], column, size)
+            # Rows are only counted for what may be chosen.
+            return found, cases[0].rows.split(column, size).count if found.gain > 0 else 0
+
+        if question.key is None:
+            return {j: answer(j) for j in candidates}
+        store, known = self.memory.rule_information, tuple(given)
+        return {j: store.get((question.key, known, j), partial(answer, j)) for j in candidates}
 
     def _split(self, given: Sequence[int], where: Ints) -> Rows:
         rows = Rows.of(len(where))
         for j in given:
-            rows = rows.split(self.contexts.column(j)[where], int(self.sizes[j]))
+            rows = rows.split(self._column(j)[where], int(self.sizes[j]))
         return rows
-
-    def _best(self, question: _Question, given: list[int], candidates: Sequence[int]) -> int | None:
-        """The variable that tells most, if it is worth its table and (unless sure) significant."""
-        cells = question.number * math.prod(int(self.sizes[j]) for j in given)
-        told = self._told(question, given)
-        enough = MIN_SAMPLES if question.log_level is None else MIN_TESTED
-        best, gain = None, 0.0
-        for j in candidates:
-            if j in given or cells * int(self.sizes[j]) > MAX_CELLS:
-                continue
-            information, num_rows = told(j)
-            if information.gain <= gain or num_rows * enough > len(question.where):
-                continue
-            level = question.log_level
-            if level is None or chi_squared_log_tail(*information) < level:
-                best, gain = j, information.gain
-        return best
-
-    def _told(
-        self, question: _Question, given: list[int]
-    ) -> Callable[[int], tuple[Information, int]]:
-        """What a variable tells given others, and into how many rows it splits the contexts."""
-        rows = cache(lambda: self._split(given, question.where))
-
-        def tell(j: int) -> tuple[Information, int]:
-            size, column = int(self.sizes[j]), self.contexts.column(j)[question.where]
-            information = conditional_information(
-                rows(), question.label, question.num_labels, column, size
-            )
-            # Only counted for what may be chosen.
-            return information, rows().split(column, size).count if information.gain > 0 else 0
-
-        if question.key is None:
-            return tell
-        return lambda j: self._remembered(("told", question.key, tuple(given), j), partial(tell, j))
 
     def _close(self, end: Ints, before: Sequence[Rule], relevant: Ints) -> list[Rule]:
         """A table for the end of a list that is open, over the most informative variables.
@@ -258,13 +277,7 @@ class _Reduction:
         label = label.reshape(-1).astype(np.int64)
         number = len(targets)
         direct = [int(j) for j in relevant if int(j) in self.place]
-        given: list[int] = []
-        question = _Question(label, number, where, number, None, None)
-        while len(given) < MAX_OPEN:
-            best = self._best(question, given, direct)
-            if best is None:
-                break
-            given.append(best)
+        given = self._select(_Question(label, number, where, number), [], direct, MAX_OPEN)
         if len(given) < len(relevant):
             given += self._informative(label, number, given, where, number)
         shape = [int(self.sizes[j]) for j in given]

@@ -9,15 +9,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
-from planners.information.interventions import influence
-from planners.information.parents import ParentSearch
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData, ParentSearch, influence
+from planners.memory import MaskMemory, Memory
 from planners.reduction.factors import Fit, fit_factors
+from planners.reduction.marginals import reduce_lists
 from planners.reduction.survey import EndogenousSurvey, Reward
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
@@ -96,6 +95,7 @@ class ReducedMDP(ExoMDP):
         interventions: bool = True,
         known_parents: KnownParents | None = None,
         reward: Reward = "terms",
+        memory: Memory | None = None,
     ) -> ReducedMDP:
         """Estimate the reduced model of a mask from samples of ``mdp``.
 
@@ -115,47 +115,47 @@ class ReducedMDP(ExoMDP):
             interventions: whether to look for parents that act only together by changing
                 variables one at a time.
             known_parents: a function that gives the parents of variables among all; where they
-                are all in the mask they are not looked for again.
+                are all in the mask they are not looked for again. It asks the model nothing.
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
+            memory: what was counted for other masks with the same ``data`` and ``survey``, which
+                have to be given too; by default nothing is shared.
         """
         # Here, not above: the two kinds of reduced models are subclasses of this one.
         from planners.reduction.simulated import SimulatedReducedMDP
         from planners.reduction.tabulated import TabulatedReducedMDP
 
         names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
+        if memory is not None and (data is None or survey is None):
+            raise ValueError("a memory is about data and a survey; give both with it")
         if not smoothing > 0:
             raise ValueError(f"smoothing is positive, not {smoothing!r}")
-        if data is None:
-            data = ExogenousData.collect(mdp, num_rollouts, rng)
-        elif num_rollouts is not None:
-            raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
-        if data.names != mdp.exogenous_names:
-            raise ValueError(
-                f"the data has the {len(data.names)} variables {_short(data.names)}, not the "
-                f"{len(mdp.exogenous_names)} of the model"
-            )
-        search = ParentSearch.of(
-            data, level=level, max_parents=max_parents, min_samples=min_samples
+        data = _data_of(mdp, data, num_rollouts, rng)
+        counted = Memory() if memory is None else memory
+        search = ParentSearch(
+            data,
+            level=level,
+            max_parents=max_parents,
+            min_samples=min_samples,
+            memory=counted,
         )
-        if survey is None:
-            survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
-        elif survey.names != mdp.exogenous_names:
-            raise ValueError(f"the survey is of {_short(survey.names)}, not of this model")
+        survey = _survey_of(mdp, survey, data, reward, rng)
         columns = [int(j) for j in mdp.exogenous_indices(names)]
+
+        # The model is asked now, and never when somebody reads the tables.
+        effects: dict[int, FloatArray] = {}
+        if interventions and len(columns) > 1:
+            effects = {j: influence(mdp, data, data.names[j], memory=counted) for j in columns}
 
         def fit() -> Fit:
             known = known_parents(names) if known_parents is not None else {}
-            effects: dict[int, FloatArray] = {}
-            if interventions and len(columns) > 1:
-                effects = {j: influence(mdp, data, data.names[j]) for j in columns}
             parents = {
                 i: tuple(data.positions(tuple(known[name])).tolist())
                 if name in known and set(known[name]) <= set(names)
                 else search.parents(i, columns, {j: float(e[i]) for j, e in effects.items()})
                 for i, name in zip(columns, names, strict=True)
             }
-            return fit_factors(data, parents, smoothing)
+            return fit_factors(data, parents, smoothing, memory=counted)
 
         estimated: dict[str, Any] = {
             "full_names": mdp.exogenous_names,
@@ -167,7 +167,11 @@ class ReducedMDP(ExoMDP):
             "smoothing": smoothing,
         }
         if survey.is_complete:
-            return TabulatedReducedMDP.from_survey(mdp, survey, columns, level=level, **estimated)
+            shared = memory and MaskMemory(memory, np.array(columns, np.intp), len(data.names))
+            lists = reduce_lists(survey, columns, level=level, memory=counted)
+            return TabulatedReducedMDP.from_survey(
+                mdp, survey, columns, lists, memory=shared, **estimated
+            )
         return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
 
     def extend(self: Model, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> Model:
@@ -240,11 +244,6 @@ class ReducedMDP(ExoMDP):
         return self.fit.marginal_log_loss
 
     @property
-    def rollouts(self) -> NDArray[np.integer[Any]]:
-        """The rollouts of the masked variables, shape (rollouts, T + 1, m)."""
-        return self.data.values
-
-    @property
     def parents(self) -> dict[str, tuple[str, ...]]:
         """The parents of each variable, by name."""
         return {
@@ -268,6 +267,40 @@ class ReducedMDP(ExoMDP):
                 + (f"; {', '.join(roles)}" if roles else "")
             )
         return "\n".join(lines)
+
+
+def _data_of(
+    mdp: ExoMDP,
+    given: ExogenousData | None,
+    num_rollouts: int | None,
+    rng: np.random.Generator,
+) -> ExogenousData:
+    """The data that was given, if it is of this model, or new data."""
+    if given is None:
+        return ExogenousData.collect(mdp, num_rollouts, rng)
+    if num_rollouts is not None:
+        raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
+    if given.names != mdp.exogenous_names:
+        raise ValueError(
+            f"the data has the {len(given.names)} variables {_short(given.names)}, not the "
+            f"{len(mdp.exogenous_names)} of the model"
+        )
+    return given
+
+
+def _survey_of(
+    mdp: ExoMDP,
+    given: EndogenousSurvey | None,
+    data: ExogenousData,
+    reward: Reward,
+    rng: np.random.Generator,
+) -> EndogenousSurvey:
+    """The survey that was given, if it is of this model, or a new one."""
+    if given is None:
+        return EndogenousSurvey.collect(mdp, data, rng, reward=reward)
+    if given.names != mdp.exogenous_names:
+        raise ValueError(f"the survey is of {_short(given.names)}, not of this model")
+    return given
 
 
 def _counted(data: ExogenousData) -> tuple[int, int]:

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.contingency import chi_squared_log_tail
+from planners.information import chi_squared_log_tail, compare_histograms
 
 #: Draws of n' from each of two states whose distributions are compared.
 NUM_DRAWS = 64
@@ -101,9 +101,5 @@ def _distributions_differ(first: Ints, second: Ints) -> BoolArray:
     num_rows = len(label) // NUM_DRAWS
     cells = np.repeat(np.arange(num_rows), NUM_DRAWS) * len(values) + label.reshape(-1)
     counts = np.bincount(cells, minlength=num_rows * len(values)).reshape(2, -1, len(values))
-    both = counts.sum(axis=0)
-    ratio = np.where(counts > 0, 2.0 * counts / np.maximum(both, 1), 1.0)
-    statistic: FloatArray = 2.0 * (counts * np.log(ratio)).sum(axis=(0, -1))
-    freedom = np.count_nonzero(both, axis=-1) - 1
-    chance = [chi_squared_log_tail(*test) for test in zip(statistic, freedom, strict=True)]
-    return np.array(chance) < math.log(LEVEL)
+    tests = zip(*compare_histograms(*counts), strict=True)
+    return np.array([chi_squared_log_tail(*test) for test in tests]) < math.log(LEVEL)

@@ -11,8 +11,8 @@ which move n; how n moves is left to the model itself (:mod:`planners.reduction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -81,8 +81,6 @@ class EndogenousSurvey:
     endogenous_samples: int
     reward_samples: int
     common_noise: bool
-    #: What was averaged over dropped variables once, for the next mask; never changes a result.
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     @classmethod
     def collect(

@@ -12,13 +12,13 @@ from exo_envs import ExoMDP
 from planners.files import read_file, write_file
 from planners.information.rollouts import ExogenousData
 from planners.reduction.factors import Fit
-from planners.reduction.marginals import reduce_lists
 from planners.reduction.packing import pack, unpack
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.survey import EndogenousSurvey
 from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.rules import Rule
 
 #: What a saved model is called in its file.
 KIND = "ReducedMDP"
@@ -44,6 +44,8 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
     (:mod:`planners.reduction.marginals`).
     """
 
+    data: ExogenousData
+
     def __init__(
         self,
         *,
@@ -59,7 +61,7 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
             self, full_names=full_names, data=data, samples=samples, fit=fit, smoothing=smoothing
         )
         FactoredMDP.__init__(
-            self, initial=data.initial(), factors=lambda: self.fit.factors, **tables
+            self, initial=data.initial(), factors=lambda: self.fit.factors, data=data, **tables
         )
 
     @classmethod
@@ -68,16 +70,19 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
         mdp: ExoMDP,
         survey: EndogenousSurvey,
         columns: Sequence[int],
-        *,
-        level: float,
+        lists: Sequence[Sequence[Rule]],
         **estimated: Any,
     ) -> TabulatedReducedMDP:
-        """The tables of the variables in ``columns``; ``estimated`` is what else the class takes.
+        """The tables of the variables in ``columns``.
 
-        ``level`` is that of the test for masked variables that tell about dropped ones.
+        Args:
+            mdp: the full model.
+            survey: of it.
+            columns: the positions of the masked variables.
+            lists: how n moves, in terms of the masked variables.
+            **estimated: what else the class takes.
         """
         place = {j: k for k, j in enumerate(columns)}
-        lists = reduce_lists(survey, columns, level=level)
         sizes = mdp.exogenous_sizes[list(columns)]
         return cls(
             endogenous_variables=mdp.endogenous_variables,
@@ -136,5 +141,5 @@ def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:
             "by size"
         )
     model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
-    assert isinstance(model, FactoredMDP)
+    assert isinstance(model, TabulatedReducedMDP)
     return model

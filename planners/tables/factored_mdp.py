@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -22,6 +22,10 @@ from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, join, joint_index, joint_values, starts_of, subset_index
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.indexing import num_endogenous_states
+
+if TYPE_CHECKING:
+    from planners.information.rollouts import ExogenousData
+    from planners.memory import MaskMemory
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,11 @@ class FactoredMDP(ExoMDP):
         terms: i -> the table R^i of shape (size_i, N, A), for the variables that pay.
         terminal: which n are terminal, shape (N,).
         initial: states from which ``sample_initial`` draws uniformly.
+        data: rollouts of the exogenous variables that forecasts are counted in; without them, those
+            are drawn from the tables. Where they were estimated from the same rollouts, forecasts
+            know what the tables leave out.
+        memory: what was counted in the ``data`` before, shared with models of other masks; pickles
+            leave it out.
     """
 
     def __init__(
@@ -84,6 +93,8 @@ class FactoredMDP(ExoMDP):
         terms: Mapping[int, FloatArray],
         terminal: BoolArray,
         initial: State,
+        data: ExogenousData | None = None,
+        memory: MaskMemory | None = None,
     ) -> None:
         self.endogenous_variables = endogenous_variables
         self.exogenous_variables = exogenous_variables
@@ -96,6 +107,8 @@ class FactoredMDP(ExoMDP):
         self.terms = {int(i): np.asarray(table, np.float64) for i, table in terms.items()}
         self.terminal = np.asarray(terminal, dtype=np.bool_)
         self.initial = State(*(np.asarray(part, dtype=np.int64) for part in initial))
+        self.data = data
+        self.memory = memory
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -141,9 +154,9 @@ class FactoredMDP(ExoMDP):
         return wrong
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything, with the factors made."""
+        """Everything but the memory, with the factors made."""
         self.factors  # noqa: B018
-        return self.__dict__
+        return {**self.__dict__, "memory": None}
 
     @cached_property
     def num_endogenous_states(self) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import FloatArray, IntArray
-from planners import ExogenousData, Rows, conditional_information
+from planners import Cases, ExogenousData, Rows, conditional_information
 
 
 def transition_divergence(
@@ -83,10 +83,8 @@ def endogenous_divergence(
     for j in mask:
         rows = rows.split(x[:, j], int(data.sizes[j]))
     target = _codes(following, mdp.endogenous_sizes)
-    found = [
-        conditional_information(rows, target.row, target.count, x[:, j], int(data.sizes[j]))
-        for j in candidates
-    ]
+    cases = Cases(rows, target.row, target.count)
+    found = [conditional_information(cases, x[:, j], int(data.sizes[j])) for j in candidates]
     return np.array([information.statistic for information in found]) / (2 * len(x))
 
 

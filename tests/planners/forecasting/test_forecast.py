@@ -8,7 +8,7 @@ from factored import random_mdp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.forecasting.forecast_parents import choose_contexts
+from planners.forecasting.forecast_parents import choose_forecast_parents
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import Programme, decide, needed_variables
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
@@ -76,7 +76,7 @@ def test_forecasts_are_frequencies():
         assert sure[1, h - 1, -h % 4] > 0.99
 
 
-def test_contexts_never_seen_know_the_variables_own_value():
+def test_joint_values_never_seen_know_the_variables_own_value():
     rollouts = np.zeros((50, 5, 2), dtype=int)
     rollouts[:25, :, 0] = 1
     forecasts = Forecasts.fit(rollouts, np.array([2, 3]), {0: (1,)}, 2)
@@ -85,7 +85,7 @@ def test_contexts_never_seen_know_the_variables_own_value():
     assert unseen[0, 1] > 0.95
 
 
-def test_contexts_are_what_tells_the_future():
+def test_forecast_parents_are_what_tells_the_future():
     """Variable 0 copies 3; 1 is noise; 2 counts round; only 0 needs another variable."""
     rng = np.random.default_rng(1)
     driver = rng.integers(3, size=(300, 31))
@@ -93,17 +93,19 @@ def test_contexts_are_what_tells_the_future():
     noise = rng.integers(5, size=driver.shape)
     count = (np.arange(31) + rng.integers(4, size=(300, 1))) % 4
     rollouts = np.stack([copy, noise, count, driver], axis=-1)
-    contexts = choose_contexts(rollouts, np.array([3, 5, 4, 3]), [0, 1, 2, 3])
-    assert contexts == {0: (3,), 1: (), 2: (), 3: ()}
+    parents = choose_forecast_parents(rollouts, np.array([3, 5, 4, 3]), [0, 1, 2, 3])
+    assert parents == {0: (3,), 1: (), 2: (), 3: ()}
 
 
-def test_no_contexts_under_independence():
+def test_no_forecast_parents_under_independence():
     """Of 40 targets in 10 runs, each at level 1e-3, at most 3 choose anything (p < 1e-5)."""
     chosen = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
         rollouts = rng.integers(3, size=(200, 21, 4))
-        chosen += sum(map(bool, choose_contexts(rollouts, np.full(4, 3), range(4)).values()))
+        chosen += sum(
+            map(bool, choose_forecast_parents(rollouts, np.full(4, 3), range(4)).values())
+        )
     assert chosen <= 3
 
 

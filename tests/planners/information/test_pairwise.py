@@ -137,7 +137,7 @@ def test_all_ways_of_counting_find_the_same_to_the_last_bit():
         before, size = data.before(j, everything), int(data.sizes[j])
         assert columns.column(j).tolist() == before.tolist()
         assert (alone[0][0], alone[1][0]) == (together[0][j], together[1][j])
-        assert conditional_information(rows, after, 5, before, size) == (alone[0][0], alone[1][0])
+        assert conditional_information(cases, before, size) == (alone[0][0], alone[1][0])
         laid_out = Columns.contiguous(before[None], size).information(cases, np.zeros(1, int))
         assert (laid_out[0][0], laid_out[1][0]) == (alone[0][0], alone[1][0])
 

@@ -195,7 +195,7 @@ def test_an_empty_mask():
     mdp = GridMDP()
     reduced = ReducedMDP.estimate(mdp, (), rng=np.random.default_rng(0))
     assert reduced.mask == ()
-    assert reduced.rollouts.shape[2] == 0
+    assert reduced.data.values.shape[2] == 0
     assert reduced.decision_lists.dependencies() == ()
     # Where a table is, the object is found as often as it is there.
     there = reduced.decision_lists.distribution(

@@ -9,7 +9,7 @@ from scripted import Sites
 
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners.information.contingency import chi_squared_log_tail
+from planners.information import chi_squared_log_tail
 from wrappers import CalibratedMaskLearner, Study
 from wrappers.learners.calibrated.relevance import find_relevance
 

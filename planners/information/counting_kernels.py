@@ -1,4 +1,4 @@
-"""Kernels of :mod:`planners.information.pairwise`: many candidates against one target."""
+"""Kernels that number samples by joint values, and count many candidates against one target."""
 
 from __future__ import annotations
 
@@ -8,10 +8,44 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from planners.information.contingency import row_information, weighted_log
+from planners.information.g_statistic import dense_information, sparse_information, weighted_log
 
-#: So many samples are copied at a time, and neighbouring columns: of bytes, a line of the cache.
+#: Samples are copied in blocks of one cache line of bytes; so are neighbouring columns.
 BLOCK = 64
+
+# --- rows ------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def refine(row: Any, count: int, column: Any, size: int) -> Any:
+    """New rows from old ones and one more column, numbered as they are first met."""
+    number = np.full(count * size, -1, np.int32)
+    out = np.empty(len(row), np.int32)
+    found = 0
+    for s in range(len(row)):
+        cell = np.int64(row[s]) * size + column[s]
+        if number[cell] < 0:
+            number[cell] = found
+            found += 1
+        out[s] = number[cell]
+    return out, found
+
+
+@njit(cache=True)
+def group_samples(row: Any, count: int) -> Any:
+    """Samples by row (a counting sort), and where each row starts."""
+    starts = np.zeros(count + 1, np.int32)
+    for s in range(len(row)):
+        starts[row[s] + 1] += 1
+    for r in range(count):
+        starts[r + 1] += starts[r]
+    position = starts[:-1].copy()
+    order = np.empty(len(row), np.int32)
+    for s in range(len(row)):
+        order[position[row[s]]] = s
+        position[row[s]] += 1
+    return order, starts
+
 
 # --- cases -----------------------------------------------------------------------------------
 
@@ -58,32 +92,6 @@ def pack_cases(case: Any, count: int) -> Any:
     for s in range(len(case)):
         bits[case[s], s >> 6] |= np.uint64(1) << np.uint64(s & 63)
     return bits
-
-
-@njit(cache=True)
-def _statistic(table: Any, starts: Any, by_case: Any, by_row: Any) -> Any:
-    """G of a table of counts (values, cases), and its degrees of freedom."""
-    statistic, freedom = 0.0, 0.0
-    for r in range(len(starts) - 1):
-        first, last = starts[r], starts[r + 1]
-        if last - first < 2:
-            continue
-        part, met = 0.0, 0
-        for c in range(table.shape[0]):
-            number = 0
-            for k in range(first, last):
-                if table[c, k] > 0:
-                    number += table[c, k]
-                    part += weighted_log(table[c, k])
-            if number > 0:
-                part -= weighted_log(number)
-                met += 1
-        if met > 1:
-            for k in range(first, last):
-                part -= by_case[k]
-            statistic += 2.0 * (part + by_row[r])
-            freedom += (met - 1) * (last - first - 1)
-    return statistic, freedom
 
 
 # --- binary candidates -----------------------------------------------------------------------
@@ -151,7 +159,7 @@ def bit_information(
         for k in range(cases):
             table[0, k] = totals[k] - counts[j, k]
             table[1, k] = counts[j, k]
-        statistic[j], freedom[j] = _statistic(table, starts, by_case, by_row)
+        statistic[j], freedom[j] = dense_information(table, starts, by_case, by_row)
     return statistic, freedom
 
 
@@ -191,12 +199,12 @@ def table_information(
         column = laid_out[slots[j]]
         for s in range(len(case)):  # unsigned: no check for negative positions
             table[np.uint64(column[s]), np.uint64(case[s])] += 1
-        statistic[j], freedom[j] = _statistic(table, starts, by_case, by_row)
+        statistic[j], freedom[j] = dense_information(table, starts, by_case, by_row)
     return statistic, freedom
 
 
 @njit(cache=True)
-def sparse_information(
+def sparse_informations(
     laid_out: Any,
     slots: Any,
     sizes: Any,
@@ -208,7 +216,7 @@ def sparse_information(
     """G and degrees of freedom of candidates with large tables: the cells that occur only."""
     statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
     for j in range(len(slots)):
-        statistic[j], freedom[j] = row_information(
+        statistic[j], freedom[j] = sparse_information(
             order, starts, target, target_size, laid_out[slots[j]], sizes[j]
         )
     return statistic, freedom

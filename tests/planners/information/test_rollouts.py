@@ -1,0 +1,89 @@
+"""The data: rollouts of the exogenous variables."""
+
+import math
+
+import numpy as np
+import pytest
+from processes import ProcessMDP, lazily
+
+from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from planners.information.contingency import count_table, joint_codes
+from planners.information.rollouts import ExogenousData
+
+
+def test_data_is_compact_and_complete():
+    mdp = SyntheticMDP(SyntheticParameters(num_noise=1))
+    data = ExogenousData.collect(mdp, 16, np.random.default_rng(0))
+    assert data.values.shape == (16, mdp.horizon + 1, len(mdp.nodes))
+    assert data.values.dtype == np.uint8
+    assert data.held_out.sum() == 2
+    assert data.initial().endogenous.shape == (16, 3)
+    again = ExogenousData.collect(mdp, 16, np.random.default_rng(0))
+    assert (again.values == data.values).all()
+    assert again.seed == data.seed
+    part = data.restrict(data.names[3:5])
+    assert (part.values == data.values[:, :, 3:5]).all()
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)])
+def test_values_are_stored_in_the_smallest_type(size, dtype):
+    mdp = ProcessMDP((2, size), lazily(0.1, (2, size)), horizon=3)
+    data = ExogenousData.collect(mdp, 200, np.random.default_rng(0))
+    assert data.values.dtype == dtype
+    assert data.values[..., 1].max() > 0.9 * size
+
+
+def test_counts_of_more_rollouts_add_up():
+    mdp = SyntheticMDP(SyntheticParameters(num_noise=2))
+    rng = np.random.default_rng(0)
+    data = ExogenousData.collect(mdp, 16, rng)
+    more = data.extend(mdp, 24, rng)
+    assert more.num_rollouts == 40
+    assert (more.values[:16] == data.values).all()
+    assert (more.held_out[:16] == data.held_out).all()
+
+    def counts(rollouts):
+        shape = [int(more.sizes[j]) for j in (2, 5)]
+        codes = joint_codes([more.before(j, rollouts) for j in (2, 5)], shape, len(rollouts) * 50)
+        return count_table(codes, math.prod(shape), more.after(1, rollouts), int(more.sizes[1]))
+
+    parts = [counts(np.arange(16)), counts(np.arange(16, 40))]
+    assert (counts(np.arange(40)) == sum(parts)).all()
+
+
+def test_the_data_agrees_with_the_model():
+    """The frequencies of transitions, against the exact table (Hoeffding at 1e-6)."""
+    mdp = SyntheticMDP(SyntheticParameters(num_noise=2))
+    data = ExogenousData.collect(mdp, 400, np.random.default_rng(0))
+    everything = np.arange(400)
+    for name in mdp.required_mask:
+        i = mdp.exogenous_names.index(name)
+        given = [mdp.exogenous_names.index(parent) for parent in mdp.parents[name]]
+        shape = [int(data.sizes[j]) for j in given]
+        codes = joint_codes([data.before(j, everything) for j in given], shape, 400 * 50)
+        counts = count_table(codes, math.prod(shape), data.after(i, everything), 2)
+        samples = counts.sum(axis=-1, keepdims=True)
+        spread = np.sqrt(np.log(2 / 1e-6) / (2 * samples))
+        assert (np.abs(counts / samples - mdp.table(name).reshape(-1, 2)) < spread).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_rollouts": 0}, ValueError, "num_rollouts is at least 1, not 0"),
+        ({"num_rollouts": 2.5}, TypeError, "num_rollouts is a whole number, not 2.5"),
+        ({"num_rollouts": True}, TypeError, "not True"),
+        ({"num_steps": 0}, ValueError, "num_steps is at least 1, not 0"),
+    ],
+)
+def test_bad_amounts_of_data_are_refused(arguments, error, message):
+    mdp = ProcessMDP((2,), lazily(0.5, (2,)))
+    with pytest.raises(error, match=message):
+        ExogenousData.collect(mdp, **arguments)
+
+
+def test_unknown_variables_of_the_data_are_refused():
+    mdp = ProcessMDP((2, 2), lazily(0.5, (2, 2)))
+    data = ExogenousData.collect(mdp, 3, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="did you mean 'x1'"):
+        data.restrict(["x11"])

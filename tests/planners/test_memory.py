@@ -1,0 +1,153 @@
+"""What is remembered between masks: never a different result, never too much."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from factored import random_mdp
+
+from planners import EndogenousSurvey, ExogenousData, ForecastPlanner, Memory, ReducedMDP
+from planners.forecasting.lookahead import Programme
+from planners.forecasting.planner import ForecastPolicy
+from planners.memory import ENTRY_BYTES, MaskMemory, Store
+
+MASKS = [(0, 1, 2, 3), (0, 1, 3), (1, 2, 3), (0, 1, 2, 3), (3,)]
+
+
+@pytest.fixture(scope="module")
+def world():
+    mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3, 2, 3), horizon=12)
+    data = ExogenousData.collect(mdp, 400, np.random.default_rng(0))
+    survey = EndogenousSurvey.collect(mdp, data, np.random.default_rng(1))
+    return mdp, data, survey
+
+
+def planned(world, mask, memory=None):
+    mdp, data, survey = world
+    reduced = ReducedMDP.estimate(mdp, mask, rng=0, data=data, survey=survey, memory=memory)
+    return reduced, ForecastPlanner().plan(reduced).policy
+
+
+def assert_same(policy, other):
+    for part in ("forecasts", "programme"):
+        first, second = (vars(getattr(p, part)) for p in (policy, other))
+        for name in first.keys() - {"lists"}:
+            np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_a_memory_never_changes_a_policy(world):
+    """Whatever was planned before, in whatever order, every array is the same bit for bit."""
+    memory = Memory()
+    for mask in MASKS:
+        reduced, policy = planned(world, mask, memory)
+        alone, afresh = planned(world, mask)
+        assert_same(policy, afresh)
+        assert reduced.parents == alone.parents
+        np.testing.assert_array_equal(reduced.log_loss, alone.log_loss)
+        for found, expected in zip(reduced.decision_lists, alone.decision_lists, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_second_mask_counts_nothing_again(world, monkeypatch):
+    memory = Memory()
+    assert planned(world, MASKS[0], memory)[0].parents
+
+    def refuse(*_):
+        raise AssertionError("counted again")
+
+    for counting in (
+        "planners.forecasting.forecasts._fit_one",
+        "planners.forecasting.forecast_parents._Search._count",
+        "planners.information.pairwise.Columns.information",
+        "planners.information.interventions._influence",
+        "planners.reduction.factors._fit_one",
+    ):
+        monkeypatch.setattr(counting, refuse)
+    assert planned(world, MASKS[0], memory)[0].parents
+    with pytest.raises(AssertionError, match="counted again"):
+        planned(world, MASKS[0])
+
+
+def test_without_a_memory_nothing_is_kept(world):
+    reduced, _ = planned(world, MASKS[0])
+    assert reduced.memory is None
+    assert vars(world[1]).keys() == {field.name for field in dataclasses.fields(world[1])}
+
+
+def test_a_memory_is_about_one_collection_and_one_survey(world):
+    mdp, data, survey = world
+    memory = Memory()
+    planned(world, MASKS[0], memory)
+    other = ExogenousData.collect(mdp, 20, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="about another ExogenousData"):
+        planned((mdp, other, survey), MASKS[0], memory)
+    with pytest.raises(ValueError, match="about another EndogenousSurvey"):
+        planned((mdp, data, dataclasses.replace(survey)), MASKS[0], memory)
+    with pytest.raises(ValueError, match="give both"):
+        ReducedMDP.estimate(mdp, MASKS[0], rng=0, data=data, memory=memory)
+
+
+def test_more_data_is_counted_afresh(world):
+    reduced, policy = planned(world, MASKS[1], Memory())
+    longer = reduced.extend(world[0], 100, np.random.default_rng(5))
+    extended = ForecastPlanner().plan(longer).policy
+    assert not np.array_equal(extended.forecasts.tables, policy.forecasts.tables)
+    again = reduced.extend(world[0], 100, np.random.default_rng(5))
+    assert_same(extended, ForecastPlanner().plan(again).policy)
+
+
+def test_pickles_leave_the_memory_behind(world):
+    reduced, policy = planned(world, MASKS[1], Memory())
+    back = pickle.loads(pickle.dumps(reduced))
+    assert back.memory is None
+    assert_same(ForecastPlanner().plan(back).policy, policy)
+    for data in (world[1], reduced.data):
+        same = pickle.loads(pickle.dumps(data))
+        assert same.names == data.names
+        np.testing.assert_array_equal(same.values, data.values)
+        assert len(pickle.dumps(data)) < 2 * data.values.nbytes
+
+
+def test_what_was_not_asked_for_longest_goes_first():
+    store = Store(limit=2 * (40 + ENTRY_BYTES) + 20)
+    made = []
+
+    def ask(key):
+        return store.get(key, lambda: (made.append(key), np.zeros(5))[1:])
+
+    for key in "abacab":  # 40 bytes each: c takes the place of b, and b that of c
+        ask(key)
+    assert "".join(made) == "abcb"
+    assert store.nbytes == 2 * (40 + ENTRY_BYTES)
+    assert store.find("c") is None
+    assert store.find("a") is ask("a")
+    large = store.get("large", lambda: np.zeros(1000))
+    assert large.nbytes == 8000
+    assert store.nbytes == len(store) == 0
+
+
+def test_the_last_few_stay_whatever_their_size():
+    store = Store(limit=100, at_least=2)
+    for key in range(4):
+        store.put(key, np.zeros(1000))
+    assert [store.find(key) is not None for key in range(4)] == [False, False, True, True]
+    assert store.nbytes == 2 * (8000 + ENTRY_BYTES)
+
+
+def test_variables_are_told_apart_by_their_places_in_the_collection():
+    memory = Memory()
+    first, second = (MaskMemory(memory, np.array(places), 6) for places in ([2, 5], [5, 2]))
+    assert first.key((0, 1)) == second.key((1, 0)) == (2, 5)
+    assert second.key((0, 1)) == (5, 2)
+    assert MaskMemory.fresh(3).key((2, 0)) == (2, 0)
+
+
+def test_a_model_without_variables_can_be_planned_in(world, tmp_path):
+    _, policy = planned(world, ())
+    assert isinstance(policy, ForecastPolicy)
+    assert isinstance(policy.programme, Programme)
+    state = world[0].sample_uniform(5, np.random.default_rng(0))
+    actions = policy(state)
+    policy.save(tmp_path / "policy.npz")
+    np.testing.assert_array_equal(ForecastPolicy.load(tmp_path / "policy.npz")(state), actions)
