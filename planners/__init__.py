@@ -5,7 +5,6 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
-from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.files import replacing
@@ -14,7 +13,9 @@ from planners.information import (
     Cases,
     Evidence,
     ExogenousData,
+    ParentSearch,
     Rows,
+    actors_of,
     conditional_information,
     pairwise_information,
 )
@@ -38,7 +39,6 @@ from planners.reduction import (
     SimulatedReducedMDP,
     TabulatedReducedMDP,
 )
-from planners.study import Study
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.export import to_arrays, to_discrete_dp
 from planners.tables.factored_mdp import Factor, FactoredMDP
@@ -55,7 +55,6 @@ __all__ = [
     "Clock",
     "Comparison",
     "Cost",
-    "CountedMDP",
     "DecisionLists",
     "DefaultPlanner",
     "EndogenousSurvey",
@@ -71,6 +70,7 @@ __all__ = [
     "Memory",
     "Objective",
     "OutOfTimeError",
+    "ParentSearch",
     "Plan",
     "Planner",
     "Policy",
@@ -80,12 +80,12 @@ __all__ = [
     "Rule",
     "Scenarios",
     "SimulatedReducedMDP",
-    "Study",
     "TabularPolicy",
     "TabulatedReducedMDP",
     "Trial",
     "UCTPolicy",
     "ValueIteration",
+    "actors_of",
     "conditional_information",
     "cost_function",
     "estimate_objective",

@@ -19,14 +19,10 @@ from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
 
 if TYPE_CHECKING:
-    from exo_envs import State
     from planners.information.contingency import Cases, Rows
     from planners.information.pairwise import Columns
-    from planners.information.parents import Evidence
     from planners.information.rollouts import ExogenousData
     from planners.information.significance import Information, Null
-    from planners.objective import Trial
-    from planners.policy import Mask
     from planners.reduction.survey import EndogenousSurvey
     from planners.tables.factored_mdp import Factor
     from planners.tables.rules import Rule
@@ -124,24 +120,6 @@ class Memory:
     data: ExogenousData | None = None
     #: The survey that it is about; None before it is made.
     survey: EndogenousSurvey | None = None
-
-    # --- what a study found: planners.study, planners.objective --------------------------------
-
-    #: variable -> the variables that act on it, with the strength of the effect.
-    actors: dict[str, dict[int, float]] = field(default_factory=dict)
-    #: variable -> the variables that predict it, with the evidence.
-    parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
-    #: mask -> its plan, and what the policy met and earned.
-    trials: dict[Mask, Trial] = field(default_factory=dict)
-
-    # --- what the paper's learner measured: wrappers.learners ----------------------------------
-
-    #: (n1, n2, sampling, mask) -> how much the reward varies with each variable, (m,).
-    reward_variances: dict[tuple[int, int, str, Mask], FloatArray] = field(default_factory=dict)
-    #: mask -> states and actions that the policy of its relaxed problem meets.
-    visited: dict[Mask, tuple[State, IntArray]] = field(default_factory=dict)
-    #: mask -> the paper's score of each variable outside of it.
-    divergences: dict[Mask, FloatArray] = field(default_factory=dict)
 
     # --- the search for parents: planners.information.transitions -----------------------------
 

@@ -7,7 +7,6 @@ what neural networks read, :class:`AgentPolicy` turns agents into policies, and 
 turns our vector environments into those of Stable-Baselines3.
 """
 
-from planners import Study
 from wrappers.agents import AgentPolicy
 from wrappers.learners import (
     BruteForceMaskLearner,
@@ -21,6 +20,7 @@ from wrappers.learners import (
     Record,
     RewardVariableMaskLearner,
     SavedMask,
+    Study,
     estimate_reward_variables,
     find_relevance,
 )

@@ -8,6 +8,8 @@
 ``divergence.py``       its score, line 3 of the algorithm
 ``calibrated/``         ours
 ``base.py``             what all learners share: ``fit``, results, hyper-parameters
+``study.py``            what learners share: samples of the model, and what masks are worth
+``counted.py``          the model, counting what it is asked
 ``session.py``          one call of ``fit``: prices, clock, callback
 ``history.py``          records of what a learner did
 ``saved.py``            masks as files
@@ -25,6 +27,7 @@ from wrappers.learners.reward_variables import (
     estimate_reward_variables,
 )
 from wrappers.learners.saved import SavedMask
+from wrappers.learners.study import Study
 
 __all__ = [
     "BruteForceMaskLearner",
@@ -38,6 +41,7 @@ __all__ = [
     "Record",
     "RewardVariableMaskLearner",
     "SavedMask",
+    "Study",
     "estimate_reward_variables",
     "find_relevance",
 ]

@@ -17,20 +17,11 @@ from typing_extensions import Self
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real
-from planners import (
-    Cost,
-    Mask,
-    Objective,
-    OutOfTimeError,
-    Planner,
-    Policy,
-    Reward,
-    Study,
-    cost_function,
-)
+from planners import Cost, Mask, Objective, OutOfTimeError, Planner, Policy, Reward, cost_function
 from wrappers.learners.history import Callback, History, Record
 from wrappers.learners.saved import SavedMask, versions
 from wrappers.learners.session import Session
+from wrappers.learners.study import Study
 
 
 class LearningStoppedWarning(UserWarning):

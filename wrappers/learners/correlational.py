@@ -8,11 +8,12 @@ from itertools import count
 
 from exo_envs.inputs import check_real
 from exo_envs.mdp import FloatArray
-from planners import Mask, Objective, Study
+from planners import Mask, Objective
 from wrappers.learners.divergence import endogenous_divergence, transition_divergence
 from wrappers.learners.history import Record
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
 from wrappers.learners.session import Session
+from wrappers.learners.study import Study
 
 
 @dataclass(kw_only=True)

@@ -13,10 +13,11 @@ from exo_envs import ExoMDP, State
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real, check_whole
 from exo_envs.mdp import FloatArray
-from planners import Mask, Reward, Scenarios, Study, evaluate
+from planners import Mask, Reward, Scenarios, evaluate
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
+from wrappers.learners.study import Study
 
 Sampling = Literal["uniform", "visited"]
 #: (how many, generator) -> states (B,) and actions (B,).

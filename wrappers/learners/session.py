@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from exo_envs.mdp import FloatArray
-from planners import Clock, Comparison, Estimate, Mask, Objective, Scenarios, Study
+from planners import Clock, Comparison, Estimate, Mask, Objective, Scenarios
 from wrappers.learners.history import Action, Progress, Record
+from wrappers.learners.study import Study
 
 if TYPE_CHECKING:
     from wrappers.learners.base import MaskLearner

@@ -13,8 +13,9 @@ from functools import cache, partial
 import numpy as np
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners import ExogenousData, Mask, Study
+from planners import ExogenousData, Mask
 from wrappers.learners.calibrated.relevance import Relevance
+from wrappers.learners.study import Study
 
 
 def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[str, float]:

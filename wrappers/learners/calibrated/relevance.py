@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planners import Evidence, Mask, Study
+from planners import Evidence, Mask
 from wrappers.learners.history import Role
+from wrappers.learners.study import Study
 
 Report = Callable[[str, int, int], object]
 

@@ -10,25 +10,54 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from exo_envs import ExoMDP, as_mdp
+from exo_envs import ExoMDP, State, as_mdp
 from exo_envs.inputs import check_whole
-from planners.counted import CountedMDP
-from planners.default_planner import DefaultPlanner
-from planners.information import Evidence, ExogenousData, ParentSearch, actors_of
-from planners.memory import Memory
-from planners.objective import MaskEvaluator
-from planners.planner import Planner
-from planners.policy import Mask
-from planners.reduction import EndogenousSurvey, ReducedMDP, Reward
+from exo_envs.mdp import FloatArray, IntArray
+from planners import (
+    DefaultPlanner,
+    EndogenousSurvey,
+    Evidence,
+    ExogenousData,
+    Mask,
+    MaskEvaluator,
+    Memory,
+    ParentSearch,
+    Planner,
+    ReducedMDP,
+    Reward,
+    Trial,
+    actors_of,
+)
+from wrappers.learners.counted import CountedMDP
 
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
+
+
+@dataclass(eq=False)
+class StudyMemory(Memory):
+    """What a study remembers: all that is known from its samples, and what masks are worth."""
+
+    #: variable -> the variables that act on it, with the strength of the effect.
+    actors: dict[str, dict[int, float]] = field(default_factory=dict)
+    #: variable -> the variables that predict it, with the evidence.
+    parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
+    #: mask -> its plan, and what the policy met and earned.
+    trials: dict[Mask, Trial] = field(default_factory=dict)
+
+    #: (n1, n2, sampling, mask) -> how much the reward varies with each variable, (m,).
+    reward_variances: dict[tuple[int, int, str, Mask], FloatArray] = field(default_factory=dict)
+    #: mask -> states and actions that the policy of its relaxed problem meets.
+    visited: dict[Mask, tuple[State, IntArray]] = field(default_factory=dict)
+    #: mask -> the paper's score of each variable outside of it.
+    divergences: dict[Mask, FloatArray] = field(default_factory=dict)
 
 
 class Study:
@@ -53,6 +82,8 @@ class Study:
         mdp: the model.
         spec: of the environment, as Gymnasium writes it to JSON; None if there is none.
         seed: what all randomness is derived from.
+        memory: everything that was found out, in one place.
+        counted: the model again; it counts what it is asked.
         evaluator: estimates J of masks.
     """
 
@@ -81,7 +112,7 @@ class Study:
         self.n_data_rollouts = n_data_rollouts
         self.reward: Reward = reward
         self.level = level
-        self.memory = Memory()
+        self.memory = StudyMemory()
         self._given_planner = planner
         self.evaluator = MaskEvaluator(
             self.counted,
