@@ -10,7 +10,7 @@ import pytest
 from factored import random_mdp
 
 from planners import EndogenousSurvey, ExogenousData, ForecastPlanner, ReducedMDP
-from planners.forecasting.lookahead import Programme
+from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.planner import ForecastPolicy
 from planners.information.rollouts import Memo, Recent
 
@@ -34,10 +34,10 @@ def planned(world, mask, data=None):
 
 
 def assert_same(policy, other):
-    for part in ("forecasts", "programme"):
-        first, second = (vars(getattr(p, part)) for p in (policy, other))
-        for name in first.keys() - {"lists"}:
-            np.testing.assert_array_equal(first[name], second[name])
+    for name, array in vars(policy.forecasts).items():
+        np.testing.assert_array_equal(array, getattr(other.forecasts, name))
+    for name, array in policy.model._asdict().items():
+        np.testing.assert_array_equal(array, getattr(other.model, name))
 
 
 def test_a_memo_never_changes_a_policy(world):
@@ -120,7 +120,7 @@ def test_a_memo_tells_variables_apart_by_their_places():
 def test_a_model_without_variables_can_be_planned_in(world, tmp_path):
     _, policy = planned(world, ())
     assert isinstance(policy, ForecastPolicy)
-    assert isinstance(policy.programme, Programme)
+    assert isinstance(policy.model, CompiledModel)
     state = world[0].sample_uniform(5, np.random.default_rng(0))
     actions = policy(state)
     policy.save(tmp_path / "policy.npz")
