@@ -10,20 +10,24 @@ from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
 from planners.information.rollouts import ExogenousData
 from planners.objective import Objective, estimate_objective
-from planners.planner import Plan, Planner
+from planners.planner import Clock, OutOfTimeError, Plan, Planner
 from planners.policy import Policy
 from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.export import to_arrays, to_discrete_dp
-from planners.tables.factored_mdp import Factor, FactoredMDP
-from planners.tables.rules import Rule
+from planners.tables import (
+    DecisionLists,
+    Factor,
+    FactoredMDP,
+    Rule,
+    to_arrays,
+    to_discrete_dp,
+)
 from planners.tree_search import UCT, UCTPolicy
-from planners.value_iteration.planner import ValueIteration
-from planners.value_iteration.tabular_policy import TabularPolicy
+from planners.value_iteration import TabularPolicy, ValueIteration
 
 __all__ = [
     "UCT",
+    "Clock",
     "DecisionLists",
     "DefaultPlanner",
     "EndogenousSurvey",
@@ -34,6 +38,7 @@ __all__ = [
     "ForecastPlanner",
     "ForecastPolicy",
     "Objective",
+    "OutOfTimeError",
     "Plan",
     "Planner",
     "Policy",

@@ -16,8 +16,9 @@ import numpy as np
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints, chunks
+from planners.arrays import Ints, chunks, joint_index, joint_values
 from planners.information.contingency import chi_squared_log_tail
+from planners.tables import num_endogenous_states
 
 #: Draws from each state where distributions have to be compared, and the level of the test.
 NUM_DRAWS = 64
@@ -26,8 +27,7 @@ LEVEL = 1e-6
 
 def all_endogenous(mdp: ExoMDP) -> Ints:
     """Every n in the order of its flat index, shape (N, k)."""
-    sizes = tuple(int(size) for size in mdp.endogenous_sizes)
-    return np.indices(sizes, dtype=np.int64).reshape(len(sizes), math.prod(sizes)).T
+    return joint_values(np.arange(num_endogenous_states(mdp)), mdp.endogenous_sizes)
 
 
 class MoveOracle:
@@ -46,8 +46,6 @@ class MoveOracle:
         self.num_states = len(self.endogenous)
         self.states_asked = 0
         self.common_noise = True
-        self._weights = np.ones(len(mdp.endogenous_sizes), dtype=np.int64)
-        self._weights[:-1] = np.cumprod(mdp.endogenous_sizes[:0:-1])[::-1]
 
     def outcomes(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
         """Draw n' for each pair and x: (B,) and (B, m) give (B,).
@@ -60,7 +58,7 @@ class MoveOracle:
         for part in chunks(len(pairs), x.shape[1]):
             state = State(self.endogenous[n[part]], x[part])
             following = self.mdp.sample_endogenous(state, action[part], rng)
-            out[part] = following @ self._weights
+            out[part] = joint_index(following, self.mdp.endogenous_sizes)
         self.states_asked += len(pairs)
         return out
 

@@ -23,7 +23,13 @@ from planners.information.rollouts import ExogenousData, is_slow
 from planners.reduction.decision_list_learning import SMALL_JOINT, Domain, Step, peel, row_values
 from planners.reduction.questions import MoveOracle
 from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
-from planners.tables.rules import Rule, count_outcomes, split_rows, with_default
+from planners.tables import (
+    Rule,
+    count_outcomes,
+    num_endogenous_states,
+    split_rows,
+    with_default,
+)
 
 Reward = Literal["terms", "total"]
 
@@ -140,7 +146,7 @@ class EndogenousSurvey:
                 f"the data has {len(data.names)} variables, not the "
                 f"{len(mdp.exogenous_names)} of the model; collect it for the whole model"
             )
-        states = math.prod(int(size) for size in mdp.endogenous_sizes)
+        states = num_endogenous_states(mdp)
         if states * mdp.num_actions > MAX_PAIRS:
             raise ValueError(
                 f"{states} endogenous states and {mdp.num_actions} actions are more than "
