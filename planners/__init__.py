@@ -30,7 +30,7 @@ from planners.objective import (
     cost_function,
     estimate_objective,
 )
-from planners.planner import Plan, Planner
+from planners.planner import Clock, OutOfTimeError, Plan, Planner
 from planners.policy import Mask, Policy
 from planners.reduction import (
     EndogenousSurvey,
@@ -39,14 +39,16 @@ from planners.reduction import (
     SimulatedReducedMDP,
     TabulatedReducedMDP,
 )
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.export import to_arrays, to_discrete_dp
-from planners.tables.factored_mdp import Factor, FactoredMDP
-from planners.tables.rules import Rule
+from planners.tables import (
+    DecisionLists,
+    Factor,
+    FactoredMDP,
+    Rule,
+    to_arrays,
+    to_discrete_dp,
+)
 from planners.tree_search import UCT, UCTPolicy
-from planners.value_iteration.planner import ValueIteration
-from planners.value_iteration.run import Clock, OutOfTimeError
-from planners.value_iteration.tabular_policy import TabularPolicy
+from planners.value_iteration import TabularPolicy, ValueIteration
 
 __all__ = [
     "DECIDED",

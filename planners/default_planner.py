@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +9,11 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from planners.forecasting.planner import ForecastPlanner
-from planners.planner import Plan, Planner, warm_start_for
+from planners.planner import Clock, Plan, Planner, warm_start_for
 from planners.reduction import tabulate
-from planners.tables.factored_mdp import FactoredMDP
+from planners.tables import FactoredMDP, num_endogenous_states
 from planners.tree_search import UCT
-from planners.value_iteration.planner import ValueIteration
-from planners.value_iteration.run import Clock
+from planners.value_iteration import ValueIteration
 
 
 class DefaultPlanner:
@@ -48,8 +46,7 @@ class DefaultPlanner:
 
     def choose(self, mdp: ExoMDP) -> Planner:
         """The planner for a model of this size."""
-        endogenous = math.prod(int(size) for size in mdp.endogenous_sizes)
-        if endogenous * mdp.num_actions > self.max_endogenous_pairs:
+        if num_endogenous_states(mdp) * mdp.num_actions > self.max_endogenous_pairs:
             return UCT()
         exact = self.value_iteration
         fits = mdp.num_states <= self.max_states and mdp.discount < 1

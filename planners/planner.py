@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,6 +58,37 @@ class Planner(Protocol):
     ) -> Plan:
         """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included."""
         ...
+
+
+class OutOfTimeError(Exception):
+    """A clock ran out; planners and learners catch it and return what they have."""
+
+
+class Clock:
+    """What is left of a time limit.
+
+    Args:
+        limit: in seconds; None is no limit.
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        if limit is not None and not limit >= 0:
+            raise ValueError(f"time_limit is a number of seconds, at least 0, not {limit!r}")
+        self._start = time.perf_counter()
+        self._limit = math.inf if limit is None else limit
+
+    def seconds(self) -> float:
+        """The time since the start."""
+        return time.perf_counter() - self._start
+
+    def left(self) -> float | None:
+        """The seconds that are left; None if there is no limit."""
+        return None if self._limit == math.inf else max(0.0, self._limit - self.seconds())
+
+    def tick(self) -> None:
+        """Raise an :class:`OutOfTimeError` if the time is up."""
+        if self.seconds() >= self._limit:
+            raise OutOfTimeError
 
 
 def warm_start_for(planner: Planner, plan: Plan | None) -> dict[str, Any]:

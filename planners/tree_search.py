@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import IntArray
+from planners.arrays import Ints, joint_index
 from planners.files import read_file, write_file
 from planners.planner import Plan
 from planners.policy import Policy
@@ -81,7 +82,6 @@ class UCTPolicy(Policy):
     def __init__(
         self, mdp: ExoMDP, *, simulations: int, depth: int, exploration: float, seed: int
     ) -> None:
-        """See :class:`UCT`."""
         super().__init__(*Policy.names_of(mdp))
         self.mdp = mdp
         self.simulations = simulations
@@ -98,7 +98,7 @@ class UCTPolicy(Policy):
         # The noise is a function of what is asked, not of how often: a policy has no memory.
         asked = zlib.crc32(endogenous.tobytes() + exogenous.tobytes())
         rng = np.random.default_rng([self.seed, asked])
-        tree = _Tree(len(endogenous), self.simulations + 1, self.mdp.num_actions)
+        tree = _Tree.empty(len(endogenous), self.simulations + 1, self.mdp.num_actions)
         for _ in range(self.simulations):
             self._simulate(root, tree, rng)
         return tree.visits[:, 0].argmax(axis=1)
@@ -114,15 +114,16 @@ class UCTPolicy(Policy):
         for d in range(self.depth):
             nodes[d] = node
             actions[d] = rng.integers(self.mdp.num_actions, size=lanes)
-            _select(node, actions[d], tree.visits, tree.totals, tree.spans, self.exploration)
+            _select(tree, node, actions[d], self.exploration)
             state, rewards[d], _ = self.mdp.transition(state, actions[d], rng)
-            key = actions[d]
-            for k, size in enumerate(self.mdp.endogenous_sizes):
-                key = key * int(size) + state.endogenous[:, k]  # may wrap round: only a hash
-            _descend(node, key, tree.first_child, tree.sibling, tree.keys, tree.used)
+            # The numbers may be too large for an integer and wrap round: they are only a hash.
+            sizes = (self.mdp.num_actions, *self.mdp.endogenous_sizes.tolist())
+            _descend(
+                tree, node, joint_index(np.column_stack([actions[d], state.endogenous]), sizes)
+            )
             if self.mdp.is_terminal(state).all():
                 break
-        _back_up(nodes, actions, rewards, self.mdp.discount, tree.visits, tree.totals, tree.spans)
+        _back_up(tree, nodes, actions, rewards, self.mdp.discount)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the settings to a file; the model is given again to :meth:`load`."""
@@ -146,25 +147,35 @@ class UCTPolicy(Policy):
         return cls(mdp, **header)
 
 
-class _Tree:
+class _Tree(NamedTuple):
     """The trees of all lanes: up to ``size`` nodes each, node 0 is the root."""
 
-    def __init__(self, lanes: int, size: int, num_actions: int) -> None:
-        self.visits = np.zeros((lanes, size, num_actions), dtype=np.int32)
-        self.totals = np.zeros((lanes, size, num_actions))
-        self.first_child = np.full((lanes, size), -1, dtype=np.int32)
-        self.sibling = np.full((lanes, size), -1, dtype=np.int32)
-        self.keys = np.zeros((lanes, size), dtype=np.int64)
-        self.used = np.ones(lanes, dtype=np.int32)
-        # The lowest and the highest return that a lane has seen.
-        self.spans = np.tile(np.array([np.inf, -np.inf]), (lanes, 1))
+    visits: NDArray[np.int32]  # (lanes, size, A)
+    totals: NDArray[np.float64]  # (lanes, size, A): the sum of the returns
+    first_child: NDArray[np.int32]  # (lanes, size), or -1
+    sibling: NDArray[np.int32]  # (lanes, size): the next child of the same node, or -1
+    keys: Ints  # (lanes, size): the action and the n' that lead to a node
+    used: NDArray[np.int32]  # (lanes,): the number of nodes
+    spans: NDArray[np.float64]  # (lanes, 2): the lowest and the highest return so far
+
+    @classmethod
+    def empty(cls, lanes: int, size: int, num_actions: int) -> _Tree:
+        """Trees of a root."""
+        return cls(
+            visits=np.zeros((lanes, size, num_actions), dtype=np.int32),
+            totals=np.zeros((lanes, size, num_actions)),
+            first_child=np.full((lanes, size), -1, dtype=np.int32),
+            sibling=np.full((lanes, size), -1, dtype=np.int32),
+            keys=np.zeros((lanes, size), dtype=np.int64),
+            used=np.ones(lanes, dtype=np.int32),
+            spans=np.tile(np.array([np.inf, -np.inf]), (lanes, 1)),
+        )
 
 
 @njit(cache=True)
-def _select(
-    node: Any, action: Any, visits: Any, totals: Any, spans: Any, exploration: float
-) -> None:
+def _select(tree: Any, node: Any, action: Any, exploration: float) -> None:
     """Inside the tree, replace the random action by an untried one or by the best bound."""
+    visits, totals, spans = tree.visits, tree.totals, tree.spans
     for lane in range(len(node)):
         if node[lane] < 0:
             continue
@@ -187,8 +198,9 @@ def _select(
 
 
 @njit(cache=True)
-def _descend(node: Any, key: Any, first_child: Any, sibling: Any, keys: Any, used: Any) -> None:
+def _descend(tree: Any, node: Any, key: Any) -> None:
     """Go to the child with this key; where there is none, add it and leave the tree."""
+    first_child, sibling, keys, used = tree.first_child, tree.sibling, tree.keys, tree.used
     for lane in range(len(node)):
         if node[lane] < 0:
             continue
@@ -208,10 +220,9 @@ def _descend(node: Any, key: Any, first_child: Any, sibling: Any, keys: Any, use
 
 
 @njit(cache=True)
-def _back_up(
-    nodes: Any, actions: Any, rewards: Any, discount: float, visits: Any, totals: Any, spans: Any
-) -> None:
+def _back_up(tree: Any, nodes: Any, actions: Any, rewards: Any, discount: float) -> None:
     """Add each return to the pairs (node, action) that it passed."""
+    visits, totals, spans = tree.visits, tree.totals, tree.spans
     depth, lanes = nodes.shape
     for lane in range(lanes):
         total = 0.0

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
+from planners.arrays import joint_index
 from planners.evaluation import Scenarios
 from planners.files import read_file, write_file
+from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import choose_forecast_parents
 from planners.forecasting.forecasts import Forecasts, Rollouts
-from planners.forecasting.lookahead import Programme, decide, needed_variables
+from planners.forecasting.lookahead import look_ahead
 from planners.planner import Plan
 from planners.policy import Policy
 from planners.reduction import tabulate
@@ -95,7 +97,7 @@ class ForecastPlanner:
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
-            programme=Programme.compile(mdp),
+            model=CompiledModel.compile(mdp),
             forecasts=forecasts,
             discount=mdp.discount,
         )
@@ -126,20 +128,20 @@ class ForecastPolicy(Policy):
         endogenous_size: int,
         *,
         sizes: tuple[int, ...],
-        programme: Programme,
+        model: CompiledModel,
         forecasts: Forecasts,
         discount: float,
     ) -> None:
         super().__init__(mask, full, endogenous_size)
         self.sizes = sizes
-        self.programme = programme
+        self.model = model
         self.forecasts = forecasts
         self.discount = discount
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
-        return decide(
-            self.programme,
+        return look_ahead(
+            self.model,
             self.forecasts,
             self.discount,
             self._index(endogenous),
@@ -148,8 +150,8 @@ class ForecastPolicy(Policy):
 
     def action_values(self, endogenous: Any, exogenous: Any) -> NDArray[np.float64]:
         """What each first action is expected to earn, (B, A)."""
-        return decide(
-            self.programme,
+        return look_ahead(
+            self.model,
             self.forecasts,
             self.discount,
             self._index(np.asarray(endogenous)),
@@ -157,10 +159,8 @@ class ForecastPolicy(Policy):
         )[1]
 
     def _index(self, endogenous: NDArray[Any]) -> NDArray[np.int64]:
-        index = np.zeros(len(endogenous), dtype=np.int64)
-        for k, size in enumerate(self.sizes):
-            index = index * size + np.clip(endogenous[:, k], 0, size - 1)
-        return index
+        """The flat index of n; values a variable cannot have count as its nearest."""
+        return joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
 
     def _within(self, exogenous: NDArray[Any]) -> NDArray[np.int64]:
         """Values a variable cannot have count as its nearest."""
@@ -175,14 +175,10 @@ class ForecastPolicy(Policy):
             "discount": self.discount,
             "horizon": self.forecasts.horizon,
         }
-        parts: dict[str, Programme | Forecasts] = {
-            "programme": self.programme,
-            "forecasts": self.forecasts,
-        }
-        arrays = {
-            f"{part}.{field.name}": getattr(value, field.name)
-            for part, value in parts.items()
-            for field in fields(value)
+        arrays = {f"model.{name}": array for name, array in self.model._asdict().items()}
+        arrays |= {
+            f"forecasts.{field.name}": getattr(self.forecasts, field.name)
+            for field in fields(self.forecasts)
             if field.name != "horizon"
         }
         write_file(path, type(self).__name__, header, arrays)
@@ -191,7 +187,7 @@ class ForecastPolicy(Policy):
     def load(cls, path: str | os.PathLike[str]) -> ForecastPolicy:
         """Read what :meth:`save` wrote."""
         header, arrays = read_file(path, cls.__name__)
-        parts: dict[str, dict[str, Any]] = {"programme": {}, "forecasts": {}}
+        parts: dict[str, dict[str, Any]] = {"model": {}, "forecasts": {}}
         for name, array in arrays.items():
             part, field = name.split(".")
             parts[part][field] = array
@@ -200,7 +196,7 @@ class ForecastPolicy(Policy):
             tuple(header["full"]),
             len(header["endogenous_sizes"]),
             sizes=tuple(header["endogenous_sizes"]),
-            programme=Programme(**parts["programme"]),
+            model=CompiledModel(**parts["model"]),
             forecasts=Forecasts(horizon=header["horizon"], **parts["forecasts"]),
             discount=header["discount"],
         )

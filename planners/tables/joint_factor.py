@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.mdp import IntArray
 from planners.arrays import Ints, joint_values
 from planners.tables.factored_mdp import Factor
 
@@ -16,8 +17,8 @@ from planners.tables.factored_mdp import Factor
 class SparseRows(NamedTuple):
     """Distributions over whole numbers, one a row: row r is ``starts[r] : starts[r + 1]``."""
 
-    starts: Ints  # (rows + 1,)
-    values: Ints  # (entries,)
+    starts: IntArray  # (rows + 1,)
+    values: IntArray  # (entries,)
     probabilities: NDArray[np.float64]  # (entries,)
 
 

@@ -1,1 +1,16 @@
-"""The exact planner, for models whose states can be enumerated."""
+"""The exact planner: value iteration over all states (x, n).
+
+- ``planner``: :class:`ValueIteration`, its settings, and what it needs in memory.
+- ``run``: one plan in the making: sweeps, bounds and the clock.
+- ``sweeps``: the kernels of one sweep.
+- ``successors``: the decision lists in the form in which sweeps read them.
+- ``elimination``: in which order to sum over the exogenous variables of the next step.
+- ``expectation``: that sum, step by step.
+- ``extrapolation``: what sweeps with fixed actions will converge to.
+- ``tabular_policy``: :class:`TabularPolicy`, what comes out.
+"""
+
+from planners.value_iteration.planner import ValueIteration
+from planners.value_iteration.tabular_policy import TabularPolicy
+
+__all__ = ["TabularPolicy", "ValueIteration"]

@@ -21,16 +21,16 @@ from functools import cached_property
 import numpy as np
 
 from exo_envs.mdp import IntArray
-from planners.tables.factored_mdp import Factor
+from planners.tables import Factor
 
-#: What writing and reading a tensor costs, in multiplications for each of its elements.
-PASS = 6
+#: The time to write and read one element of a tensor, in multiplications.
+ELEMENT_COST = 6
 
-#: Entries of a joint factor of several variables, at most.
-MAX_ENTRIES = 5_000_000
+#: Entries that the joint factor of several variables may have at most.
+MAX_JOINT_ENTRIES = 5_000_000
 
-#: Elements of a chunk of states that is worked on while it is in the cache.
-CHUNK = 1 << 17
+#: Values of V in a chunk of states: few enough to stay in the cache.
+CHUNK_VALUES = 1 << 17
 
 Axis = tuple[int, bool]  # a variable, and whether it is its next-step value
 
@@ -115,13 +115,13 @@ def eliminate(
     unit = math.prod(sizes) * num_endogenous
     num_global = num_leading = 0
     remaining = {i for step in steps for i in step.group}
-    while unit > CHUNK and num_global < len(steps):
+    while unit > CHUNK_VALUES and num_global < len(steps):
         remaining -= set(steps[num_global].group)
         num_global += 1
         num_leading = min(remaining, default=len(sizes))
         unit = math.prod(sizes[num_leading:]) * num_endogenous
     units = math.prod(sizes[:num_leading])
-    chunk_units = max(1, min(units, CHUNK // max(unit, 1)))
+    chunk_units = max(1, min(units, CHUNK_VALUES // max(unit, 1)))
     return Elimination(sizes, steps, num_global, num_leading, chunk_units)
 
 
@@ -203,9 +203,9 @@ class _Search:
         for step in steps:
             size = math.prod(self.sizes[variable] for variable, _ in step.after)
             entries = math.prod(self.sizes[parent] for parent in step.parents) * step.entries
-            if len(step.group) > 1 and entries > MAX_ENTRIES:
+            if len(step.group) > 1 and entries > MAX_JOINT_ENTRIES:
                 return math.inf
-            total += size * self.num_endogenous * (step.entries + PASS) + entries
+            total += size * self.num_endogenous * (step.entries + ELEMENT_COST) + entries
         return total
 
     def _merge(self, steps: Sequence[Step]) -> list[Step]:

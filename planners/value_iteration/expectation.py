@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from exo_envs.mdp import IntArray
 from planners.arrays import Floats, Ints, joint_values
 from planners.tables import Factor, joint_rows
 from planners.value_iteration.elimination import Axis, Elimination, Step
 
-#: Multiplications between two looks at the clock: a few milliseconds.
-PIECE = 1 << 22
+#: Multiplications between two looks at the clock, which take a few milliseconds.
+PIECE_MULTIPLICATIONS = 1 << 22
 #: Elements of a row that are worked on at a time, so that sums stay in the nearest cache.
-BLOCK = 512
+BLOCK_ELEMENTS = 512
 
 
 class _Step(NamedTuple):
@@ -38,8 +39,8 @@ class _Step(NamedTuple):
     stride: int
     bases: Ints  # (middle,)
     rows: Ints  # (middle,)
-    starts: Ints
-    offsets: Ints
+    starts: IntArray
+    offsets: IntArray
     probabilities: Floats
 
 
@@ -126,13 +127,13 @@ def _pieces(step: _Step) -> Iterator[_Piece]:
     """Split a step so that the clock can be looked at in between."""
     rows = step.output_size // step.inner
     entries = max(1, len(step.offsets) // max(1, len(step.starts) - 1))
-    together = PIECE // (step.middle * step.inner * entries)
+    together = PIECE_MULTIPLICATIONS // (step.middle * step.inner * entries)
     if together:
         for first in range(0, rows, together * step.middle):
             yield first, min(first + together * step.middle, rows), 0, step.inner, 0, 0
         return
-    width = min(step.inner, max(BLOCK, PIECE // (step.middle * entries)))
-    height = min(step.middle, max(1, PIECE // (width * entries)))
+    width = min(step.inner, max(BLOCK_ELEMENTS, PIECE_MULTIPLICATIONS // (step.middle * entries)))
+    height = min(step.middle, max(1, PIECE_MULTIPLICATIONS // (width * entries)))
     for outer in range(0, rows, step.middle):
         for start in range(0, step.inner, width):
             for first in range(outer, outer + step.middle, height):
@@ -195,8 +196,8 @@ def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
     for outer in range(first // middle, (last + middle - 1) // middle):
         low = max(first - outer * middle, 0)
         high = min(last - outer * middle, middle)
-        for k in range(start, end, BLOCK):
-            width = min(BLOCK, end - k)
+        for k in range(start, end, BLOCK_ELEMENTS):
+            width = min(BLOCK_ELEMENTS, end - k)
             for j in range(low, high):
                 place = (outer * middle + j) * inner + k - target_shift
                 out = target[place : place + width]

@@ -16,7 +16,7 @@ from numba import njit
 from planners.arrays import Floats
 
 #: Elements that are worked on at a time, so that they stay in the nearest cache.
-BLOCK = 1024
+BLOCK_ELEMENTS = 1024
 
 
 def extrapolate(values: Floats, changes: Floats, *, up_to_constant: bool) -> None:
@@ -50,15 +50,15 @@ def _products(changes: Any) -> Any:
     count, size = changes.shape
     products = np.zeros((count, count))
     sums = np.zeros(count)
-    for start in range(0, size, BLOCK):
+    for start in range(0, size, BLOCK_ELEMENTS):
         for i in range(count):
-            first = changes[i, start : start + BLOCK]
+            first = changes[i, start : start + BLOCK_ELEMENTS]
             total = 0.0
             for k in range(len(first)):
                 total += first[k]
             sums[i] += total
             for j in range(i + 1):
-                second = changes[j, start : start + BLOCK]
+                second = changes[j, start : start + BLOCK_ELEMENTS]
                 total = 0.0
                 for k in range(len(first)):
                     total += np.float64(first[k]) * np.float64(second[k])
@@ -71,9 +71,9 @@ def _products(changes: Any) -> Any:
 
 @njit(cache=True)
 def _subtract(values: Any, changes: Any, weights: Any) -> None:
-    for start in range(0, len(values), BLOCK):
-        out = values[start : start + BLOCK]
+    for start in range(0, len(values), BLOCK_ELEMENTS):
+        out = values[start : start + BLOCK_ELEMENTS]
         for i in range(len(weights)):
-            change = changes[i, start : start + BLOCK]
+            change = changes[i, start : start + BLOCK_ELEMENTS]
             for k in range(len(out)):
                 out[k] -= weights[i] * change[k]

@@ -1,9 +1,9 @@
 """Exact planning in models that can be enumerated.
 
 Modified policy iteration on V(x, n): the expectation over x' is applied factor by factor
-(:mod:`planners.value_iteration.expectation`), the backup over n' and the maximum over actions in one kernel
-(:mod:`planners.value_iteration.sweeps`); in between, sweeps with fixed actions are extrapolated
-(:mod:`planners.value_iteration.extrapolation`), until the bounds of :mod:`planners.value_iteration.run` are close enough.
+(``expectation``), the backup over n' and the maximum over actions in one kernel (``sweeps``); in
+between, sweeps with fixed actions are extrapolated (``extrapolation``), until the bounds of ``run``
+are close enough.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP
-from planners.planner import Plan
+from planners.planner import Clock, OutOfTimeError, Plan
 from planners.reduction import tabulate
-from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import (
+from planners.tables import (
+    FactoredMDP,
     TooLargeError,
     format_count,
     num_endogenous_states,
     num_exogenous_states,
 )
 from planners.value_iteration.elimination import eliminate
-from planners.value_iteration.run import Clock, OutOfTimeError, Run, action_type
+from planners.value_iteration.run import Run, action_type
 from planners.value_iteration.successors import rows_bytes
 
 
 class ValueIteration:
     """Exact planning by modified policy iteration.
 
-    Plans in any :class:`~planners.tables.factored_mdp.FactoredMDP`, and in any other model once its tables
-    have been estimated from samples, as long as V fits into memory.
+    Plans in any :class:`~planners.FactoredMDP`, and in any other model once its tables have been
+    estimated from samples, as long as V fits into memory.
 
     Args:
         tolerance: the policy may lose this much, in any state, against the best one. The values
@@ -164,10 +164,10 @@ class ValueIteration:
         needed = self.bytes_needed(mdp)
         if needed > self.memory_limit:
             raise TooLargeError(
-                f"value iteration over X = {format_count(num_exogenous_states(mdp))} joint values of x "
-                f"times N = {format_count(num_endogenous_states(mdp))} of n needs {format_count(needed)} bytes "
-                f"or more; memory_limit is {format_count(int(self.memory_limit))}. Plan with "
-                "ForecastPlanner, or with UCT if n cannot be enumerated; DefaultPlanner chooses by "
-                "size"
+                f"value iteration over X = {format_count(num_exogenous_states(mdp))} joint values "
+                f"of x times N = {format_count(num_endogenous_states(mdp))} of n needs "
+                f"{format_count(needed)} bytes or more; memory_limit is "
+                f"{format_count(int(self.memory_limit))}. Plan with ForecastPlanner, or with UCT "
+                "if n cannot be enumerated; DefaultPlanner chooses by size"
             )
         return needed

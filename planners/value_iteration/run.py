@@ -15,7 +15,6 @@ Rounding is part of it: where a sweep is off by up to r, everything above is by 
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from planners.arrays import Floats
-from planners.planner import Plan
-from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import num_exogenous_states
+from planners.planner import Clock, Plan
+from planners.tables import FactoredMDP, num_exogenous_states
 from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.extrapolation import extrapolate
@@ -33,48 +31,28 @@ from planners.value_iteration.successors import successor_rows
 from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, evaluate, sweep
 from planners.value_iteration.tabular_policy import TabularPolicy
 
-#: Sweeps with fixed actions end when their own residual is this part of that of the best actions.
-ENOUGH = 0.2
+#: Sweeps with fixed actions end once the span of their changes is below this share of the span
+#: that the last sweep with the best actions had.
+SPAN_SHARE = 0.2
 
-#: ... or this part of what would do for the tolerance: the best actions then change it a little.
-AIM = 0.7
+#: Sweeps with fixed actions also end once the span of their changes is below this share of what
+#: would do for the tolerance: the next sweep with the best actions may enlarge it a little.
+TOLERANCE_SHARE = 0.7
 
-#: Sweeps with fixed actions from one extrapolation to the next, at most and at least.
-LONGEST_CYCLE, SHORTEST_CYCLE = 8, 3
+#: Most sweeps with fixed actions from one extrapolation to the next.
+LONGEST_CYCLE = 8
 
-#: An array has only so many dimensions; more variables than these cannot be enumerated anyway.
+#: Fewest sweeps with fixed actions from one extrapolation to the next: with no room to record the
+#: changes of so many, there is no extrapolation.
+SHORTEST_CYCLE = 3
+
+#: Exogenous variables of a model and its warm start at most: arrays have only so many dimensions,
+#: and more variables than these cannot be enumerated anyway.
 MAX_WARM_VARIABLES = 30
 
-#: Extrapolation pauses while the residual has not been the smallest so far for so many times.
+#: Sweeps with the best actions in a row without a new smallest residual, after which extrapolation
+#: pauses until there is one.
 MAX_SETBACKS = 3
-
-
-class OutOfTimeError(Exception):
-    """The clock ran out; never seen outside."""
-
-
-class Clock:
-    """What is left of a time limit, in seconds; None is no limit."""
-
-    def __init__(self, limit: float | None) -> None:
-        """Start."""
-        if limit is not None and not limit >= 0:
-            raise ValueError(f"time_limit is a number of seconds, at least 0, not {limit!r}")
-        self._start = time.perf_counter()
-        self._limit = math.inf if limit is None else limit
-
-    def seconds(self) -> float:
-        """The time since the start."""
-        return time.perf_counter() - self._start
-
-    def left(self) -> float | None:
-        """The seconds that are left; None if there is no limit."""
-        return None if self._limit == math.inf else max(0.0, self._limit - self.seconds())
-
-    def tick(self) -> None:
-        """Raise if the time is up."""
-        if self.seconds() >= self._limit:
-            raise OutOfTimeError
 
 
 def action_type(mdp: ExoMDP) -> np.dtype[Any]:
@@ -89,6 +67,8 @@ class Run:
     value is known, the constant need not be added to V: subtracting ``shift`` from every reward
     lowers V* by ``shift / (1 - discount)``, so changing the shift does the same. That keeps
     V near zero, where floating-point numbers are densest.
+
+    The arguments are those of :class:`~planners.ValueIteration`.
     """
 
     def __init__(
@@ -103,7 +83,6 @@ class Run:
         spare_bytes: float,
         warm_start: Plan | None = None,
     ) -> None:
-        """See :class:`~planners.value_iteration.planner.ValueIteration`."""
         self.mdp = mdp
         self.clock = clock
         self.tolerance = tolerance
@@ -180,7 +159,7 @@ class Run:
             best, since = (span, 0) if span < best else (best, since + 1)
             if self.converged or gain * span <= rounding or since > patience:
                 return
-            enough = max(ENOUGH * span, AIM * (self.tolerance - rounding) / gain)
+            enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * (self.tolerance - rounding) / gain)
             self._evaluate(actions[0], enough, extrapolating=since < MAX_SETBACKS)
 
     def _allocate(self) -> list[NDArray[Any]]:

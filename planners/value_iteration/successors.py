@@ -194,9 +194,10 @@ def _shorten(lists: DecisionLists) -> _ShortRules:
     ends = np.where(joint[pair], first[pair] + kept[pair], begins + 1)
     closing = np.zeros(len(begins), dtype=np.bool_)
     closing[pair_starts[1:] - 1] = True
-    *looks, rows = _looks(lists, begins, ends)
+    variable_starts, variables, strides, rows = _looks(lists, begins, ends)
     row_starts = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    return _ShortRules(pair_starts, begins, ends, closing, *looks, row_starts=row_starts)
+    looks = variable_starts, variables, strides
+    return _ShortRules(pair_starts, begins, ends, closing, *looks, row_starts)
 
 
 def _count_entries(lists: DecisionLists, rules: _ShortRules) -> Ints:

@@ -74,16 +74,8 @@ class TabularPolicy(Policy):
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
-        actions = np.empty(len(endogenous), dtype=np.int64)
-        _look_up(
-            endogenous,
-            exogenous,
-            self.endogenous_sizes,
-            self.exogenous_sizes,
-            self.actions,
-            actions,
-        )
-        return actions
+        x, n = (exogenous, self.exogenous_sizes), (endogenous, self.endogenous_sizes)
+        return _look_up(self.actions, *x, *n)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to one file; an older file of that name is replaced at once."""
@@ -118,24 +110,17 @@ class TabularPolicy(Policy):
 
 
 @njit(cache=True)
-def _look_up(
-    endogenous: Any,
-    exogenous: Any,
-    endogenous_sizes: Any,
-    exogenous_sizes: Any,
-    table: Any,
-    out: Any,
-) -> None:
-    for lane in range(len(out)):
-        n = 0
-        for k in range(len(endogenous_sizes)):
-            n = n * endogenous_sizes[k] + _clip(endogenous[lane, k], endogenous_sizes[k])
-        x = 0
-        for i in range(len(exogenous_sizes)):
-            x = x * exogenous_sizes[i] + _clip(exogenous[lane, i], exogenous_sizes[i])
-        out[lane] = table[x, n]
+def _look_up(actions: Any, x: Any, x_sizes: Any, n: Any, n_sizes: Any) -> Any:
+    out = np.empty(len(n), np.int64)
+    for lane in range(len(n)):
+        out[lane] = actions[_clipped_index(x[lane], x_sizes), _clipped_index(n[lane], n_sizes)]
+    return out
 
 
 @njit(cache=True)
-def _clip(value: Any, size: Any) -> Any:
-    return min(max(value, 0), size - 1)
+def _clipped_index(values: Any, sizes: Any) -> Any:
+    """The joint index of the nearest values that variables of these sizes can have."""
+    index = 0
+    for i in range(len(sizes)):
+        index = index * sizes[i] + min(max(values[i], 0), sizes[i] - 1)
+    return index

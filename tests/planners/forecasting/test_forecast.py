@@ -8,9 +8,10 @@ from factored import random_mdp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import choose_forecast_parents
 from planners.forecasting.forecasts import Forecasts
-from planners.forecasting.lookahead import Programme, decide, needed_variables
+from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
 
 
@@ -53,7 +54,7 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed):
     forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
     n = np.array([0, 1])
     x = rng.integers(mdp.exogenous_sizes, size=(2, 3))
-    _, values = decide(Programme.compile(mdp), forecasts, mdp.discount, n, x)
+    _, values = look_ahead(CompiledModel.compile(mdp), forecasts, mdp.discount, n, x)
     expected = [reference_values(mdp, forecasts, n[lane], x[lane]) for lane in range(2)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
 

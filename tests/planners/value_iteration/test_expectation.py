@@ -67,9 +67,9 @@ def test_steps_are_the_joint_matrix(sizes, chunk, piece, joint_entries, seed):
     factors = random_factors(rng, sizes)
     values = rng.normal(size=(math.prod(sizes), int(rng.integers(1, 5))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elimination, "CHUNK", chunk)
-        patch.setattr(elimination, "MAX_ENTRIES", joint_entries)
-        patch.setattr(expectation, "PIECE", piece)
+        patch.setattr(elimination, "CHUNK_VALUES", chunk)
+        patch.setattr(elimination, "MAX_JOINT_ENTRIES", joint_entries)
+        patch.setattr(expectation, "PIECE_MULTIPLICATIONS", piece)
         found = expected(factors, sizes, values)
     np.testing.assert_allclose(found, joint_matrix(factors, sizes) @ values, atol=1e-12)
 
@@ -99,7 +99,7 @@ def test_cycles_cost_an_axis_or_a_joint_factor(monkeypatch):
     factors = random_factors(np.random.default_rng(0), sizes, [(0, 1), (0, 1)])
     (step,) = eliminate(sizes, factors, 10).steps
     assert step.group == (0, 1)
-    monkeypatch.setattr(elimination, "MAX_ENTRIES", 0)
+    monkeypatch.setattr(elimination, "MAX_JOINT_ENTRIES", 0)
     steps = eliminate(sizes, factors, 10)
     assert [steps.size(step.after) for step in steps.steps] == [6**3, 6**2]
     assert steps.nbytes(10, 8) >= 8 * 10 * 6**3
