@@ -190,7 +190,7 @@ class DecisionListEstimator:
                 # A row that never occurs there is asked about where it does.
                 inside |= ~np.isin(rows, rows[inside])
                 rows, x = rows[inside], x[inside]
-            cells = rows * self.sampler.num_states + self.sampler.draw_index(pairs[rows], x)
+            cells = rows * self.sampler.num_states + self.sampler.draw(pairs[rows], x)
             counted.append(np.unique(cells, return_counts=True))
         return count_outcomes(counted, len(pairs), self.sampler.num_states)
 
@@ -199,7 +199,7 @@ class DecisionListEstimator:
         drawn = []
         for part in chunks(len(self.backgrounds), len(self.data.sizes)):
             x = self.backgrounds.rows(part)
-            drawn.append(self.sampler.draw_index(np.full(len(x), pair), x))
+            drawn.append(self.sampler.draw(np.full(len(x), pair), x))
         return np.concatenate(drawn)
 
 

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.envs.toy_text.taxi import TaxiEnv
-from harbour import (
-    Harbour,
-)
+from harbour import Harbour, adapt, harbour_states
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv, as_mdp
 from exo_envs.grid import GridMDP

@@ -27,7 +27,9 @@ class Workshop(ExoMDP):
 
     def sample_initial(self, size, rng):
         """Up to ten parts in each bin."""
-        return State(rng.integers(10, size=(size, len(self.endogenous_variables))), self._draw((size,), rng))
+        return State(
+            rng.integers(10, size=(size, len(self.endogenous_variables))), self._draw((size,), rng)
+        )
 
     def sample_exogenous(self, exogenous, rng):
         """All thrown anew, except that what was forecast comes true."""
