@@ -178,13 +178,9 @@ def _rule_skeletons(conditions: list[Condition], domain: Domain) -> list[RuleSke
         together[tuple(sorted(j for j, _ in condition))].append(condition)
     rules = []
     for variables, similar in sorted(together.items()):
-        rows = []
-        for condition in similar:
-            row = 0
-            for j, value in sorted(condition):
-                row = row * int(domain.data.sizes[j]) + value
-            rows.append(row)
-        rules.append(RuleSkeleton(variables, np.array(sorted(rows)), domain))
+        values = np.array([[value for _, value in sorted(condition)] for condition in similar])
+        rows = np.ravel_multi_index(tuple(values.T), tuple(domain.data.sizes[list(variables)]))
+        rules.append(RuleSkeleton(variables, np.sort(rows), domain))
     return rules
 
 

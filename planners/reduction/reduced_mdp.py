@@ -202,9 +202,10 @@ class ReducedMDP(ExoMDP):
 
         return load_tabulated(path)
 
-    @abstractmethod
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
+        given = ("full_names", "data", "samples", "fit", "smoothing")
+        return {name: getattr(self, name) for name in given}
 
     @property
     @abstractmethod

@@ -19,6 +19,8 @@ from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, chunks
 from planners.information.contingency import chi_squared_log_tail
+from planners.information.group_testing import draw_probes
+from planners.information.rollouts import ExogenousData
 
 #: Draws of n' from each of two states whose distributions are compared.
 NUM_DRAWS = 64
@@ -77,7 +79,27 @@ class SuccessorSampler:
         """A seed for :meth:`draw` and :meth:`differ`."""
         return int(self.rng.integers(2**63))
 
-    def check_common_noise(self, pairs: Ints, x: Ints, y: Ints) -> None:
+    def look_at_noise(self, pairs: Ints, data: ExogenousData, num_tests: int) -> bool:
+        """Whether n' is left to chance in some pair; sets ``common_noise`` as well.
+
+        Args:
+            pairs: the pairs to look at.
+            data: rollouts, from which the states to look at are drawn.
+            num_tests: how many states for each pair.
+        """
+        every = np.repeat(pairs, num_tests)
+        test = np.tile(np.arange(num_tests), len(pairs))
+        probes = [draw_probes(data, num_tests, self.rng) for _ in range(2)]
+        is_noisy = False
+        for part in chunks(len(every), len(data.sizes)):
+            x, y = (some[test[part]] for some in probes)
+            first = self.draw(every[part], x)
+            is_noisy |= bool((self.draw(every[part], x) != first).any())
+            if self.common_noise:
+                self._check_common_noise(every[part], x, y)
+        return is_noisy
+
+    def _check_common_noise(self, pairs: Ints, x: Ints, y: Ints) -> None:
         """Find out whether n' stays the same where x does, whatever happens in other states."""
         changed = self.rng.random(len(pairs)) < 0.5
         seed = self.seed()

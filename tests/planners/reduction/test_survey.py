@@ -177,6 +177,11 @@ def test_what_moves_n_is_found_in_a_sample_without_common_random_numbers(wastefu
     assert survey.moving == ("x1",)
 
 
+def test_a_total_reward_needs_all_n():
+    with pytest.raises(ValueError, match=r"Workshop.* too many n .* use reward='terms'"):
+        survey_of(Workshop(), rollouts=3, reward="total")
+
+
 def test_an_end_that_depends_on_x_is_refused_in_a_sample_too():
     class Closing(Workshop):
         def is_terminal(self, state):
