@@ -173,7 +173,7 @@ class ReducedMDP(ExoMDP):
     def extend(self: Model, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> Model:
         """The same model with more data: new rollouts of ``mdp`` are added to the counts.
 
-        Parents, moves and rewards stay as they are, so this takes little more than the rollouts.
+        Parents, n' and rewards stay as they are, so this takes little more than the rollouts.
         """
         if mdp.exogenous_names != self.full_names:
             raise ValueError(

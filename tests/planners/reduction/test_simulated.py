@@ -4,6 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
+from gymnasium import spaces
+from harbour import Harbour, adapt
 from reduced import shared
 from workshop import Workshop
 
@@ -12,6 +14,8 @@ from exo_envs.testing import check_mdp
 from planners import (
     UCT,
     DefaultPlanner,
+    EndogenousSurvey,
+    ExogenousData,
     FactoredMDP,
     ForecastPlanner,
     ReducedMDP,
@@ -125,6 +129,33 @@ def test_only_tree_search_plans_in_it(workshop):
             planner.plan(reduced)
     with pytest.raises(TooLargeError, match="UCT if n cannot be enumerated"):
         ValueIteration(memory_limit=1e6).plan(reduced)
+
+
+class LongQuay(Harbour):
+    """A quay of 60,000 cells, without an end; the signal pays for one of the actions."""
+
+    observation_space = spaces.Dict(
+        endogenous=spaces.MultiDiscrete([60_000]), exogenous=spaces.MultiDiscrete([3, 2])
+    )
+
+    def step(self, action):
+        reward = float(self.x[0] == 1 + action)
+        if self.np_random.random() < (0.9, 0.5)[self.x[1]]:
+            self.n[0] = min(max(self.n[0] + 2 * action - 1, 0), 59_999)
+        self.move_signal(action)
+        return self.observe(), reward, False, False, {}
+
+
+def test_an_environment_of_somebody_else_with_many_n():
+    mdp, rng = adapt(LongQuay()), np.random.default_rng(0)
+    data = ExogenousData.collect(mdp, 50, rng)
+    survey = EndogenousSurvey.collect(mdp, data, rng, num_tests=8)
+    assert (survey.paying, survey.moving) == (("exogenous_0",), ("exogenous_1",))
+    assert len(survey.endogenous) < 250  # it is slow to ask
+    reduced = ReducedMDP.estimate(mdp, [0], rng=rng, data=data, survey=survey)
+    policy = UCT(simulations=20, depth=2).plan(reduced).policy
+    states = State(np.full((2, 2), [30_000, 0]), np.array([[1, 0], [2, 0]]))
+    assert policy(states).tolist() == [0, 1]
 
 
 def test_what_can_be_done_with_one(workshop):
