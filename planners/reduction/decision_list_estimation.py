@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from exo_envs.mdp import BoolArray
-from planners.arrays import Ints, chunks, starts_of
+from planners.arrays import Ints, chunks, join, starts_of
 from planners.information.rollouts import ExogenousData
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_learning import (
@@ -190,7 +190,7 @@ class DecisionListEstimator:
                 # A row that never occurs there is asked about where it does.
                 inside |= ~np.isin(rows, rows[inside])
                 rows, x = rows[inside], x[inside]
-            cells = rows * self.sampler.num_states + self.sampler.draw_index(pairs[rows], x)
+            cells = rows * self.sampler.num_states + self.sampler.draw(pairs[rows], x)
             counted.append(np.unique(cells, return_counts=True))
         return count_outcomes(counted, len(pairs), self.sampler.num_states)
 
@@ -199,21 +199,18 @@ class DecisionListEstimator:
         drawn = []
         for part in chunks(len(self.backgrounds), len(self.data.sizes)):
             x = self.backgrounds.rows(part)
-            drawn.append(self.sampler.draw_index(np.full(len(x), pair), x))
+            drawn.append(self.sampler.draw(np.full(len(x), pair), x))
         return np.concatenate(drawn)
 
 
 def _replace_rows(rule: Rule, rows: Ints, better: Rule) -> Rule:
     """The rule with some rows from another one, which has those rows only."""
-    lengths = np.diff(rule.starts)
-    lengths[rows] = np.diff(better.starts)
-    starts = np.concatenate([[0], lengths.cumsum()])
-    targets = np.empty(starts[-1], dtype=np.int64)
-    probabilities = np.empty(starts[-1])
-    place = {int(row): k for k, row in enumerate(rows)}
-    for row in range(rule.num_rows):
-        source, k = (better, place[row]) if row in place else (rule, row)
-        part = slice(int(source.starts[k]), int(source.starts[k + 1]))
-        here = slice(int(starts[row]), int(starts[row + 1]))
-        targets[here], probabilities[here] = source.targets[part], source.probabilities[part]
-    return Rule(rule.variables, starts, targets, probabilities)
+    pieces = split_rows(rule, range(rule.num_rows + 1))
+    for row, piece in zip(rows, split_rows(better, range(len(rows) + 1)), strict=True):
+        pieces[row] = piece
+    return Rule(
+        rule.variables,
+        starts_of([piece.targets for piece in pieces]),
+        join([piece.targets for piece in pieces], np.int64),
+        join([piece.probabilities for piece in pieces], np.float64),
+    )

@@ -178,18 +178,14 @@ def _rule_skeletons(conditions: list[Condition], domain: Domain) -> list[RuleSke
         together[tuple(sorted(j for j, _ in condition))].append(condition)
     rules = []
     for variables, similar in sorted(together.items()):
-        rows = []
-        for condition in similar:
-            row = 0
-            for j, value in sorted(condition):
-                row = row * int(domain.data.sizes[j]) + value
-            rows.append(row)
-        rules.append(RuleSkeleton(variables, np.array(sorted(rows)), domain))
+        values = np.array([[value for _, value in sorted(condition)] for condition in similar])
+        rows = np.ravel_multi_index(tuple(values.T), tuple(domain.data.sizes[list(variables)]))
+        rules.append(RuleSkeleton(variables, np.sort(rows), domain))
     return rules
 
 
 class _Comparisons:
-    """Compares answers of one pair in a domain."""
+    """Compares the n' of one pair in states of a domain."""
 
     def __init__(
         self,
@@ -207,12 +203,12 @@ class _Comparisons:
         """The variables that make a difference by themselves somewhere in the domain."""
         found: set[int] = set()
         for tests in (FEW_TESTS, MANY_TESTS):
-            asked = [j for j in variables if j not in found]
+            open_ones = [j for j in variables if j not in found]
             # Every value as often: one of many may be the only one that matters.
             changes = np.array(
                 [
                     (j, v)
-                    for j in asked
+                    for j in open_ones
                     for v in np.resize(domain.values(j), max(tests, len(domain.values(j))))
                 ],
                 dtype=np.int64,
@@ -257,27 +253,27 @@ class _Comparisons:
         domain: Domain,
         states: Callable[[Ints, Draw], tuple[Ints, Ints]],
     ) -> tuple[BoolArray, Ints]:
-        """Which of ``count`` things make a difference in some of their tests.
+        """Which of some candidates (changes, or conditions) make a difference in a test.
 
         Args:
-            count: things are 0 ... count - 1.
+            count: how many candidates there are.
             tests: comparisons for each.
-            domain: what is outside of it does not count.
-            states: gives two x to compare for each of some things.
+            domain: comparisons with a state outside of it do not count.
+            states: gives two x to compare for each candidate of a batch.
 
         Returns:
             Whether it does, and in how many tests both states were in the domain, (count,).
         """
         different = np.zeros(count, dtype=np.bool_)
         compared = np.zeros(count, dtype=np.int64)
-        thing = np.repeat(np.arange(count), tests)
+        candidate = np.repeat(np.arange(count), tests)
 
         def draw(number: int) -> Ints:
             x = draw_probes(domain.data, number, self.rng, self.variables)
             return domain.restrict(x, self.rng)
 
-        for part in chunks(len(thing), len(domain.data.sizes)):
-            which = thing[part]
+        for part in chunks(len(candidate), len(domain.data.sizes)):
+            which = candidate[part]
             x, y = states(which, draw)
             inside = np.flatnonzero(domain.contains(x) & domain.contains(y))
             pairs = np.full(len(inside), self.pair)

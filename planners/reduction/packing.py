@@ -27,13 +27,14 @@ def pack(arguments: Mapping[str, Any]) -> tuple[Header, Arrays]:
     """The header and the arrays of a model that was made with ``arguments``."""
     data: ExogenousData = arguments["data"]
     fit: Fit = arguments["fit"]
+    tables: Mapping[str, Any] = arguments["tables"]
     header = {
-        "endogenous_variables": [[v.name, int(v.size)] for v in arguments["endogenous_variables"]],
-        "exogenous_variables": [[v.name, int(v.size)] for v in arguments["exogenous_variables"]],
+        "endogenous_variables": [[v.name, int(v.size)] for v in tables["endogenous_variables"]],
+        "exogenous_variables": [[v.name, int(v.size)] for v in tables["exogenous_variables"]],
         "full_names": arguments["full_names"],
-        "num_actions": int(arguments["num_actions"]),
-        "discount": float(arguments["discount"]),
-        "horizon": int(arguments["horizon"]),
+        "num_actions": int(tables["num_actions"]),
+        "discount": float(tables["discount"]),
+        "horizon": int(tables["horizon"]),
         "samples": arguments["samples"]._asdict(),
         "smoothing": arguments["smoothing"],
         "data_seed": data.seed,
@@ -43,8 +44,8 @@ def pack(arguments: Mapping[str, Any]) -> tuple[Header, Arrays]:
         "data.initial_endogenous": data.initial_endogenous,
         "log_loss": fit.log_loss,
         "marginal_log_loss": fit.marginal_log_loss,
-        "base_reward": arguments["base_reward"],
-        "terminal": arguments["terminal"],
+        "base_reward": tables["base_reward"],
+        "terminal": tables["terminal"],
         "parents": join([factor.parents for factor in fit.factors], np.int64),
         "parent_starts": starts_of([factor.parents for factor in fit.factors]),
         "factors.row_starts": starts_of([factor.starts for factor in fit.factors]),
@@ -52,8 +53,8 @@ def pack(arguments: Mapping[str, Any]) -> tuple[Header, Arrays]:
     }
     for part, dtype in FACTOR_ARRAYS.items():
         arrays[f"factors.{part}"] = join([getattr(f, part) for f in fit.factors], dtype)
-    arrays.update((f"terms.{i}", table) for i, table in arguments["terms"].items())
-    lists: DecisionLists = arguments["decision_lists"]
+    arrays.update((f"terms.{i}", table) for i, table in tables["terms"].items())
+    lists: DecisionLists = tables["decision_lists"]
     arrays.update(
         (f"decision_lists.{name}", np.asarray(array)) for name, array in lists._asdict().items()
     )
@@ -71,7 +72,20 @@ def unpack(header: Header, arrays: Arrays) -> dict[str, Any]:
     }
     for name in ("num_states", "num_actions"):
         lists[name] = int(lists[name])
+    tables = {
+        "endogenous_variables": endogenous,
+        "exogenous_variables": exogenous,
+        "decision_lists": DecisionLists(**lists),
+        "terms": {
+            int(name.removeprefix("terms.")): array
+            for name, array in arrays.items()
+            if name.startswith("terms.")
+        },
+        **{name: arrays[name] for name in ("base_reward", "terminal")},
+        **{name: header[name] for name in ("num_actions", "discount", "horizon")},
+    }
     return {
+        "tables": tables,
         "full_names": tuple(header["full_names"]),
         "data": ExogenousData(
             tuple(v.name for v in exogenous),
@@ -86,16 +100,7 @@ def unpack(header: Header, arrays: Arrays) -> dict[str, Any]:
             arrays["log_loss"],
             arrays["marginal_log_loss"],
         ),
-        "endogenous_variables": endogenous,
-        "exogenous_variables": exogenous,
-        "decision_lists": DecisionLists(**lists),
-        "terms": {
-            int(name.removeprefix("terms.")): array
-            for name, array in arrays.items()
-            if name.startswith("terms.")
-        },
-        **{name: arrays[name] for name in ("base_reward", "terminal")},
-        **{name: header[name] for name in ("smoothing", "num_actions", "discount", "horizon")},
+        "smoothing": header["smoothing"],
     }
 
 

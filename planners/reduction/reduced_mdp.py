@@ -177,7 +177,7 @@ class ReducedMDP(ExoMDP):
     def extend(self: Model, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> Model:
         """The same model with more data: new rollouts of ``mdp`` are added to the counts.
 
-        Parents, moves and rewards stay as they are, so this takes little more than the rollouts.
+        Parents, n' and rewards stay as they are, so this takes little more than the rollouts.
         """
         if mdp.exogenous_names != self.full_names:
             raise ValueError(
@@ -206,9 +206,10 @@ class ReducedMDP(ExoMDP):
 
         return load_tabulated(path)
 
-    @abstractmethod
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
+        given = ("full_names", "data", "samples", "fit", "smoothing")
+        return {name: getattr(self, name) for name in given}
 
     @property
     @abstractmethod

@@ -63,8 +63,7 @@ class SimulatedReducedMDP(ReducedMDP):
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
-        given = ("model", "survey", "full_names", "data", "samples", "fit", "smoothing")
-        return {name: getattr(self, name) for name in given}
+        return {"model": self.model, "survey": self.survey, **super().arguments()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything, with the factors made."""

@@ -19,14 +19,14 @@ import numpy as np
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray, FloatArray
-from planners.arrays import Ints, chunks
-from planners.information.group_testing import NUM_TESTS, draw_probes, find_relevant
+from planners.arrays import Ints
+from planners.information.group_testing import NUM_TESTS, find_relevant
 from planners.information.rollouts import ExogenousData, is_slow
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_estimation import DecisionListEstimator
 from planners.reduction.rewards import Rewards, reward_terms, terminal_states, total_rewards
 from planners.reduction.successors import SuccessorSampler
-from planners.reduction.surveyed_states import all_endogenous, can_enumerate, sample_endogenous
+from planners.reduction.surveyed_states import survey_states
 from planners.tables.rules import Rule
 
 Reward = Literal["terms", "total"]
@@ -100,7 +100,8 @@ class EndogenousSurvey:
             data: rollouts of all its exogenous variables.
             rng: where the randomness comes from.
             reward: "terms" to use ``mdp.reward_terms``, which is exact; "total" for a black box
-                that has a total reward only (see :func:`planners.reduction.rewards.total_rewards`).
+                that has a total reward only (see :func:`planners.reduction.rewards.total_rewards`),
+                if its n can be enumerated.
             num_tests: comparisons per pair and round when looking for what it depends on; fewer
                 for a model that is slow to ask.
             num_draws: how many n' to draw for each row of a table, where n' is left to chance.
@@ -118,8 +119,12 @@ class EndogenousSurvey:
         if is_slow(mdp):
             num_tests, num_draws = num_tests or SLOW_TESTS, num_draws or SLOW_DRAWS
 
-        is_complete = can_enumerate(mdp)
-        endogenous = all_endogenous(mdp) if is_complete else sample_endogenous(mdp, rng)
+        endogenous, is_complete, samples = survey_states(mdp, rng)
+        if reward == "total" and not is_complete:
+            raise ValueError(
+                f"{mdp!r} has too many n to find out what each of them pays from reward='total'; "
+                "use reward='terms'"
+            )
         terminal = terminal_states(mdp, endogenous, data, rng)
         rewards: Rewards = (
             reward_terms(mdp, endogenous, terminal)
@@ -131,10 +136,10 @@ class EndogenousSurvey:
         alive = np.flatnonzero(~np.repeat(terminal, mdp.num_actions))  # pairs
         affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, len(alive))
         tests = num_tests or max(MIN_TESTS, min(NUM_TESTS, affordable))
-        is_noisy = _look_at_noise(sampler, alive, data, rng, tests)
+        is_noisy = sampler.look_at_noise(alive, data, tests)
         relevant = find_relevant(
             sampler.differ,
-            terminal.size * mdp.num_actions,
+            len(endogenous) * mdp.num_actions,
             data,
             rng,
             questions=alive,
@@ -158,7 +163,7 @@ class EndogenousSurvey:
             base_reward=rewards.base,
             terms=rewards.terms,
             backgrounds=backgrounds,
-            endogenous_samples=sampler.num_samples,
+            endogenous_samples=samples + sampler.num_samples,
             reward_samples=rewards.samples,
             common_noise=sampler.common_noise,
         )
@@ -172,24 +177,3 @@ class EndogenousSurvey:
     def paying(self) -> tuple[str, ...]:
         """The variables that pay."""
         return tuple(self.names[j] for j in sorted(self.terms))
-
-
-def _look_at_noise(
-    sampler: SuccessorSampler,
-    alive: Ints,
-    data: ExogenousData,
-    rng: np.random.Generator,
-    num_tests: int,
-) -> bool:
-    """Whether n' is left to chance in any pair; and let the sampler check its common noise."""
-    pairs = np.repeat(alive, num_tests)
-    test = np.tile(np.arange(num_tests), len(alive))
-    probes = [draw_probes(data, num_tests, rng) for _ in range(2)]
-    is_noisy = False
-    for part in chunks(len(pairs), len(data.sizes)):
-        x, y = (some[test[part]] for some in probes)
-        first = sampler.draw(pairs[part], x)
-        is_noisy |= bool((sampler.draw(pairs[part], x) != first).any())
-        if sampler.common_noise:
-            sampler.check_common_noise(pairs[part], x, y)
-    return is_noisy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,14 @@ SLOWER = 10
 STEPS_PER_STATE = 4
 
 
+class SurveyedStates(NamedTuple):
+    """The n that a survey asks about."""
+
+    endogenous: Ints  # (S, k)
+    is_complete: bool  # whether these are all n, in the order of their flat index
+    samples: int  # n' that were drawn to find them
+
+
 def can_enumerate(mdp: ExoMDP) -> bool:
     """Whether all pairs (n, a) can be asked about."""
     states = math.prod(int(variable.size) for variable in mdp.endogenous_variables)
@@ -34,25 +43,26 @@ def all_endogenous(mdp: ExoMDP) -> Ints:
     return np.indices(sizes, dtype=np.int64).reshape(len(sizes), math.prod(sizes)).T
 
 
-def sample_endogenous(mdp: ExoMDP, rng: np.random.Generator) -> Ints:
-    """Different n, shape (S, k): met on rollouts of random actions, and drawn uniformly."""
+def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> SurveyedStates:
+    """All n if they can be enumerated, else a sample: n met on rollouts, and uniform ones."""
+    if can_enumerate(mdp):
+        return SurveyedStates(all_endogenous(mdp), True, 0)
     share = SLOWER if is_slow(mdp) else 1
     affordable = max(2, MAX_PAIRS // mdp.num_actions)
     num_met = min(NUM_MET // share, affordable // 2)
     num_uniform = min(NUM_UNIFORM // share, affordable // 2)
-    met = _meet(mdp, STEPS_PER_STATE * num_met, rng)
+    met, num_steps = _meet(mdp, STEPS_PER_STATE * num_met, rng)
     met = rng.permutation(np.unique(met, axis=0))[:num_met]
     uniform = rng.integers(mdp.endogenous_sizes, size=(num_uniform, met.shape[1]))
-    return np.unique(np.concatenate([met, uniform]), axis=0)
+    return SurveyedStates(np.unique(np.concatenate([met, uniform]), axis=0), False, num_steps)
 
 
-def _meet(mdp: ExoMDP, num_steps: int, rng: np.random.Generator) -> Ints:
-    """The n on rollouts of random actions, of about ``num_steps`` steps in all."""
-    lanes = math.ceil(num_steps / mdp.horizon)
+def _meet(mdp: ExoMDP, num_steps: int, rng: np.random.Generator) -> tuple[Ints, int]:
+    """The n on rollouts of random actions, of about ``num_steps`` steps in all; how many it was."""
+    lanes, length = math.ceil(num_steps / mdp.horizon), min(mdp.horizon, num_steps)
     state: State = mdp.sample_initial(lanes, rng)
     met = [state.endogenous]
-    for _ in range(min(mdp.horizon, num_steps)):
-        action = rng.integers(mdp.num_actions, size=lanes)
-        state = mdp.sample_next(state, action, rng)
+    for _ in range(length):
+        state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)
         met.append(state.endogenous)
-    return np.concatenate(met).astype(np.int64)
+    return np.concatenate(met).astype(np.int64), lanes * length

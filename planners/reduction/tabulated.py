@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from exo_envs import ExoMDP
 from planners.files import read_file, write_file
-from planners.information.rollouts import ExogenousData
-from planners.reduction.factors import Fit
+from planners.information import ExogenousData
+from planners.memory import MaskMemory
 from planners.reduction.packing import pack, unpack
-from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
+from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
 from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
 from planners.tables.decision_lists import DecisionLists
@@ -22,18 +22,6 @@ from planners.tables.rules import Rule
 
 #: What a saved model is called in its file.
 KIND = "ReducedMDP"
-#: What describes a model of tables beside its data.
-TABLES = (
-    "endogenous_variables",
-    "exogenous_variables",
-    "num_actions",
-    "discount",
-    "horizon",
-    "decision_lists",
-    "base_reward",
-    "terms",
-    "terminal",
-)
 
 
 class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
@@ -42,27 +30,28 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
     P(n' | n, a, x) is a decision list for each (n, a), learned by asking the model at states of our
     choice (:mod:`planners.reduction.survey`) and averaged over dropped variables
     (:mod:`planners.reduction.marginals`).
+
+    Args:
+        tables: what a :class:`FactoredMDP` takes, beside factors, data and initial states.
+        memory: what was counted in the data before, shared with models of other masks.
+        **estimated: what a :class:`ReducedMDP` takes.
     """
 
     data: ExogenousData
 
     def __init__(
-        self,
-        *,
-        full_names: tuple[str, ...],
-        data: ExogenousData,
-        samples: SampleCounts,
-        fit: Fit | Callable[[], Fit],
-        smoothing: float,
-        **tables: Any,
+        self, *, tables: Mapping[str, Any], memory: MaskMemory | None = None, **estimated: Any
     ) -> None:
-        """Take what :meth:`estimate` found; ``tables`` are those of a FactoredMDP."""
-        ReducedMDP.__init__(
-            self, full_names=full_names, data=data, samples=samples, fit=fit, smoothing=smoothing
-        )
+        ReducedMDP.__init__(self, **estimated)
         FactoredMDP.__init__(
-            self, initial=data.initial(), factors=lambda: self.fit.factors, data=data, **tables
+            self,
+            initial=self.data.initial(),
+            factors=lambda: self.fit.factors,
+            data=self.data,
+            memory=memory,
+            **tables,
         )
+        self._tables = tables
 
     @classmethod
     def from_survey(
@@ -84,23 +73,22 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
         """
         place = {j: k for k, j in enumerate(columns)}
         sizes = mdp.exogenous_sizes[list(columns)]
-        return cls(
-            endogenous_variables=mdp.endogenous_variables,
-            exogenous_variables=tuple(mdp.exogenous_variables[j] for j in columns),
-            num_actions=mdp.num_actions,
-            discount=mdp.discount,
-            horizon=mdp.horizon,
-            decision_lists=DecisionLists.from_lists(lists, mdp.num_actions, sizes),
-            base_reward=survey.base_reward,
-            terms={place[j]: table for j, table in survey.terms.items() if j in place},
-            terminal=survey.terminal,
-            **estimated,
-        )
+        tables = {
+            "endogenous_variables": mdp.endogenous_variables,
+            "exogenous_variables": tuple(mdp.exogenous_variables[j] for j in columns),
+            "num_actions": mdp.num_actions,
+            "discount": mdp.discount,
+            "horizon": mdp.horizon,
+            "decision_lists": DecisionLists.from_lists(lists, mdp.num_actions, sizes),
+            "base_reward": survey.base_reward,
+            "terms": {place[j]: table for j, table in survey.terms.items() if j in place},
+            "terminal": survey.terminal,
+        }
+        return cls(tables=tables, **estimated)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
-        given = ("full_names", "data", "samples", "fit", "smoothing", *TABLES)
-        return {name: getattr(self, name) for name in given}
+        return {"tables": self._tables, **super().arguments()}
 
     @property
     def paying(self) -> tuple[str, ...]:

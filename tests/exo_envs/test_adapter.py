@@ -19,7 +19,7 @@ from harbour import (
     set_hidden,
 )
 
-from exo_envs import AdaptedMDP, State, Variable
+from exo_envs import State, Variable
 from exo_envs.testing import check_mdp
 
 # --- an environment with the interface ----------------------------------------------------------
@@ -224,19 +224,3 @@ def test_a_hidden_state_is_read_and_written_by_functions():
     ):
         np.testing.assert_array_equal(*model_draws)
     np.testing.assert_array_equal(hidden.reward(states, actions), open_.reward(states, actions))
-
-
-def test_wrappers_stay_in_effect():
-    env = gym.wrappers.TransformReward(gym.wrappers.TimeLimit(Harbour(), 3), lambda r: 10 * r)
-    states, actions = harbour_states()
-    rewards = adapt(env).reward(states, actions)
-    np.testing.assert_array_equal(rewards, 10 * adapt().reward(states, actions))
-
-
-def test_the_horizon_is_the_environments_time_limit():
-    gym.register("Harbour-v0", entry_point=Harbour, max_episode_steps=7)
-    try:
-        assert AdaptedMDP(gym.make("Harbour-v0")).horizon == 7
-        assert AdaptedMDP(gym.make("Harbour-v0"), horizon=9).horizon == 9
-    finally:
-        gym.registry.pop("Harbour-v0")

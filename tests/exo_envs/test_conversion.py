@@ -1,16 +1,30 @@
-"""The model behind what a user has: `as_mdp`."""
+"""Wrappers around environments that are adapted, and the model behind what a user has."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.envs.toy_text.taxi import TaxiEnv
-from harbour import (
-    Harbour,
-)
+from harbour import Harbour, adapt, harbour_states
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv, as_mdp
 from exo_envs.grid import GridMDP
+
+
+def test_wrappers_stay_in_effect():
+    env = gym.wrappers.TransformReward(gym.wrappers.TimeLimit(Harbour(), 3), lambda r: 10 * r)
+    states, actions = harbour_states()
+    rewards = adapt(env).reward(states, actions)
+    np.testing.assert_array_equal(rewards, 10 * adapt().reward(states, actions))
+
+
+def test_the_horizon_is_the_environments_time_limit():
+    gym.register("Harbour-v0", entry_point=Harbour, max_episode_steps=7)
+    try:
+        assert AdaptedMDP(gym.make("Harbour-v0")).horizon == 7
+        assert AdaptedMDP(gym.make("Harbour-v0"), horizon=9).horizon == 9
+    finally:
+        gym.registry.pop("Harbour-v0")
 
 
 def test_as_mdp_finds_the_model():

@@ -7,11 +7,16 @@ import pytest
 from factored import random_mdp
 from models import CoinMDP, CounterMDP
 from surveys import MoveMDP, everything, moves_of, survey_of
+from workshop import Workshop
 
-from exo_envs import State
+from exo_envs import State, Variable
 from exo_envs.factory import FactoryMDP
+from exo_envs.testing import check_mdp
+from planners.default_planner import DefaultPlanner
 from planners.information.rollouts import ExogenousData
+from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
+from planners.reduction.surveyed_states import can_enumerate
 
 
 def test_dependencies_of_the_factory_are_found_exactly():
@@ -120,10 +125,70 @@ def test_bad_settings_are_refused(settings, message):
         survey_of(CounterMDP(), **settings)
 
 
-def test_too_many_pairs_are_refused():
-    mdp = MoveMDP((2,), lambda n, x, u: n, positions=200_000)
-    with pytest.raises(ValueError, match="200000 endogenous states and 1 actions are more than"):
-        survey_of(mdp, rollouts=3)
+def test_up_to_a_hundred_thousand_pairs_all_n_are_asked_about():
+    few, many = (MoveMDP((2,), lambda n, x, u: n, positions=k) for k in (100_000, 100_001))
+    assert (can_enumerate(few), can_enumerate(many)) == (True, False)
+
+
+def test_where_n_cannot_be_enumerated_a_sample_is_surveyed():
+    mdp = Workshop()
+    survey = survey_of(mdp, num_tests=64)
+    assert not survey.is_complete
+    assert (survey.paying, survey.moving) == (("demand",), ("belt",))
+    assert (survey.lists, survey.undecided) == ([], {})
+    n, a = len(survey.endogenous), mdp.num_actions
+    assert n > 1000
+    assert len(np.unique(survey.endogenous, axis=0)) == n
+    # The sample has n from rollouts, where the bins are nearly empty, and from anywhere.
+    assert 0.5 < (survey.endogenous < 22).all(axis=1).mean() < 0.9
+    assert survey.relevant.shape == (n * a, 6)
+    # The belt moves whatever still fits by more than one part.
+    room = survey.endogenous[:, :4] < 38
+    np.testing.assert_array_equal(survey.relevant[:, 1].reshape(n, a), room)
+    np.testing.assert_array_equal(survey.base_reward, -0.01)
+    paid = np.eye(4)[:, None] * (survey.endogenous < 39)  # (demand, n, a)
+    np.testing.assert_array_equal(survey.terms[0], paid)
+
+
+@pytest.mark.parametrize("bins", [12, 20])
+def test_n_may_have_more_values_than_an_integer_can_count(bins):
+    """40 ** 12 overflows 64 bits, 40 ** 20 any float that counts exactly."""
+    mdp = Workshop()
+    mdp.endogenous_variables = tuple(Variable(f"bin_{i}", 40) for i in range(bins))
+    survey = survey_of(mdp, num_tests=64)
+    assert (survey.paying, survey.moving) == (("demand",), ("belt",))
+    reduced = ReducedMDP.estimate(
+        mdp, ["demand"], rng=0, data=survey.backgrounds.data, survey=survey
+    )
+    check_mdp(reduced, num_samples=60)
+    policy = DefaultPlanner().plan(reduced).policy
+    state = mdp.sample_initial(20, np.random.default_rng(0))
+    np.testing.assert_array_equal(policy(state), state.exogenous[:, 0])
+
+
+@pytest.mark.parametrize("wasteful", [False, True])
+def test_what_moves_n_is_found_in_a_sample_without_common_random_numbers(wasteful):
+    def move(n, x, u):
+        return (n + 1 + (u < 0.5) * (1 + 3 * x[..., 1])) % 200_000
+
+    mdp = MoveMDP((2, 2, 2), move, positions=200_000, wasteful=wasteful)
+    survey = survey_of(mdp, num_tests=32)
+    assert survey.common_noise is not wasteful
+    assert survey.moving == ("x1",)
+
+
+def test_a_total_reward_needs_all_n():
+    with pytest.raises(ValueError, match=r"Workshop.* too many n .* use reward='terms'"):
+        survey_of(Workshop(), rollouts=3, reward="total")
+
+
+def test_an_end_that_depends_on_x_is_refused_in_a_sample_too():
+    class Closing(Workshop):
+        def is_terminal(self, state):
+            return np.equal(state.exogenous[..., 3], 2)
+
+    with pytest.raises(ValueError, match=r"whether n = .* is terminal depends on x"):
+        survey_of(Closing(), rollouts=20)
 
 
 def test_data_of_another_model_is_refused():
