@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP
-from planners.forecasting.planner import ForecastPlanner
+from planners.forecasting import ForecastPlanner
 from planners.planner import Plan, Planner, warm_start_for
 from planners.reduction.as_factored import as_factored
 from planners.tables.factored_mdp import FactoredMDP
