@@ -8,7 +8,7 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.files import replacing
-from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
+from planners.forecasting import ForecastPlanner, ForecastPolicy
 from planners.information import (
     Cases,
     Evidence,

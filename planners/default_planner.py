@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP
-from planners.forecasting.planner import ForecastPlanner
+from planners.forecasting import ForecastPlanner
 from planners.planner import Clock, Plan, Planner, warm_start_for
 from planners.reduction import tabulate
 from planners.tables import FactoredMDP, num_endogenous_states

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-#: Bytes that a store may take where an entry is a few numbers, or is quickly made again.
+#: Bytes that a store may take unless it says otherwise.
 SMALL_STORE = 2**25
-#: Bytes that a store may take where an entry is a table that takes long to count.
+#: Bytes that a store may take where entries are large, and take long to make again.
 LARGE_STORE = 2**28
 #: Bytes that an entry takes besides its arrays: its key, and the objects that hold the arrays.
 ENTRY_BYTES = 256
@@ -46,10 +46,10 @@ class Store(Generic[K, V]):
 
     Args:
         limit: in bytes.
-        at_least: how many values are kept whatever their size.
+        at_least: how many values are kept whatever their size; by default the last few.
     """
 
-    def __init__(self, limit: int, at_least: int = 0) -> None:
+    def __init__(self, limit: int = SMALL_STORE, at_least: int = 4) -> None:
         self.limit = limit
         self.at_least = at_least
         self.nbytes = 0
@@ -61,11 +61,8 @@ class Store(Generic[K, V]):
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """What is kept under ``key``, or else what ``make`` makes, which is kept."""
-        kept = self._kept.get(key)
-        if kept is None:
-            return self.put(key, make())
-        self._kept.move_to_end(key)
-        return kept[0]
+        kept = self.find(key)
+        return self.put(key, make()) if kept is None else kept
 
     def find(self, key: K) -> V | None:
         """What is kept under ``key``, if anything is."""
@@ -94,17 +91,8 @@ def _nbytes(value: Any) -> int:
     return sum(map(_nbytes, parts))
 
 
-def _small() -> Store[Any, Any]:
-    return Store(SMALL_STORE)
-
-
-def _recent() -> Store[Any, Any]:
-    """For arrays that have an entry for every sample: of those the last few are needed again."""
-    return Store(SMALL_STORE, at_least=4)
-
-
 def _large() -> Store[Any, Any]:
-    return Store(LARGE_STORE)
+    return Store(LARGE_STORE, at_least=0)
 
 
 @dataclass(eq=False)
@@ -126,28 +114,28 @@ class Memory:
     #: stride -> the values of all variables where transitions begin.
     columns: Store[int, Columns] = field(default_factory=_large)
     #: (stride, i) -> x_i where transitions end.
-    later: Store[Key, IntArray] = field(default_factory=_recent)
+    later: Store[Key, IntArray] = field(default_factory=Store)
     #: (stride, *given) -> the samples by the joint value of some variables.
-    rows: Store[Key, Rows] = field(default_factory=_recent)
+    rows: Store[Key, Rows] = field(default_factory=Store)
     #: (stride, i, *given) -> the samples by the joint value of some variables and x'_i.
-    cases: Store[Key, Cases] = field(default_factory=_recent)
+    cases: Store[Key, Cases] = field(default_factory=Store)
     #: (stride, *given) -> how many joint values of some variables occur.
-    num_rows: Store[Key, int] = field(default_factory=_small)
+    num_rows: Store[Key, int] = field(default_factory=Store)
     #: (stride, i, *given) -> whether x'_i is certain given some variables.
-    certain: Store[Key, bool] = field(default_factory=_small)
+    certain: Store[Key, bool] = field(default_factory=Store)
     #: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
-    screened: Store[Key, FloatArray] = field(default_factory=_recent)
+    screened: Store[Key, FloatArray] = field(default_factory=Store)
     #: (stride, i, *given, -1, *group) -> what a group of variables tells about x'_i.
-    information: Store[Key, Information] = field(default_factory=_small)
+    information: Store[Key, Information] = field(default_factory=Store)
     #: (stride, i, *given, -1, *group) -> how G is distributed if the group tells nothing.
-    nulls: Store[Key, Null] = field(default_factory=_small)
+    nulls: Store[Key, Null] = field(default_factory=Store)
 
     # --- changing one variable at a time: planners.information.interventions ------------------
 
     #: number -> so many x that occur, and what follows them.
-    base_states: Store[int, tuple[IntArray, IntArray]] = field(default_factory=_small)
+    base_states: Store[int, tuple[IntArray, IntArray]] = field(default_factory=Store)
     #: j -> how much a change of x_j changes each variable, (m,).
-    influence: Store[int, FloatArray] = field(default_factory=_small)
+    influence: Store[int, FloatArray] = field(default_factory=Store)
 
     # --- the tables of the exogenous variables: planners.reduction.factors ---------------------
 
@@ -172,7 +160,7 @@ class Memory:
     #: given -> score and log p of every candidate for a forecast, (2, m); not a number if unknown.
     forecast_scores: Store[Key, FloatArray] = field(default_factory=_large)
     #: given -> how many joint values of some variables occur.
-    forecast_rows: Store[Key, int] = field(default_factory=_small)
+    forecast_rows: Store[Key, int] = field(default_factory=Store)
     #: (horizon, *forecast parents) -> row of each of their joint values, and the table.
     forecasts: Store[Key, tuple[NDArray[np.int32], NDArray[np.float32]]] = field(
         default_factory=_large

@@ -1,1 +1,11 @@
-"""The online planner, for masks whose joint values cannot be enumerated."""
+"""The online planner, for masks whose joint values cannot be enumerated.
+
+* ``planner``: :class:`ForecastPlanner`, and :class:`ForecastPolicy`, what comes out.
+* ``forecast_parents``: which variables now the forecast of a variable looks at.
+* ``forecasts``: the distribution of each variable some steps ahead, given its forecast parents.
+* ``lookahead``: backward induction over (steps ahead, n) with those forecasts.
+"""
+
+from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
+
+__all__ = ["ForecastPlanner", "ForecastPolicy"]

@@ -1,16 +1,16 @@
 """Who predicts whom, counted in rollouts of the exogenous variables.
 
-* :mod:`~planners.information.rollouts`: the data, rollouts of x that need no policy.
-* :mod:`~planners.information.contingency`: samples by joint value, information, conditional tables.
-* :mod:`~planners.information.g_statistic`: the G statistic, of a whole table or of its used cells.
-* :mod:`~planners.information.significance`: whether a G is more than chance.
-* :mod:`~planners.information.pairwise`: information of many candidates about one target.
-* :mod:`~planners.information.counting_kernels`: the loops behind both kinds of counting.
-* :mod:`~planners.information.forward_selection`: choosing variables one by one.
-* :mod:`~planners.information.parents`: the parents of a variable, chosen and explained.
-* :mod:`~planners.information.transitions`: what the search for parents counts.
-* :mod:`~planners.information.interventions`: which variables act on which, by changing them.
-* :mod:`~planners.information.group_testing`: the same for many variables at once, by halving.
+* ``rollouts``: the data, rollouts of x that need no policy.
+* ``contingency``: samples by joint value, information, conditional tables.
+* ``g_statistic``: the G statistic, of a whole table or of its used cells.
+* ``significance``: whether a G is more than chance.
+* ``pairwise``: information of many candidates about one target.
+* ``counting_kernels``: the loops behind both kinds of counting.
+* ``forward_selection``: choosing variables one by one.
+* ``parents``: the parents of a variable, chosen and explained.
+* ``transitions``: what the search for parents counts.
+* ``interventions``: which variables act on which, by changing them.
+* ``group_testing``: the same for many variables at once, by halving.
 """
 
 from planners.information.contingency import (

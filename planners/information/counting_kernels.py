@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from planners.information.g_statistic import dense_information, sparse_information, weighted_log
+from planners.information.g_statistic import dense_information, weighted_log
 
 #: Samples are copied in blocks of one cache line of bytes; so are neighbouring columns.
 BLOCK = 64
@@ -200,23 +200,4 @@ def table_information(
         for s in range(len(case)):  # unsigned: no check for negative positions
             table[np.uint64(column[s]), np.uint64(case[s])] += 1
         statistic[j], freedom[j] = dense_information(table, starts, by_case, by_row)
-    return statistic, freedom
-
-
-@njit(cache=True)
-def sparse_informations(
-    laid_out: Any,
-    slots: Any,
-    sizes: Any,
-    order: Any,
-    starts: Any,
-    target: Any,
-    target_size: int,
-) -> Any:
-    """G and degrees of freedom of candidates with large tables: the cells that occur only."""
-    statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
-    for j in range(len(slots)):
-        statistic[j], freedom[j] = sparse_information(
-            order, starts, target, target_size, laid_out[slots[j]], sizes[j]
-        )
     return statistic, freedom

@@ -28,9 +28,9 @@ from planners.information.counting_kernels import (
     bit_information,
     lay_out,
     pack_columns,
-    sparse_informations,
     table_information,
 )
+from planners.information.g_statistic import sparse_information
 from planners.information.rollouts import ExogenousData
 
 #: Cases that are counted as bits at most; with more of them a table is faster.
@@ -257,8 +257,10 @@ def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -
 
 
 def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    rows = cases.rows.grouped
-    return sparse_informations(laid_out, slots, sizes, *rows, cases.target, cases.size)
+    rows, target = cases.rows.grouped, (cases.target, cases.size)
+    columns = zip(slots.tolist(), sizes.tolist(), strict=True)
+    found = [sparse_information(*rows, *target, laid_out[slot], size) for slot, size in columns]
+    return np.array(found).T
 
 
 def _positions(name: str, given: Any, count: int) -> Ints:

@@ -110,7 +110,7 @@ def test_pickles_leave_the_memory_behind(world):
 
 
 def test_what_was_not_asked_for_longest_goes_first():
-    store = Store(limit=2 * (40 + ENTRY_BYTES) + 20)
+    store = Store(limit=2 * (40 + ENTRY_BYTES) + 20, at_least=0)
     made = []
 
     def ask(key):

@@ -8,6 +8,7 @@ from factored import random_mdp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planners import ExogenousData
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import choose_forecast_parents
 from planners.forecasting.forecasts import Forecasts
@@ -127,6 +128,25 @@ def test_plans_say_what_they_did_and_repeat_by_seed(tmp_path):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(ValueError, match=r"policy\.npz"):
         ForecastPolicy.load(path)
+
+
+def test_forecasts_are_counted_in_the_rollouts_of_the_model():
+    """Rollouts in which x never moves, of a model whose tables say otherwise."""
+    mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3))
+    x = np.random.default_rng(0).integers(mdp.exogenous_sizes, size=(500, 1, 2))
+    values = np.repeat(x, mdp.horizon + 1, axis=1)
+    names, n = mdp.exogenous_names, np.zeros((500, 1), dtype=np.int64)
+    planner = ForecastPlanner(num_rollouts=500)
+
+    def forecast(data):
+        mdp.data = data
+        forecasts = planner.plan(mdp, rng=np.random.default_rng(1)).policy.forecasts
+        return forecasts.probabilities(np.array([[1, 2]]), 0)[0, 0]
+
+    still = forecast(ExogenousData(names, mdp.exogenous_sizes, values, n, seed=0))
+    assert still.argmax() == (1, 2)[needed_variables(mdp)[0]]
+    assert still.max() > 0.9
+    assert forecast(None).max() < 0.9
 
 
 def test_at_the_time_limit_it_says_so():
