@@ -22,7 +22,7 @@ import gymnasium as gym
 
 import exo_envs
 from learning.explanation import Storyteller
-from learning.film import draws_pictures, save_film, save_picture
+from learning.film import draws_pictures, picture_settings, save_film, save_picture
 from planners import Estimate, Objective
 from shared.arguments import make_env
 from shared.console import INTERRUPTED, ProgressBar, print_table
@@ -200,12 +200,11 @@ def show_returns(rows: list[Row], episodes: int) -> None:
 
 def show_episode(learner: MaskLearner, arguments: argparse.Namespace, mask_file: Path) -> None:
     """A picture of the masked scene, and a film of an agent that sees no more than the mask."""
-    options, policy = arguments.option, learner.policy_
-    env = make_env(arguments.env_id, options)
+    env, policy = make_env(arguments.env_id, arguments.option), learner.policy_
     if not draws_pictures(env):
         print(f"picture  none: {arguments.env_id} draws text only")
         return
-    env = make_env(arguments.env_id, options, render_mode="rgb_array")
+    env = make_env(arguments.env_id, arguments.option, **picture_settings(env))
     with MaskedObservation(env, learner.get_support()) as masked:
         picture = mask_file.with_suffix(".png")
         save_picture(masked, picture, arguments.seed)
