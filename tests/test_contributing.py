@@ -62,9 +62,7 @@ def test_the_hooks_are_the_linters_of_the_tests_at_the_same_versions():
     """They are run from .venv, where pyproject.toml's versions are: nothing else can be pinned."""
     assert [repository["repo"] for repository in HOOKS["repos"]] == ["local"]
     entries = [hook["entry"] for hook in HOOKS["repos"][0]["hooks"]]
-    linters = re.findall(
-        r'^"\$python" -m ((?:ruff|mypy).*)$', read("scripts/test.sh"), re.MULTILINE
-    )
+    linters = re.findall(r'(?m)^ *"\$python" -m ((?:ruff|mypy).*)$', read("scripts/test.sh"))
     # What the tests only check is mended before a commit.
     expected = [f".venv/bin/python -m {linter.removesuffix(' --check')}" for linter in linters]
     assert entries == expected
