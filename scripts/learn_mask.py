@@ -36,6 +36,12 @@ from wrappers import (
     Study,
 )
 
+#: What is said of a variable that nothing speaks for, by the rule.
+SILENCE = {
+    "calibrated": "no sign that it matters (tests at level {level:g})",
+    "paper": "other variables had higher scores when the search ended",
+}
+
 
 class Row(NamedTuple):
     """A line of the table."""
@@ -79,7 +85,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=1.0,
         help="the price of a variable, in return (the paper's lambda): 1",
     )
-    parser.add_argument("--rule", choices=("calibrated", "paper"), default="calibrated")
+    parser.add_argument("--rule", choices=tuple(SILENCE), default="calibrated")
     parser.add_argument("--rollouts", type=int, default=500, help="played with each mask: 500")
     parser.add_argument("--data", type=int, help="rollouts that models are estimated from")
     parser.add_argument("--level", type=float, default=0.05, help="of the tests: 0.05")
@@ -97,7 +103,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def run(arguments: argparse.Namespace) -> int:
     """Learn, explain, compare, draw."""
     start = time.perf_counter()
-    story = Storyteller(arguments.cost_weight)
+    silence = SILENCE[arguments.rule].format(level=arguments.level)
+    story = Storyteller(arguments.cost_weight, silence)
     learner = learn(arguments, story)
     if learner is None:
         print("interrupted before there was a mask; nothing was saved")
@@ -117,13 +124,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def learn(arguments: argparse.Namespace, story: Storyteller) -> CorrelationalMaskLearner | None:
+def learn(arguments: argparse.Namespace, story: Storyteller) -> MaskLearner | None:
     """Learn with a bar; None if there was no time for anything."""
     env = make_env(arguments.env_id, arguments.option)
     print(f"exo-envs {exo_envs.__version__}: {describe(env, arguments.option)}", flush=True)
-    learner = CorrelationalMaskLearner(
-        **prices(arguments), rule=arguments.rule, level=arguments.level
-    )
+    learner = make_learner(arguments)
     try:
         arguments.output.mkdir(parents=True, exist_ok=True)
         study = Study(
@@ -136,6 +141,11 @@ def learn(arguments: argparse.Namespace, story: Storyteller) -> CorrelationalMas
     except KeyboardInterrupt:
         return None
     return learner
+
+
+def make_learner(arguments: argparse.Namespace) -> MaskLearner:
+    """The learner of the rule that was asked for."""
+    return CorrelationalMaskLearner(**prices(arguments), rule=arguments.rule, level=arguments.level)
 
 
 def describe(env: gym.Env, options: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from planners import Estimate
 from shared.console import print_table
-from wrappers import CorrelationalMaskLearner, Record
+from wrappers import MaskLearner, Record
 
 MOST_LINES = 20
 SCORE = "score: the variance of what it pays, the share of moves it changes, or what it foretells"
@@ -51,10 +51,12 @@ class Storyteller:
 
     Args:
         cost_weight: the price of a variable.
+        silence: why a variable is dropped that nothing speaks for.
     """
 
-    def __init__(self, cost_weight: float) -> None:
+    def __init__(self, cost_weight: float, silence: str) -> None:
         self.cost_weight = cost_weight
+        self.silence = silence
 
     def step(self, record: Record) -> str:
         """A line for a step that estimated J."""
@@ -84,7 +86,7 @@ class Storyteller:
             return "the agent earns less with it"
         return "not worth it" if record.action == "drop" else "no clear gain"
 
-    def explain(self, learner: CorrelationalMaskLearner) -> None:
+    def explain(self, learner: MaskLearner) -> None:
         """Print what was kept and why, and what was dropped."""
         names = learner.feature_names_in_
         members = _by_family(names)
@@ -110,14 +112,14 @@ class Storyteller:
             ]
             print_table(("variables", "dropped", "why"), _shortened(rows), "<><")
 
-    def _reason(self, learner: CorrelationalMaskLearner, names: list[str]) -> tuple[str, ...]:
+    def _reason(self, learner: MaskLearner, names: list[str]) -> tuple[str, ...]:
         """Why variables of one family were kept: reason, score, worth, price, tried with what."""
         found = [r for r in learner.history_ if r.score is not None and _is_evidence(r, names)]
         best = max(found, key=lambda r: r.score or 0.0, default=None)
         score = _score(best) if best is not None else ""
         return (_reasons(found), score, *self._measured(learner, names))
 
-    def _measured(self, learner: CorrelationalMaskLearner, names: list[str]) -> tuple[str, ...]:
+    def _measured(self, learner: MaskLearner, names: list[str]) -> tuple[str, ...]:
         record = _closest_test(learner.history_, names, kept=True)
         if record is None:
             return ("", "", "")
@@ -125,7 +127,7 @@ class Storyteller:
         price = f"{self.cost_weight * together:g}" if self.cost_weight else ""
         return str(worth(record, self.cost_weight)), price, str(together)
 
-    def _objection(self, learner: CorrelationalMaskLearner, names: list[str]) -> str:
+    def _objection(self, learner: MaskLearner, names: list[str]) -> str:
         """Why variables of one family were dropped."""
         record = _closest_test(learner.history_, names, kept=False)
         if record is not None:
@@ -135,9 +137,7 @@ class Storyteller:
             return "matters, but was not tried"
         if learner.status_ != "finished" and all(r.action == "find" for r in learner.history_):
             return "learning was stopped before all had been looked at"
-        if learner.rule == "paper":
-            return "other variables had higher scores when the search ended"
-        return f"no sign that it matters (tests at level {learner.level:g})"
+        return self.silence
 
 
 def _by_family(names: Iterable[str]) -> dict[str, list[str]]:
