@@ -22,7 +22,7 @@ import gymnasium as gym
 
 import exo_envs
 from learning.explanation import Storyteller
-from learning.film import draws_pictures, save_film, save_picture
+from learning.film import draws_pictures, picture_settings, save_film, save_picture
 from planners import Estimate, Objective
 from shared.arguments import make_env
 from shared.console import INTERRUPTED, ProgressBar, print_table
@@ -36,6 +36,12 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
+
+#: What is said of a variable that nothing speaks for, by the rule.
+SILENCE = {
+    "calibrated": "no sign that it matters (tests at level {level:g})",
+    "paper": "other variables had higher scores when the search ended",
+}
 
 
 class Row(NamedTuple):
@@ -80,7 +86,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=1.0,
         help="the price of a variable, in return (the paper's lambda): 1",
     )
-    parser.add_argument("--rule", choices=("calibrated", "paper"), default="calibrated")
+    parser.add_argument("--rule", choices=tuple(SILENCE), default="calibrated")
     parser.add_argument("--rollouts", type=int, default=500, help="played with each mask: 500")
     parser.add_argument("--data", type=int, help="rollouts that models are estimated from")
     parser.add_argument("--level", type=float, default=0.05, help="of the tests: 0.05")
@@ -98,7 +104,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def run(arguments: argparse.Namespace) -> int:
     """Learn, explain, compare, draw."""
     start = time.perf_counter()
-    story = Storyteller(arguments.cost_weight)
+    silence = SILENCE[arguments.rule].format(level=arguments.level)
+    story = Storyteller(arguments.cost_weight, silence)
     learner = learn(arguments, story)
     if learner is None:
         print("interrupted before there was a mask; nothing was saved")
@@ -122,9 +129,7 @@ def learn(arguments: argparse.Namespace, story: Storyteller) -> MaskLearner | No
     """Learn with a bar; None if there was no time for anything."""
     env = make_env(arguments.env_id, arguments.option)
     print(f"exo-envs {exo_envs.__version__}: {describe(env, arguments.option)}", flush=True)
-    learner: MaskLearner = CorrelationalMaskLearner(**prices(arguments))
-    if arguments.rule == "calibrated":
-        learner = CalibratedMaskLearner(**prices(arguments), level=arguments.level)
+    learner = make_learner(arguments)
     try:
         arguments.output.mkdir(parents=True, exist_ok=True)
         study = Study(
@@ -137,6 +142,13 @@ def learn(arguments: argparse.Namespace, story: Storyteller) -> MaskLearner | No
     except KeyboardInterrupt:
         return None
     return learner
+
+
+def make_learner(arguments: argparse.Namespace) -> MaskLearner:
+    """The learner of the rule that was asked for."""
+    if arguments.rule == "paper":
+        return CorrelationalMaskLearner(**prices(arguments))
+    return CalibratedMaskLearner(**prices(arguments), level=arguments.level)
 
 
 def describe(env: gym.Env, options: Sequence[str]) -> str:
@@ -202,12 +214,11 @@ def show_returns(rows: list[Row], episodes: int) -> None:
 
 def show_episode(learner: MaskLearner, arguments: argparse.Namespace, mask_file: Path) -> None:
     """A picture of the masked scene, and a film of an agent that sees no more than the mask."""
-    options, policy = arguments.option, learner.policy_
-    env = make_env(arguments.env_id, options)
+    env, policy = make_env(arguments.env_id, arguments.option), learner.policy_
     if not draws_pictures(env):
         print(f"picture  none: {arguments.env_id} draws text only")
         return
-    env = make_env(arguments.env_id, options, render_mode="rgb_array")
+    env = make_env(arguments.env_id, arguments.option, **picture_settings(env))
     with MaskedObservation(env, learner.get_support()) as masked:
         picture = mask_file.with_suffix(".png")
         save_picture(masked, picture, arguments.seed)

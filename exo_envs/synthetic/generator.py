@@ -161,7 +161,7 @@ def _distractors(
         yield _follower(f"copy_{i}", "copy", core[order[i]], p.copy_noise, rng)
 
     sizes = np.geomspace(2, p.noise_size, p.num_noise).round().astype(np.int64)
-    for i, size in enumerate(sizes):
+    for i, size in enumerate(sizes.tolist()):
         yield _root(f"noise_{i}", "noise", np.full(size, 1 / size), p.persistence)
 
     leader = None

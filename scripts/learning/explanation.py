@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from planners import Estimate
 from shared.console import print_table
-from wrappers import CalibratedMaskLearner, MaskLearner, Record
+from wrappers import MaskLearner, Record
 
 MOST_LINES = 20
 SCORE = "score: the variance of what it pays, the share of moves it changes, or what it foretells"
@@ -51,10 +51,12 @@ class Storyteller:
 
     Args:
         cost_weight: the price of a variable.
+        silence: why a variable is dropped that nothing speaks for.
     """
 
-    def __init__(self, cost_weight: float) -> None:
+    def __init__(self, cost_weight: float, silence: str) -> None:
         self.cost_weight = cost_weight
+        self.silence = silence
 
     def step(self, record: Record) -> str:
         """A line for a step that estimated J."""
@@ -135,9 +137,7 @@ class Storyteller:
             return "matters, but was not tried"
         if learner.status_ != "finished" and all(r.action == "find" for r in learner.history_):
             return "learning was stopped before all had been looked at"
-        if isinstance(learner, CalibratedMaskLearner):
-            return f"no sign that it matters (tests at level {learner.level:g})"
-        return "other variables had higher scores when the search ended"
+        return self.silence
 
 
 def _by_family(names: Iterable[str]) -> dict[str, list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,6 +17,13 @@ EPISODES = 9  # of which one is filmed
 
 def draws_pictures(env: gym.Env) -> bool:
     return "rgb_array" in env.metadata["render_modes"]
+
+
+def picture_settings(env: gym.Env) -> dict[str, str]:
+    """What makes an environment draw pictures: flat ones where there is no PyBullet."""
+    arguments = signature(type(env.unwrapped)).parameters
+    flat = find_spec("pybullet") is None and "render_backend" in arguments
+    return {"render_mode": "rgb_array"} | ({"render_backend": "flat"} if flat else {})
 
 
 def save_picture(env: gym.Env, path: Path, seed: int) -> None:

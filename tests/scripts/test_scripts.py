@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import os
 import re
 import signal
 import subprocess
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from exo_envs.crowd.parameters import CrowdParameters
+from exo_envs.crowd import CrowdParameters
+from exo_envs.drawing.scene_viewer import SIZES
 from wrappers import Progress, Record, SavedMask
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -173,6 +175,17 @@ def test_the_demo_learns_the_mask_of_a_crowd(tmp_path):
     assert re.search(rf"  wanderer +{left} of 30 ", dropped)
     assert 1 < frames_of(tmp_path / "ExoCrowd-v0.gif") <= 3
     assert (tmp_path / "ExoCrowd-v0.png").exists()
+
+
+def test_without_pybullet_the_film_is_flat(tmp_path, monkeypatch):
+    """There are no wheels of it for Python 3.12 and newer."""
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['pybullet'] = None")
+    folders = filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(folders))
+    quick = ("--time-limit", 1e-9, "--no-film", "--no-compare", "--output", tmp_path)
+    run("learn_mask.py", "ExoFactory-v0", *SMALL, *quick)
+    with Image.open(tmp_path / "ExoFactory-v0.png") as picture:
+        assert picture.size == SIZES["flat"]
 
 
 def test_the_step_benchmark_prints_every_contender():
