@@ -19,13 +19,9 @@ from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
 
 if TYPE_CHECKING:
-    from planners.information.contingency import Cases, Rows
-    from planners.information.pairwise import Columns
-    from planners.information.rollouts import ExogenousData
-    from planners.information.significance import Information, Null
-    from planners.reduction.survey import EndogenousSurvey
-    from planners.tables.factored_mdp import Factor
-    from planners.tables.rules import Rule
+    from planners.information import Cases, Columns, ExogenousData, Information, Null, Rows
+    from planners.reduction import EndogenousSurvey
+    from planners.tables import Factor, Rule
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -18,7 +18,7 @@ LAYERS = {
 #: Modules of exo_envs that are public beside the package itself.
 PUBLIC = {
     *("exo_envs.errors", "exo_envs.floor", "exo_envs.inputs", "exo_envs.mdp"),
-    *("exo_envs.registration", "wrappers.sb3"),
+    *("exo_envs.registration", "exo_envs.spaces", "wrappers.sb3"),
 }
 MOST_LINES = 400
 #: Says nothing; ``__init__`` needs no docstring. (In two parts, or this file would break the rule.)

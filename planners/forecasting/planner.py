@@ -22,7 +22,7 @@ from planners.forecasting.lookahead import look_ahead
 from planners.planner import Plan
 from planners.policy import Policy
 from planners.reduction import tabulate
-from planners.tables.factored_mdp import FactoredMDP
+from planners.tables import FactoredMDP
 
 
 class ForecastPlanner:

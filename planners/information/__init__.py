@@ -29,6 +29,7 @@ from planners.information.parents import Evidence, ParentSearch
 from planners.information.rollouts import ExogenousData, is_slow
 from planners.information.significance import (
     Information,
+    Null,
     chi_squared_log_tail,
     compare_histograms,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Evidence",
     "ExogenousData",
     "Information",
+    "Null",
     "ParentSearch",
     "Rows",
     "actors_of",

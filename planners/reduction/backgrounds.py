@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planners.arrays import Ints
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData
 
 #: Values of x that stand for their distribution in the rollouts.
 NUM_BACKGROUNDS = 20_000

@@ -14,7 +14,7 @@ import numpy as np
 
 from exo_envs.mdp import BoolArray
 from planners.arrays import Ints, chunks, join, starts_of
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_learning import (
     SMALL_JOINT,
@@ -24,7 +24,7 @@ from planners.reduction.decision_list_learning import (
     row_values,
 )
 from planners.reduction.successors import SuccessorSampler
-from planners.tables.rules import Rule, count_outcomes, split_rows, with_default
+from planners.tables import Rule, count_outcomes, split_rows, with_default
 
 #: Draws for each row of a table if n' was never seen to be left to chance.
 CERTAIN_DRAWS = 32

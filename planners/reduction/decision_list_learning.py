@@ -25,8 +25,7 @@ import numpy as np
 
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import draw_probes
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData, draw_probes
 from planners.reduction.successors import SuccessorSampler
 
 #: Rows of a joint table that is made as it is, without a search for decisive conditions.

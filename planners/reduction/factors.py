@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from exo_envs.mdp import FloatArray
 from planners.information import ExogenousData, count_table, joint_codes, smooth
 from planners.memory import Memory
-from planners.tables.factored_mdp import Factor
+from planners.tables import Factor
 
 #: In the log-loss, a value that a table thinks impossible counts as having this probability.
 LOG_LOSS_FLOOR = 1e-6

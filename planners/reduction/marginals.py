@@ -38,7 +38,7 @@ from planners.information import (
 )
 from planners.memory import Memory
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables.rules import Rule, simplify, with_default
+from planners.tables import Rule, simplify, with_default
 
 #: Masked variables that a rule may look at because they tell about a dropped one.
 MAX_INFORMATIVE = 2

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from exo_envs import Variable
 from planners.arrays import join, starts_of
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData
 from planners.reduction.factors import Fit
 from planners.reduction.reduced_mdp import SampleCounts
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.factored_mdp import Factor
+from planners.tables import DecisionLists, Factor
 
 #: Arrays of a factor, and their types.
 FACTOR_ARRAYS = {"starts": np.int64, "values": np.int64, "probabilities": np.float64}

@@ -13,8 +13,7 @@ import numpy as np
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, chunks
-from planners.information.group_testing import draw_probes, find_relevant
-from planners.information.rollouts import ExogenousData
+from planners.information import ExogenousData, draw_probes, find_relevant
 
 #: Values of x with which every n is asked whether it is terminal.
 NUM_PROBES = 32

@@ -12,9 +12,7 @@ from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints
 from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.factored_mdp import Factor, FactoredMDP
-from planners.tables.rules import Rule
+from planners.tables import DecisionLists, Factor, FactoredMDP, Rule
 
 
 class SimulatedReducedMDP(ReducedMDP):

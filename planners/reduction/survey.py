@@ -20,14 +20,13 @@ from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray, FloatArray
 from planners.arrays import Ints
-from planners.information.group_testing import NUM_TESTS, find_relevant
-from planners.information.rollouts import ExogenousData, is_slow
+from planners.information import NUM_TESTS, ExogenousData, find_relevant, is_slow
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_estimation import DecisionListEstimator
 from planners.reduction.rewards import Rewards, reward_terms, terminal_states, total_rewards
 from planners.reduction.successors import SuccessorSampler
 from planners.reduction.surveyed_states import survey_states
-from planners.tables.rules import Rule
+from planners.tables import Rule
 
 Reward = Literal["terms", "total"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from exo_envs import ExoMDP, State
 from planners.arrays import Ints
-from planners.information.rollouts import is_slow
+from planners.information import is_slow
 
 #: Pairs (n, a) up to which all n are asked about.
 MAX_PAIRS = 100_000

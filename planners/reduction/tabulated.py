@@ -16,9 +16,7 @@ from planners.reduction.packing import pack, unpack
 from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
 from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.rules import Rule
+from planners.tables import DecisionLists, FactoredMDP, Rule
 
 #: What a saved model is called in its file.
 KIND = "ReducedMDP"

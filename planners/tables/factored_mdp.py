@@ -24,7 +24,7 @@ from planners.tables.decision_lists import DecisionLists
 from planners.tables.indexing import num_endogenous_states
 
 if TYPE_CHECKING:
-    from planners.information.rollouts import ExogenousData
+    from planners.information import ExogenousData
     from planners.memory import MaskMemory
 
 

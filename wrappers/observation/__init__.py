@@ -7,13 +7,13 @@ from wrappers.observation.flat import (
     FlatVectorObservation,
     FlatWrapper,
 )
-from wrappers.observation.layers import layers
 from wrappers.observation.learned import LearnedMask
 from wrappers.observation.masked import (
     MaskedObservation,
     MaskedVectorObservation,
     MaskWrapper,
 )
+from wrappers.observation.wrapper_layers import layers
 
 __all__ = [
     "KINDS",

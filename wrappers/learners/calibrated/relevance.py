@@ -8,8 +8,8 @@ this direction is needed, so the mask is closed under *parents*, one generation 
 
 is tested for each variable i of the mask and all candidates j at once
 (:class:`planners.information.parents.ParentSearch`), at a level that is divided by the number of
-candidates and of variables: under the null the probability to add anything at all is below ``level``. A
-variable that merely copies the past of the mask tells nothing that the mask does not.
+candidates and of variables: under the null the probability to add anything at all is below
+``level``. A variable that merely copies the past of the mask tells nothing that the mask does not.
 
 Variables that act only together (XOR) tell nothing one by one; they are found by changing one
 variable at a time from states that occur (:mod:`planners.information.interventions`) and tested as
