@@ -2,8 +2,8 @@
 
 Of the variables that matter (:mod:`wrappers.learners.calibrated.relevance`) a planner may be better
 off without some: those that gain less in return than they cost. Masks are compared on the same
-exogenous trajectories, so "J increases" is a paired comparison. Variables are tried in groups, because J is
-expensive and because some pay only together:
+exogenous trajectories, so "J increases" is a paired comparison. Variables are tried in groups,
+because J is expensive and because some pay only together:
 
 * *forward*: what predicts the mask is added if J rises, all of it at once; a group that does not
   pay is halved, the more important half first, unless it shows no sign of being worth anything;
