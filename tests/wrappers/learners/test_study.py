@@ -1,72 +1,24 @@
-"""What learners share, that it is estimated once, and what is left when learning is stopped."""
+"""What learners share, and that it is estimated once."""
 
-import dataclasses
-import time
-import warnings
 from functools import cached_property
 
 import numpy as np
 import pytest
+from learners import LEARNERS, SMALL, TINY, each_learner, fresh, steps
 from scripted import Sites, Watched
 
 from exo_envs.grid import GridMDP
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
 from planners import (
     DefaultPlanner,
     EndogenousSurvey,
     ExogenousData,
-    MaskEvaluator,
     Scenarios,
-    ValueIteration,
 )
 from wrappers import (
-    BruteForceMaskLearner,
     CalibratedMaskLearner,
-    CorrelationalMaskLearner,
-    GreedyMaskLearner,
-    LearningStoppedWarning,
-    RewardVariableMaskLearner,
     Study,
 )
-
-SMALL = {"n_rollouts": 30, "n_data_rollouts": 60}
-LEARNERS = {
-    "brute force": BruteForceMaskLearner(cost_weight=2.0),
-    "greedy": GreedyMaskLearner(trials=3),
-    "phase one": RewardVariableMaskLearner(),
-    "visited": RewardVariableMaskLearner(sampling="visited"),
-    "paper": CorrelationalMaskLearner(),
-    "calibrated": CalibratedMaskLearner(),
-    "priced": CalibratedMaskLearner(cost_weight=2.0),
-}
-#: Of four variables two matter: the others are a copy and noise.
-TINY = SyntheticMDP(
-    SyntheticParameters(
-        num_paying=1,
-        num_xor_pairs=0,
-        generations=1,
-        num_moving=0,
-        num_copies=1,
-        num_noise=1,
-        num_correlated=0,
-        horizon=20,
-    )
-)
-each_learner = pytest.mark.parametrize("name", LEARNERS)
-
-
-def fresh(name, **changes):
-    return type(LEARNERS[name])(**LEARNERS[name].get_params() | SMALL | changes)
-
-
-def steps(learner, *but):
-    """A history without what it took; floats to the bit."""
-    left_out = {"seconds", "plan_seconds", *but}
-    return [
-        {k: v for k, v in dataclasses.asdict(record).items() if k not in left_out}
-        for record in learner.history_
-    ]
-
+from wrappers.learners.session import Session
 
 # --- the same seed, the same result -----------------------------------------------------------
 
@@ -241,134 +193,36 @@ def test_visits_are_discounted_steps():
     assert visits.sum() == pytest.approx(sum(0.99**t for t in range(24)))
 
 
-# --- interrupts -------------------------------------------------------------------------------
+# --- the learner's planner and its time ---------------------------------------------------------
 
 
-class Stop:
-    """A callback that raises an error after so many steps, or at the first report."""
+class Recording:
+    """A planner that remembers what it was asked, and for how long."""
 
-    def __init__(self, error, after):
-        self.error, self.after, self.records = error, after, []
+    def __init__(self):
+        self.asked = []
 
-    def __call__(self, progress):
-        if progress.record is not None:
-            self.records.append(progress.record)
-        if len(self.records) >= self.after:
-            raise self.error
+    def plan(self, mdp, *, rng=None, time_limit=None):
+        self.asked.append((mdp, time_limit))
+        return DefaultPlanner().plan(mdp, rng=rng, time_limit=time_limit)
 
 
-@each_learner
-def test_an_interrupt_keeps_the_best_mask_so_far(name):
-    whole = fresh(name).fit(TINY, 0)
-    for after in range(1, len(whole.history_), max(1, len(whole.history_) // 3)):
-        stop = Stop(KeyboardInterrupt, after)
-        with pytest.warns(LearningStoppedWarning, match=r"interrupted.* best so far") as caught:
-            learner = fresh(name, callback=stop).fit(TINY, 0)
-        assert caught[0].filename == __file__
-        assert learner.status_ == "interrupted"
-        assert steps(learner) == steps(whole)[:after]
-        assert learner.mask_ == whole.history_[after - 1].mask
-        assert learner.get_support().sum() == len(learner.mask_)
-        if learner.objective_ is None:
-            assert learner.policy_ is None
-            assert all(record.value is None for record in learner.history_)
-        else:
-            assert learner.policy_.mask == learner.mask_
+def test_the_relaxed_problem_is_planned_by_the_learner_s_planner():
+    planner = Recording()
+    learner = fresh("visited", planner=planner, time_limit=50.0, planning_time_limit=70.0)
+    learner.fit(GridMDP(), rng=0)
+    relaxed, limit = planner.asked[0]
+    assert all(set(parents) <= {name} for name, parents in relaxed.parents.items())
+    assert limit <= 50.0
+    assert len(planner.asked) == 2  # and the mask that was found
 
 
-@each_learner
-def test_before_anything_is_known_an_interrupt_is_an_interrupt(name):
-    learner = fresh(name, callback=Stop(KeyboardInterrupt, 0))
-    with pytest.raises(KeyboardInterrupt):
-        learner.fit(TINY, 0)
-    assert not hasattr(learner, "mask_")
-
-
-@each_learner
-def test_an_error_of_the_callback_is_the_user_s(name):
-    for after in (0, 1):
-        learner = fresh(name, callback=Stop(ZeroDivisionError, after))
-        with pytest.raises(ZeroDivisionError):
-            learner.fit(TINY, 0)
-        assert not hasattr(learner, "mask_")
-
-
-def fitted(learner, mdp):
-    """``fit`` without the warning that it was stopped; an interrupt would end the tests."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LearningStoppedWarning)
-        try:
-            return learner.fit(mdp, 0)
-        except KeyboardInterrupt:
-            pytest.fail("the interrupt was not caught")
-
-
-def test_an_interrupt_of_the_tests_keeps_what_pays():
-    """The longest part of learning on a large model; what pays and moves is known by then."""
-
-    def stop(progress):
-        if progress.stage == "testing what predicts the mask" and progress.done >= 1:
-            raise KeyboardInterrupt
-
-    learner = fitted(fresh("calibrated", callback=stop), GridMDP())
-    assert set(learner.mask_) >= {"object", "guard"}
-    assert learner.status_ == "interrupted"
-
-
-def test_an_interrupt_at_the_end_keeps_the_mask(monkeypatch):
-    """While J of the result is estimated there is a mask already."""
-    learner = fresh("phase one")
-
-    def interrupted(self):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(MaskEvaluator, "fresh_scenarios", interrupted)
-    fitted(learner, TINY)
-    assert learner.mask_ == ("pays_0",)
-    assert learner.status_ == "interrupted"
-
-
-# --- time limits ------------------------------------------------------------------------------
-
-
-@each_learner
-def test_a_tiny_time_limit(name):
-    with pytest.warns(LearningStoppedWarning, match="time limit"):
-        learner = fresh(name, time_limit=1e-9).fit(GridMDP(), 0)
-    assert learner.status_ == "time limit"
-    assert learner.mask_ == ()
-    assert not learner.get_support().any()
-    assert learner.objective_ is None
-    assert learner.history_ == []
-
-
-def test_after_a_time_limit_nothing_more_is_learned():
-    with pytest.warns(LearningStoppedWarning):
-        learner = CalibratedMaskLearner(time_limit=1e-9).fit(Watched(GridMDP()), 0)
-    asked = learner.study_.mdp.calls.copy()
-    assert learner.reasons_ == {}
-    assert learner.study_.mdp.calls == asked
-
-
-def test_a_time_limit_in_the_middle_keeps_what_was_found():
-    def slow(progress):
-        if progress.record is not None:
-            time.sleep(0.2 * (len(progress.record.mask) > 1))
-
-    study = Study(GridMDP(), 0, **SMALL)
-    CalibratedMaskLearner().fit(study)  # everything is known
-    with pytest.warns(LearningStoppedWarning, match="time limit"):
-        learner = CalibratedMaskLearner(time_limit=0.15, callback=slow).fit(study)
-    assert learner.mask_ == ("object", "guard")
-    assert learner.status_ == "time limit"
-
-
-def test_a_learner_in_a_hurry_does_not_spoil_the_study():
-    """The plan of a mask that ran out of time is not that of the next learner."""
-    mdp = GridMDP()
-    planner = ValueIteration(tolerance=1e-9)
-    study = Study(mdp, 0, planner=planner, **SMALL)
-    mask = mdp.exogenous_names
-    hurried = study.evaluator.objective(mask, time_limit=1e-9)
-    assert not hurried.plan.converged
-    assert study.evaluator.objective(mask).plan.converged
+def test_looking_where_a_policy_goes_takes_no_more_than_the_learner_s_time():
+    planner = Recording()
+    study = Study(GridMDP(), 0, planner=planner, planning_time_limit=70.0, **SMALL)
+    study.evaluator.visits(("object",), 3.0)
+    study.evaluator.visits(("guard",))
+    assert [limit for _, limit in planner.asked] == [3.0, 70.0]
+    session = Session(fresh("priced", time_limit=50.0), study)
+    session.visits(("object", "guard"))
+    assert planner.asked[-1][1] <= 50.0

@@ -1,0 +1,151 @@
+"""What is left when learning is stopped, by an interrupt or by a time limit."""
+
+import time
+import warnings
+
+import pytest
+from learners import SMALL, TINY, each_learner, fresh, steps
+from scripted import Watched
+
+from exo_envs.grid import GridMDP
+from planners import (
+    MaskEvaluator,
+    ValueIteration,
+)
+from wrappers import (
+    CalibratedMaskLearner,
+    LearningStoppedWarning,
+    Study,
+)
+
+# --- interrupts -------------------------------------------------------------------------------
+
+
+class Stop:
+    """A callback that raises an error after so many steps, or at the first report."""
+
+    def __init__(self, error, after):
+        self.error, self.after, self.records = error, after, []
+
+    def __call__(self, progress):
+        if progress.record is not None:
+            self.records.append(progress.record)
+        if len(self.records) >= self.after:
+            raise self.error
+
+
+@each_learner
+def test_an_interrupt_keeps_the_best_mask_so_far(name):
+    whole = fresh(name).fit(TINY, 0)
+    for after in range(1, len(whole.history_), max(1, len(whole.history_) // 3)):
+        stop = Stop(KeyboardInterrupt, after)
+        with pytest.warns(LearningStoppedWarning, match=r"interrupted.* best so far") as caught:
+            learner = fresh(name, callback=stop).fit(TINY, 0)
+        assert caught[0].filename == __file__
+        assert learner.status_ == "interrupted"
+        assert steps(learner) == steps(whole)[:after]
+        assert learner.mask_ == whole.history_[after - 1].mask
+        assert learner.get_support().sum() == len(learner.mask_)
+        if learner.objective_ is None:
+            assert learner.policy_ is None
+            assert all(record.value is None for record in learner.history_)
+        else:
+            assert learner.policy_.mask == learner.mask_
+
+
+@each_learner
+def test_before_anything_is_known_an_interrupt_is_an_interrupt(name):
+    learner = fresh(name, callback=Stop(KeyboardInterrupt, 0))
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(TINY, 0)
+    assert not hasattr(learner, "mask_")
+
+
+@each_learner
+def test_an_error_of_the_callback_is_the_user_s(name):
+    for after in (0, 1):
+        learner = fresh(name, callback=Stop(ZeroDivisionError, after))
+        with pytest.raises(ZeroDivisionError):
+            learner.fit(TINY, 0)
+        assert not hasattr(learner, "mask_")
+
+
+def fitted(learner, mdp):
+    """``fit`` without the warning that it was stopped; an interrupt would end the tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningStoppedWarning)
+        try:
+            return learner.fit(mdp, 0)
+        except KeyboardInterrupt:
+            pytest.fail("the interrupt was not caught")
+
+
+def test_an_interrupt_of_the_tests_keeps_what_pays():
+    """The longest part of learning on a large model; what pays and moves is known by then."""
+
+    def stop(progress):
+        if progress.stage == "testing what predicts the mask" and progress.done >= 1:
+            raise KeyboardInterrupt
+
+    learner = fitted(fresh("calibrated", callback=stop), GridMDP())
+    assert set(learner.mask_) >= {"object", "guard"}
+    assert learner.status_ == "interrupted"
+
+
+def test_an_interrupt_at_the_end_keeps_the_mask(monkeypatch):
+    """While J of the result is estimated there is a mask already."""
+    learner = fresh("phase one")
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MaskEvaluator, "fresh_scenarios", interrupted)
+    fitted(learner, TINY)
+    assert learner.mask_ == ("pays_0",)
+    assert learner.status_ == "interrupted"
+
+
+# --- time limits ------------------------------------------------------------------------------
+
+
+@each_learner
+def test_a_tiny_time_limit(name):
+    with pytest.warns(LearningStoppedWarning, match="time limit"):
+        learner = fresh(name, time_limit=1e-9).fit(GridMDP(), 0)
+    assert learner.status_ == "time limit"
+    assert learner.mask_ == ()
+    assert not learner.get_support().any()
+    assert learner.objective_ is None
+    assert learner.history_ == []
+
+
+def test_after_a_time_limit_nothing_more_is_learned():
+    with pytest.warns(LearningStoppedWarning):
+        learner = CalibratedMaskLearner(time_limit=1e-9).fit(Watched(GridMDP()), 0)
+    asked = learner.study_.mdp.calls.copy()
+    assert learner.reasons_ == {}
+    assert learner.study_.mdp.calls == asked
+
+
+def test_a_time_limit_in_the_middle_keeps_what_was_found():
+    def slow(progress):
+        if progress.record is not None:
+            time.sleep(0.2 * (len(progress.record.mask) > 1))
+
+    study = Study(GridMDP(), 0, **SMALL)
+    CalibratedMaskLearner().fit(study)  # everything is known
+    with pytest.warns(LearningStoppedWarning, match="time limit"):
+        learner = CalibratedMaskLearner(time_limit=0.15, callback=slow).fit(study)
+    assert learner.mask_ == ("object", "guard")
+    assert learner.status_ == "time limit"
+
+
+def test_a_learner_in_a_hurry_does_not_spoil_the_study():
+    """The plan of a mask that ran out of time is not that of the next learner."""
+    mdp = GridMDP()
+    planner = ValueIteration(tolerance=1e-9)
+    study = Study(mdp, 0, planner=planner, **SMALL)
+    mask = mdp.exogenous_names
+    hurried = study.evaluator.objective(mask, time_limit=1e-9)
+    assert not hurried.plan.converged
+    assert study.evaluator.objective(mask).plan.converged
