@@ -1,0 +1,184 @@
+"""What the pages say is so: files, names, links, layers, examples, and the drawn picture."""
+
+import ast
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("exo_envs", "planners", "wrappers")
+PAGES = [
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/*.md")))
+]
+MAP = "docs/architecture.md"
+#: The paper's, by its own names.
+PROCEDURES = (
+    *("Estimate-Objective", "Mask-Learning-Brute-Force", "Mask-Learning-Greedy"),
+    *("Mask-Learning-Correlational", "Estimate-Reward-Variables"),
+)
+each_page = pytest.mark.parametrize("page", PAGES)
+
+
+@cache
+def read(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def quoted(page):
+    """What stands between backticks outside of blocks of code."""
+    prose = re.sub(r"```.*?```", "", read(page), flags=re.DOTALL)
+    return re.findall(r"`([^`\n]+)`", prose)
+
+
+def anchors(page):
+    """What GitHub makes of the headings."""
+    headings = re.findall(r"^#+ (.*)$", read(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@cache
+def defined_in(path):
+    """The names that a file defines at its top, and "Class.method" for what is in classes."""
+    names = set()
+    for node in ast.parse(read(path)).body:
+        if isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names.update(
+                f"{node.name}.{inner.name}"
+                for inner in node.body
+                if isinstance(inner, ast.FunctionDef)
+            )
+    return names
+
+
+def test_there_are_pages_to_look_at():
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", MAP} <= set(PAGES)
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", read(page)):
+        if link.startswith("http"):
+            continue
+        target, _, anchor = link.partition("#")
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.exists(), link
+        if anchor:
+            assert anchor in anchors(str(path.resolve().relative_to(ROOT))), link
+
+
+@each_page
+def test_files_that_are_named_exist(page):
+    folders = "|".join((*PACKAGES, "scripts", "tests", "docs"))
+    for name in re.findall(rf"\b(?:{folders})/[\w/.]*\w", read(page)):
+        assert (ROOT / name).exists(), name
+
+
+@each_page
+def test_dotted_names_can_be_imported(page):
+    pattern = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
+    for text in quoted(page):
+        for name in pattern.findall(text):
+            found = importlib.import_module(name.partition(".")[0])
+            for part in name.split(".")[1:]:
+                if not hasattr(found, part):
+                    importlib.import_module(f"{found.__name__}.{part}")
+                found = getattr(found, part)
+
+
+def test_the_map_names_the_files_where_things_are_defined():
+    """The map writes "`file`: `name`, `name`"."""
+    entry = re.compile(r"`([\w/]+\.py)`: (`[\w.]+`(?:, `[\w.]+`)*)")
+    entries = entry.findall(read(MAP))
+    assert len(entries) > 50
+    wrong = [
+        f"{path}: {name}"
+        for path, names in entries
+        for name in re.findall(r"[\w.]+", names)
+        if name not in defined_in(path)
+    ]
+    assert wrong == []
+
+
+def test_classes_and_methods_that_the_map_mentions_exist():
+    defined = set()
+    for path in (
+        path for folder in (*PACKAGES, "scripts") for path in (ROOT / folder).rglob("*.py")
+    ):
+        defined |= defined_in(str(path.relative_to(ROOT)))
+    wanted = {
+        name
+        for name in quoted(MAP)
+        if re.fullmatch(r"(?:[A-Z]\w*[a-z]\w*|[A-Z]{3})(?:\.[a-z]\w*)?", name)
+    }
+    attributes = {"Plan.values", "MaskEvaluator.trials", "LearnedMask.learner", "False"}
+    assert sorted(wanted - defined - attributes) == []
+
+
+@pytest.mark.parametrize("procedure", PROCEDURES)
+def test_the_map_says_where_each_procedure_is_and_that_file_says_so_too(procedure):
+    row = next(line for line in read(MAP).splitlines() if line.startswith(f"| *{procedure}*"))
+    path, name = re.search(r"`([\w/]+\.py)`: `(\w+)`", row).groups()
+    definition = next(
+        node for node in ast.parse(read(path)).body if getattr(node, "name", "") == name
+    )
+    assert procedure in ast.get_docstring(definition)
+
+
+def test_the_layers_of_planners_hold():
+    """A module imports from lower layers only; imports for annotations alone do not count."""
+    block = re.search(r"```text\n(.*?)```", read(MAP), flags=re.DOTALL)[1]
+    layers = [line.split() for line in block.splitlines()]
+    height = {name: -k for k, layer in enumerate(layers) for name in layer}
+    rooms = {path.stem for path in (ROOT / "planners").iterdir() if path.suffix in ("", ".py")}
+    assert set(height) == {room for room in rooms if not room.startswith("__")}
+    offences = []
+    for path in (ROOT / "planners").rglob("*.py"):
+        here = path.relative_to(ROOT / "planners").parts[0].removesuffix(".py")
+        if here == "__init__":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree.body = [node for node in tree.body if not is_for_annotations(node)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("planners."):
+                there = node.module.split(".")[1]
+                if there != here and height[there] >= height[here]:
+                    offences.append(f"{path.relative_to(ROOT)}: {node.module}")
+    assert offences == []
+
+
+def is_for_annotations(node):
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
+BLOCKS = re.findall(r"```python\n(.*?)```", read(MAP), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=("domain", "planner", "learner"))
+def test_the_examples_of_the_map_are_complete(block):
+    registered = set(gym.registry)
+    namespace = {}
+    try:
+        exec(compile(block, MAP, "exec"), namespace)
+    finally:
+        for env_id in set(gym.registry) - registered:
+            del gym.registry[env_id]
+    if "planned" in namespace:
+        assert namespace["planned"].mean_return > namespace["myopic"].mean_return
+    if "learner" in namespace:
+        (said,) = re.findall(r"env\.mask  # (.*)", block)
+        assert str(namespace["env"].mask) == said
+
+
+def test_the_picture_of_the_map_is_the_one_that_is_drawn():
+    from pictures import architecture
+
+    assert read("docs/pictures/architecture.svg") == architecture()
+    assert "pictures/architecture.svg" in read(MAP)
