@@ -28,10 +28,6 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     level.
 
     Args:
-        n1: samples of everything but one variable, in the first phase.
-        n2: settings of that variable in each.
-        tau_variance: a variable pays if the mean variance of the reward is above this.
-        sampling: see :class:`RewardVariableMaskLearner`.
         tau_correl: stop if no divergence is as large as this, in nats.
     """
 
