@@ -15,6 +15,7 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from planners.planner import Clock, OutOfTimeError, Plan
+from planners.reduction.reduced_mdp import ReducedMDP
 from planners.tables import (
     FactoredMDP,
     TooLargeError,
@@ -140,8 +141,6 @@ class ValueIteration:
         if isinstance(mdp, FactoredMDP):
             model = mdp
         else:
-            from planners.reduction.reduced_mdp import ReducedMDP
-
             self._refuse_large(mdp)
             rng = np.random.default_rng(0) if rng is None else rng
             model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
