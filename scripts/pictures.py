@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from exo_envs.drawing import Frame
 from exo_envs.factory import FactoryMDP, FactoryViewer
 from exo_envs.floor import Move
 from exo_envs.grid import GridMDP, GridViewer
+from shared.diagram import Arrow, Box, elbow, to_svg
 from shared.drawing import SIZE, draw, with_palette
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
@@ -58,6 +61,68 @@ def factory(*, masked: bool = False) -> Frame:
     return draw(viewer, state_after(mdp, [Move.LEFT], seed=45), mask)
 
 
+def architecture() -> str:
+    """The data flow of one LearnedMask: who decides, what is shared, who computes, who is asked."""
+    decide = partial(Box, width=220, fill="#fff4e5", stroke="#bc6c25")
+    compute = partial(Box, width=220, fill="#e9f7ec", stroke="#2f7d4f")
+    answer = partial(Box, width=170, fill="#e7f1fb", stroke="#2f6fab")
+    first, second, third, fourth = 30, 310, 590, 925
+
+    wrapper = decide(first, 64, 66, "LearnedMask", file="observation/learned.py")
+    fit = decide(first, 174, 66, "MaskLearner.fit", file="learners/base.py")
+    relevance = decide(
+        first, 290, 84, "Relevance.search", ("what matters?",), "calibrated/relevance.py"
+    )
+    selection = decide(
+        first,
+        470,
+        84,
+        "Selection.steps",
+        ("what pays its price? (λ > 0)",),
+        "calibrated/selection.py",
+    )
+    results = decide(first, 612, 66, "mask_, policy_", ("for MaskedObservation",))
+    memory = decide(second, 127, 58, "StudyMemory", ("nothing is asked twice",))
+    questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
+    study = decide(second, 248, 168, "Study", questions, "learners/study.py")
+    evaluator = compute(
+        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/objective.py"
+    )
+    data = compute(third, 127, 66, "ExogenousData", ("rollouts of x",))
+    survey = compute(third, 213, 66, "EndogenousSurvey", ("what moves n, what pays",))
+    parents = compute(third, 299, 66, "actors_of, ParentSearch", ("what predicts those",))
+    reduced = compute(third, 420, 58, "ReducedMDP.estimate", ("the model of a mask",))
+    planner = compute(third, 502, 58, "DefaultPlanner.plan", ("a policy",))
+    returns = compute(third, 584, 58, "evaluate", ("returns on shared Scenarios",))
+    counted = ("the model of", "ExoFactory-v0", "", "asked through", "CountedMDP,", "which counts")
+    model = answer(fourth, 127, 515, "ExoMDP", counted)
+
+    headings = [
+        decide(first, 16, 28, "wrappers: decide"),
+        compute(third, 16, 28, "planners: compute"),
+        answer(fourth, 16, 28, "exo_envs: answer"),
+    ]
+    boxes = [wrapper, fit, relevance, selection, results, memory, study, evaluator]
+    boxes += [data, survey, parents, reduced, planner, returns, model]
+    in_turn = pairwise([wrapper, fit, relevance, selection, results])
+    calls = [(study, data), (study, survey), (study, parents), (study, reduced)]
+    calls += [(evaluator, planner), (evaluator, returns)]
+    asked = {data: "x'", survey: "n', rewards", parents: "x'", returns: "x', n', rewards"}
+    arrows = [
+        *(Arrow((above.at(0.5, 1), below.at(0.5, 0))) for above, below in in_turn),
+        Arrow((relevance.at(1, 0.5), study.at(0, 0.5))),
+        Arrow((selection.at(1, 0.5), evaluator.at(0, 0.5))),
+        Arrow((evaluator.at(0.5, 0), study.at(0.5, 1))),
+        Arrow((study.at(0.5, 0), memory.at(0.5, 1)), dashed=True),
+        *(elbow(caller.at(1, 0.5), called.at(0, 0.5)) for caller, called in calls),
+        *(
+            Arrow((part.at(1, 0.5), (fourth, part.at(1, 0.5)[1])), label)
+            for part, label in asked.items()
+        ),
+    ]
+    return to_svg(1125, 700, "Data flow of LearnedMask", [*arrows, *headings, *boxes])
+
+
 PICTURES: dict[str, Callable[[], Frame]] = {
     "grid": grid,
     "grid_masked": lambda: grid(("object", "guard", "guard_intent")),
@@ -71,6 +136,7 @@ PICTURES: dict[str, Callable[[], Frame]] = {
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "architecture.svg").write_text(architecture(), encoding="utf-8")
     for name, picture in PICTURES.items():
         path = folder / f"{name}.png"
         with_palette(picture()).save(path, optimize=True)
