@@ -22,7 +22,7 @@ from exo_envs.mdp import IntArray
 from planners.arrays import Ints, joint_index
 from planners.files import read_file, write_file
 from planners.planner import Plan
-from planners.policy import Policy
+from planners.policy import Mask, Policy
 
 
 class UCT:
@@ -126,24 +126,19 @@ class UCTPolicy(Policy):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the settings to a file; the model is given again to :meth:`load`."""
-        header = {
-            "mask": self.mask,
-            "full": self.full,
-            "simulations": self.simulations,
-            "depth": self.depth,
-            "exploration": self.exploration,
-            "seed": self.seed,
-        }
-        write_file(path, type(self).__name__, header, {})
+        names = ("mask", "full", "simulations", "depth", "exploration", "seed")
+        write_file(path, type(self).__name__, {name: getattr(self, name) for name in names})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mdp: ExoMDP) -> UCTPolicy:
         """Read what :meth:`save` wrote; ``mdp`` is the model it searched in."""
-        header, _ = read_file(path, cls.__name__)
-        mask, full = tuple(header.pop("mask")), tuple(header.pop("full"))
-        if (mask, full) != Policy.names_of(mdp)[:2]:
-            raise ValueError(f"{os.fspath(path)!r} was saved for a model with other variables")
-        return cls(mdp, **header)
+
+        def make(mask: Mask, full: Mask, **settings: Any) -> UCTPolicy:
+            if (mask, full) != Policy.names_of(mdp)[:2]:
+                raise ValueError("it was saved for a model with other variables")
+            return cls(mdp, **settings)
+
+        return read_file(path, cls.__name__, make)
 
 
 class _Tree(NamedTuple):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
 from planners.arrays import joint_index
 from planners.evaluation import Scenarios
-from planners.files import read_file, write_file
+from planners.files import Saved
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import choose_forecast_parents
 from planners.forecasting.forecasts import Forecasts, Rollouts
@@ -118,8 +116,10 @@ class ForecastPlanner:
         return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1))
 
 
-class ForecastPolicy(Policy):
+class ForecastPolicy(Policy, Saved):
     """Looks ahead from each observation with the forecasts of a :class:`ForecastPlanner`."""
+
+    records = (CompiledModel, Forecasts)
 
     def __init__(
         self,
@@ -165,38 +165,3 @@ class ForecastPolicy(Policy):
     def _within(self, exogenous: NDArray[Any]) -> NDArray[np.int64]:
         """Values a variable cannot have count as its nearest."""
         return np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file, without pickle."""
-        header = {
-            "mask": self.mask,
-            "full": self.full,
-            "endogenous_sizes": self.sizes,
-            "discount": self.discount,
-            "horizon": self.forecasts.horizon,
-        }
-        arrays = {f"model.{name}": array for name, array in self.model._asdict().items()}
-        arrays |= {
-            f"forecasts.{field.name}": getattr(self.forecasts, field.name)
-            for field in fields(self.forecasts)
-            if field.name != "horizon"
-        }
-        write_file(path, type(self).__name__, header, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ForecastPolicy:
-        """Read what :meth:`save` wrote."""
-        header, arrays = read_file(path, cls.__name__)
-        parts: dict[str, dict[str, Any]] = {"model": {}, "forecasts": {}}
-        for name, array in arrays.items():
-            part, field = name.split(".")
-            parts[part][field] = array
-        return cls(
-            tuple(header["mask"]),
-            tuple(header["full"]),
-            len(header["endogenous_sizes"]),
-            sizes=tuple(header["endogenous_sizes"]),
-            model=CompiledModel(**parts["model"]),
-            forecasts=Forecasts(horizon=header["horizon"], **parts["forecasts"]),
-            discount=header["discount"],
-        )
