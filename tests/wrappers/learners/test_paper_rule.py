@@ -121,10 +121,10 @@ def test_visited_samples_are_visited():
     watched = Watched(GridMDP())
     study = Study(watched, 0, n_rollouts=5, n_data_rollouts=50)
     assert study.survey  # which asks about all states
-    watched.decision_lists.clear()
+    watched.moves.clear()
     sampler = visited_sampler(study, ("object", "guard"))
-    met = {tuple(row) for batch in watched.decision_lists for row in batch.tolist()}
-    assert watched.decision_lists
+    met = {tuple(row) for batch in watched.moves for row in batch.tolist()}
+    assert watched.moves
     state, action = sampler(3000, np.random.default_rng(0))
     drawn = {tuple(row) for row in np.column_stack([*state, action]).tolist()}
     assert drawn <= met
