@@ -1,21 +1,23 @@
 """Files of arrays with a JSON header: how policies and models are saved, without pickle.
 
 A file is one ``.npz`` archive. Beside the arrays it holds a member named ``header``: UTF-8 JSON
-with the name of the format, its version, the kind of thing that was saved, and what that kind
-adds. Nothing in it is ever executed, the same content gives the same bytes, and a file that is
-damaged, or not one of ours, is refused with an error that says so.
+with the name of the format, its version, the kind of thing that was saved, and its content, where
+the names of the arrays stand for them. Nothing in it is ever executed, the same content gives the
+same bytes, and a file that is damaged, or not one of ours, is refused with an error that says so.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -25,18 +27,13 @@ FORMAT = "exo-envs"
 VERSION = 1
 HEADER = "header"
 
+T = TypeVar("T")
+S = TypeVar("S", bound="Saved")
+
 #: What the readers of zip and npy raise on bytes that are not what they expect.
 _DAMAGE = (
-    EOFError,
-    KeyError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(EOFError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError),
+    *(zipfile.BadZipFile, zlib.error),
 )
 
 
@@ -53,45 +50,62 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_file(
-    path: str | os.PathLike[str],
-    kind: str,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-) -> None:
+class Saved:
+    """What can be saved because it keeps the arguments of its constructor, under their names."""
+
+    #: The classes of the records among the arguments: NamedTuples and dataclasses.
+    records: ClassVar[tuple[type, ...]] = ()
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save to one file, without pickle; an older file of that name is replaced at once."""
+        write_file(path, type(self).__name__, self.arguments())
+
+    @classmethod
+    def load(cls: type[S], path: str | os.PathLike[str]) -> S:
+        """Load what :meth:`save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, of another kind, or not one of ours.
+        """
+        return read_file(path, cls.__name__, cls, cls.records)
+
+
+def write_file(path: str | os.PathLike[str], kind: str, content: Mapping[str, Any]) -> None:
     """Write a file at once: whoever reads ``path`` finds the old one or the new, never half.
 
     Args:
         path: where to; it is used as it is, no suffix is added.
         kind: what is saved, such as ``"TabularPolicy"``; :func:`read_file` asks for the same.
-        header: what JSON can hold.
-        arrays: arrays of numbers, booleans or fixed-width strings, by name.
+        content: numbers, strings, None, arrays, and tuples, dictionaries and records of them.
     """
-    members = {name: np.asarray(array) for name, array in arrays.items()}
-    for name, array in members.items():
-        if name == HEADER:
-            raise ValueError(f"an array cannot be named {HEADER!r}: that is the header's place")
-        if array.dtype.hasobject:
-            raise ValueError(f"the array {name!r} holds Python objects, which need pickle")
-    head = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": kind,
-        "arrays": {name: [array.dtype.str, array.shape] for name, array in members.items()},
-        "content": dict(header),
-    }
-    encoded = np.frombuffer(json.dumps(head, allow_nan=False).encode(), dtype=np.uint8)
-    everything: dict[str, Any] = {HEADER: encoded, **members}
+    arrays: dict[str, Any] = {}
+    encoded = {name: _encode(part, name, arrays) for name, part in content.items()}
+    head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": encoded}
+    arrays[HEADER] = np.frombuffer(json.dumps(head, allow_nan=False).encode(), dtype=np.uint8)
     with replacing(path) as temporary, temporary.open("xb") as file:
-        np.savez_compressed(file, **everything)
+        np.savez_compressed(file, **arrays)
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_file(
-    path: str | os.PathLike[str], kind: str
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays that :func:`write_file` was given.
+    path: str | os.PathLike[str],
+    kind: str,
+    make: Callable[..., T],
+    records: tuple[type, ...] = (),
+) -> T:
+    """What ``make`` makes of the content that :func:`write_file` was given; lists are tuples.
+
+    Args:
+        path: the file.
+        kind: what it should hold.
+        make: is called with the content, by name.
+        records: the classes that its records may have.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -105,10 +119,57 @@ def read_file(
                 f"{os.fspath(path)!r} is damaged or not a file of {FORMAT}: "
                 f"{str(error) or type(error).__name__}"
             ) from error
-    problem = _problem(head, arrays, kind)
+    problem = _problem(head, kind)
     if problem:
         raise ValueError(f"{os.fspath(path)!r} cannot be read as a {kind}: {problem}")
-    return head["content"], arrays
+    classes = {record.__name__: record for record in records}
+    try:
+        content = {name: _decode(part, arrays, classes) for name, part in head["content"].items()}
+        return make(**content)
+    except _DAMAGE as error:
+        raise ValueError(f"{os.fspath(path)!r} does not hold a whole {kind}: {error!r}") from error
+
+
+def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    """A value for JSON; what is more than a number, a string or a list says what it is."""
+
+    def encode_all(parts: Any) -> list[Any]:
+        return [[key, _encode(part, f"{name}.{key}", arrays)] for key, part in parts]
+
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        if name == HEADER:
+            raise ValueError(f"an array cannot be named {HEADER!r}: that is the header's place")
+        if value.dtype.hasobject:
+            raise ValueError(f"the array {name!r} holds Python objects, which need pickle")
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, Mapping):
+        return {"dict": encode_all(value.items())}
+    names = getattr(
+        value, "_fields", [f.name for f in fields(value)] if is_dataclass(value) else ()
+    )
+    if names:
+        return {type(value).__name__: encode_all((key, getattr(value, key)) for key in names)}
+    if isinstance(value, (tuple, list)):
+        return [part for _, part in encode_all(enumerate(value))]
+    raise TypeError(f"{name!r} is a {type(value).__name__}, which no file can hold")
+
+
+def _decode(value: Any, arrays: dict[str, NDArray[Any]], classes: Mapping[str, type]) -> Any:
+    """What :func:`_encode` was given."""
+    if isinstance(value, list):
+        return tuple(_decode(part, arrays, classes) for part in value)
+    if not isinstance(value, dict):
+        return value
+    [(kind, parts)] = value.items()
+    if kind == "array":
+        return arrays[parts]
+    decoded = {key: _decode(part, arrays, classes) for key, part in parts}
+    return decoded if kind == "dict" else classes[kind](**decoded)
 
 
 def _read_members(file: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -127,7 +188,7 @@ def _read_members(file: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
     return json.loads(arrays.pop(HEADER).tobytes().decode()), arrays
 
 
-def _problem(head: Any, arrays: dict[str, NDArray[Any]], kind: str) -> str | None:
+def _problem(head: Any, kind: str) -> str | None:
     """What is wrong with a file that could be read, if anything."""
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         return f"its header is not one of {FORMAT}"
@@ -136,9 +197,4 @@ def _problem(head: Any, arrays: dict[str, NDArray[Any]], kind: str) -> str | Non
         return f"its version is {version!r}; this release reads 1 to {VERSION}"
     if head.get("kind") != kind:
         return f"it holds a {head.get('kind')!r}"
-    if not isinstance(head.get("content"), dict):
-        return "its header has no content"
-    found = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    if head.get("arrays") != found:
-        return f"it should hold the arrays {head.get('arrays')}, not {found}"
-    return None
+    return None if isinstance(head.get("content"), dict) else "its header has no content"

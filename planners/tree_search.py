@@ -22,7 +22,7 @@ from exo_envs.mdp import IntArray
 from planners.arrays import Ints, joint_index
 from planners.files import read_file, write_file
 from planners.planner import Plan
-from planners.policy import Policy
+from planners.policy import Mask, Policy
 
 
 class UCT:
@@ -106,6 +106,7 @@ class UCTPolicy(Policy):
     def _simulate(self, root: State, tree: _Tree, rng: np.random.Generator) -> None:
         """One path down the tree in every lane, a random walk from its end, and the way back."""
         lanes = len(root.endogenous)
+        arrays = tuple(tree)  # Numba recognises plain tuples faster than named ones
         state = root
         node = np.zeros(lanes, dtype=np.int64)  # -1: below the tree
         nodes = np.full((self.depth, lanes), -1)
@@ -114,37 +115,30 @@ class UCTPolicy(Policy):
         for d in range(self.depth):
             nodes[d] = node
             actions[d] = rng.integers(self.mdp.num_actions, size=lanes)
-            _select(tree, node, actions[d], self.exploration)
+            _select(arrays, node, actions[d], self.exploration)
             state, rewards[d], _ = self.mdp.transition(state, actions[d], rng)
-            # The numbers may be too large for an integer and wrap round: they are only a hash.
-            sizes = (self.mdp.num_actions, *self.mdp.endogenous_sizes.tolist())
-            _descend(
-                tree, node, joint_index(np.column_stack([actions[d], state.endogenous]), sizes)
-            )
+            # The index may be too large for an integer and wrap round: it is only a hash.
+            key = joint_index(state.endogenous, self.mdp.endogenous_sizes)
+            _descend(arrays, node, key * self.mdp.num_actions + actions[d])
             if self.mdp.is_terminal(state).all():
                 break
-        _back_up(tree, nodes, actions, rewards, self.mdp.discount)
+        _back_up(arrays, nodes, actions, rewards, self.mdp.discount)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the settings to a file; the model is given again to :meth:`load`."""
-        header = {
-            "mask": self.mask,
-            "full": self.full,
-            "simulations": self.simulations,
-            "depth": self.depth,
-            "exploration": self.exploration,
-            "seed": self.seed,
-        }
-        write_file(path, type(self).__name__, header, {})
+        names = ("mask", "full", "simulations", "depth", "exploration", "seed")
+        write_file(path, type(self).__name__, {name: getattr(self, name) for name in names})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mdp: ExoMDP) -> UCTPolicy:
         """Read what :meth:`save` wrote; ``mdp`` is the model it searched in."""
-        header, _ = read_file(path, cls.__name__)
-        mask, full = tuple(header.pop("mask")), tuple(header.pop("full"))
-        if (mask, full) != Policy.names_of(mdp)[:2]:
-            raise ValueError(f"{os.fspath(path)!r} was saved for a model with other variables")
-        return cls(mdp, **header)
+
+        def make(mask: Mask, full: Mask, **settings: Any) -> UCTPolicy:
+            if (mask, full) != Policy.names_of(mdp)[:2]:
+                raise ValueError("it was saved for a model with other variables")
+            return cls(mdp, **settings)
+
+        return read_file(path, cls.__name__, make)
 
 
 class _Tree(NamedTuple):
@@ -175,7 +169,7 @@ class _Tree(NamedTuple):
 @njit(cache=True)
 def _select(tree: Any, node: Any, action: Any, exploration: float) -> None:
     """Inside the tree, replace the random action by an untried one or by the best bound."""
-    visits, totals, spans = tree.visits, tree.totals, tree.spans
+    visits, totals, _, _, _, _, spans = tree
     for lane in range(len(node)):
         if node[lane] < 0:
             continue
@@ -200,7 +194,7 @@ def _select(tree: Any, node: Any, action: Any, exploration: float) -> None:
 @njit(cache=True)
 def _descend(tree: Any, node: Any, key: Any) -> None:
     """Go to the child with this key; where there is none, add it and leave the tree."""
-    first_child, sibling, keys, used = tree.first_child, tree.sibling, tree.keys, tree.used
+    _, _, first_child, sibling, keys, used, _ = tree
     for lane in range(len(node)):
         if node[lane] < 0:
             continue
@@ -222,7 +216,7 @@ def _descend(tree: Any, node: Any, key: Any) -> None:
 @njit(cache=True)
 def _back_up(tree: Any, nodes: Any, actions: Any, rewards: Any, discount: float) -> None:
     """Add each return to the pairs (node, action) that it passed."""
-    visits, totals, spans = tree.visits, tree.totals, tree.spans
+    visits, totals, _, _, _, _, spans = tree
     depth, lanes = nodes.shape
     for lane in range(lanes):
         total = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -38,84 +39,80 @@ MIN_SAMPLES_PER_ROW = 8
 _log_tail = njit(cache=True)(chi_squared_log_tail)
 
 
-def choose_forecast_parents(
-    rollouts: Rollouts,
-    sizes: Ints,
-    targets: Sequence[int],
-    *,
-    level: float = 1e-3,
-    max_parents: int = 4,
-    keep_going: Callable[[], bool] = lambda: True,
-    memory: MaskMemory | None = None,
-) -> dict[int, tuple[int, ...]]:
-    """For each target the variables, besides itself, that its forecast should look at.
+@dataclass(frozen=True, eq=False)
+class ForecastParentSearch:
+    """Looks for the variables, besides a variable itself, that its forecast should look at.
 
     Args:
         rollouts: exogenous trajectories, (rollouts, steps + 1, m).
         sizes: of the m variables.
-        targets: the variables to forecast.
         level: of the test that a variable has to pass, over all candidates of a target.
         max_parents: how many it may choose for a target.
-        keep_going: asked before each target; once it says no, the rest look at themselves only.
-        memory: of these rollouts, to share with other masks; by default a new one.
+        memory: of these rollouts.
     """
-    memory = MaskMemory.fresh(len(sizes)) if memory is None else memory
-    search = _Search(rollouts, sizes, memory)
-    return {i: _choose(search, i, level, max_parents) if keep_going() else () for i in targets}
 
+    rollouts: Rollouts
+    sizes: Ints
+    level: float
+    max_parents: int
+    memory: MaskMemory
 
-def _choose(search: _Search, i: int, level: float, max_parents: int) -> tuple[int, ...]:
-    sizes = search.sizes
-    candidates = np.flatnonzero(np.arange(len(sizes)) != i)
-    log_level = math.log(level / max(1, len(candidates) * len(search.lags)))
+    def parents(self, target: int) -> tuple[int, ...]:
+        """The forecast parents of one variable, the most informative first."""
+        candidates = np.flatnonzero(np.arange(len(self.sizes)) != target)
+        log_level = math.log(self.level / max(1, len(candidates) * len(self._lags)))
 
-    def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
-        given = (i, *chosen)
-        live = live[sizes[live] <= MAX_JOINT_VALUES // math.prod(int(sizes[j]) for j in given)]
-        score, log_p = search.scores(given, live)
-        passed = (score > 0) & (log_p < log_level)
-        live = live[passed]
-        return live, live[np.argsort(-score[passed], kind="stable")].tolist()
+        @cache
+        def split(given: tuple[int, ...]) -> list[Rows]:
+            """The samples of each lag by the joint value of some variables."""
+            if not given:
+                return [Rows.of(len(now.states)) for _, now in self._lags]
+            size, lags = int(self.sizes[given[-1]]), zip(split(given[:-1]), self._lags, strict=True)
+            return [rows.split(now.column(given[-1]), size) for rows, (_, now) in lags]
 
-    def passes(chosen: list[int], j: int) -> bool:
-        return search.num_rows((i, *chosen, j)) * MIN_SAMPLES_PER_ROW <= search.total
+        def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
+            given = (target, *chosen)
+            live = live[self.sizes[live] <= MAX_JOINT_VALUES // math.prod(self._shape(given))]
+            score, log_p = self._scores(given, live, split)
+            passed = (score > 0) & (log_p < log_level)
+            live = live[passed]
+            return live, live[np.argsort(-score[passed], kind="stable")].tolist()
 
-    return tuple(select_forward(candidates, max_parents, rank=rank, passes=passes))
+        def passes(chosen: list[int], j: int) -> bool:
+            given = (target, *chosen, j)
+            rows = self.memory.memory.forecast_rows.get(
+                self.memory.key(given), lambda: self._num_rows(given)
+            )
+            return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
 
+        return tuple(select_forward(candidates, self.max_parents, rank=rank, passes=passes))
 
-class _Lag:
-    """All variables now, and some steps later."""
+    @property
+    def _num_transitions(self) -> int:
+        return self.rollouts.shape[0] * (self.rollouts.shape[1] - 1)
 
-    def __init__(self, rollouts: Rollouts, sizes: Ints, lag: int) -> None:
-        steps, variables = rollouts.shape[1:]
-        times = np.arange(0, steps - lag, lag)
-        enough = min(len(rollouts), -(-MAX_SAMPLES // len(times)))
-        values = np.ascontiguousarray(rollouts).reshape(-1, variables)
-        states = (np.arange(enough)[:, None] * steps + times).reshape(-1)
-        self.samples = len(states)
-        self.columns = Columns(values, states.astype(np.uint64), sizes)
-        self.now = cache(lambda j: values[states, j])
-        self.later = cache(lambda i: values[states + lag, i])
-
-
-class _Search:
-    """How much variables tell about one of them later; what is not remembered is counted."""
-
-    def __init__(self, rollouts: Rollouts, sizes: Ints, memory: MaskMemory) -> None:
-        self.rollouts = rollouts
-        self.total = rollouts.shape[0] * (rollouts.shape[1] - 1)  # transitions
-        self.sizes = sizes
-        self.memory = memory
-        self._rows: dict[tuple[int, ...], list[Rows]] = {}
+    def _shape(self, variables: Sequence[int]) -> list[int]:
+        return [int(self.sizes[j]) for j in variables]
 
     @cached_property
-    def lags(self) -> list[_Lag]:
-        """The samples of each lag that the rollouts are long enough for."""
-        return [
-            _Lag(self.rollouts, self.sizes, lag) for lag in LAGS if lag < self.rollouts.shape[1]
-        ]
+    def _lags(self) -> list[tuple[int, Columns]]:
+        """The lags that the rollouts are long enough for, and all variables where they begin."""
+        number, steps, variables = self.rollouts.shape
+        values = np.ascontiguousarray(self.rollouts).reshape(-1, variables)
+        lags = []
+        for lag in (lag for lag in LAGS if lag < steps):
+            times = np.arange(0, steps - lag, lag)
+            enough = min(number, -(-MAX_SAMPLES // len(times)))
+            states = (np.arange(enough)[:, None] * steps + times).reshape(-1)
+            lags.append((lag, Columns(values, states.astype(np.uint64), self.sizes)))
+        return lags
 
-    def scores(self, given: tuple[int, ...], candidates: IntArray) -> FloatArray:
+    def _scores(
+        self,
+        given: tuple[int, ...],
+        candidates: IntArray,
+        split: Callable[[tuple[int, ...]], list[Rows]],
+    ) -> FloatArray:
         """What candidates tell about the first of some variables, given all of them now.
 
         Returns:
@@ -128,46 +125,27 @@ class _Search:
         places = self.memory.columns[candidates]
         unknown = np.isnan(known[0, places])
         if unknown.any():
-            known[:, places[unknown]] = self._count(given, candidates[unknown])
+            known[:, places[unknown]] = self._count(given[0], split(given), candidates[unknown])
         scores: FloatArray = known[:, places]
         return scores
 
-    def num_rows(self, given: tuple[int, ...]) -> int:
-        """How many joint values of some variables occur, or may, if that is few."""
-        return self.memory.memory.forecast_rows.get(
-            self.memory.key(given), lambda: self._occurring(given)
-        )
+    def _count(self, target: int, by_lag: list[Rows], candidates: IntArray) -> Any:
+        tests = []
+        for rows, (lag, now) in zip(by_lag, self._lags, strict=True):
+            later = now.values[now.states + np.uint64(lag), target]
+            cases = Cases(rows, later, int(self.sizes[target]))
+            tests.append(now.information(cases, candidates))
+        return _add_up(np.array(tests), np.array([len(rows.row) for rows in by_lag]))
 
-    def _occurring(self, given: tuple[int, ...]) -> int:
-        shape = [int(self.sizes[j]) for j in given]
-        if math.prod(shape) * MIN_SAMPLES_PER_ROW <= self.total:
+    def _num_rows(self, given: tuple[int, ...]) -> int:
+        """How many joint values of some variables occur, or may, if that is few."""
+        shape = self._shape(given)
+        if math.prod(shape) * MIN_SAMPLES_PER_ROW <= self._num_transitions:
             return math.prod(shape)  # there are samples enough for all of them
         occurs = np.zeros(math.prod(shape), dtype=np.bool_)
         values = [self.rollouts[:, :-1, j].reshape(-1) for j in given]
         occurs[joint_codes(values, shape, len(values[0]))] = True
         return int(np.count_nonzero(occurs))
-
-    def rows(self, given: tuple[int, ...]) -> list[Rows]:
-        """The samples of each lag by the joint value of some variables."""
-        if given not in self._rows:
-            if len(given) == 1:
-                self._rows.clear()  # the next target
-            if len(given) > 1:
-                coarser = self.rows(given[:-1])
-            else:
-                coarser = [Rows.of(lag.samples) for lag in self.lags]
-            self._rows[given] = [
-                rows.split(lag.now(given[-1]), int(self.sizes[given[-1]]))
-                for rows, lag in zip(coarser, self.lags, strict=True)
-            ]
-        return self._rows[given]
-
-    def _count(self, given: tuple[int, ...], candidates: IntArray) -> Any:
-        tests = []
-        for rows, lag in zip(self.rows(given), self.lags, strict=True):
-            cases = Cases(rows, lag.later(given[0]), int(self.sizes[given[0]]))
-            tests.append(lag.columns.information(cases, candidates))
-        return _add_up(np.array(tests), np.array([lag.samples for lag in self.lags]))
 
 
 @njit(cache=True)

@@ -9,17 +9,17 @@ Rare values of the parents lean on the variable's own value, and that on its ove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs.mdp import IntArray
-from planners.arrays import Ints, join, starts_of
+from planners.arrays import Ints, join, starts_of, subset_index
 from planners.memory import MaskMemory
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
@@ -30,41 +30,30 @@ SHRINKAGE = 4.0
 MAX_JOINT_VALUES = 4_000_000
 
 
-@dataclass(frozen=True)
-class Forecasts:
+class Forecasts(NamedTuple):
     """P(x_i at t + h | its forecast parents at t) for some variables i and h = 1 ... horizon.
 
-    Attributes:
-        variables: the variables that are forecast.
-        horizon: how far.
-        sizes: of all variables of the mask.
-        parents: the forecast parents of each variable, itself first.
-        parent_starts: where each variable's parents begin.
-        lookup: joint value of the parents -> row, for each variable one after another.
-        lookup_starts: where each variable's lookup begins.
-        tables: the probabilities, (rows, horizon, size) for each variable one after another.
-        table_starts: where each variable's table begins.
+    What belongs to each variable is kept one variable after another.
     """
 
-    variables: Ints  # (f,)
+    variables: Ints  # (f,): those that are forecast
     horizon: int
-    sizes: Ints  # (m,)
+    sizes: Ints  # (m,): of all variables of the mask
     parent_starts: Ints  # (f + 1,)
-    parents: Ints
+    parents: Ints  # the forecast parents of each variable, itself first
     lookup_starts: Ints  # (f + 1,)
-    lookup: NDArray[np.int32]
+    lookup: NDArray[np.int32]  # joint value of the parents -> row
     table_starts: Ints  # (f + 1,)
-    tables: NDArray[np.float32]
+    tables: NDArray[np.float32]  # the probabilities, (rows, horizon, size) of each variable
 
     @classmethod
     def fit(
         cls,
         rollouts: Rollouts,
-        sizes: IntArray,
-        parents: dict[int, Sequence[int]],
+        sizes: Ints,
+        parents: Mapping[int, Sequence[int]],
         horizon: int,
-        *,
-        memory: MaskMemory | None = None,
+        memory: MaskMemory,
     ) -> Forecasts:
         """Count in ``rollouts``.
 
@@ -73,17 +62,15 @@ class Forecasts:
             sizes: of their variables.
             parents: the forecast parents of each variable to forecast, besides itself.
             horizon: how far to forecast.
-            memory: of these rollouts, to share with other masks; by default a new one.
+            memory: of these rollouts.
         """
-        all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
-        memory = MaskMemory.fresh(len(all_sizes)) if memory is None else memory
         by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
         lookups, tables, chosen = [], [], []
         for i, others in parents.items():
             looked_at = (i, *(j for j in others if j != i))
             lookup, table = memory.memory.forecasts.get(
                 (horizon, *memory.key(looked_at)),
-                partial(_fit_one, by_variable, all_sizes, looked_at, horizon),
+                partial(_fit_one, by_variable, sizes, looked_at, horizon),
             )
             lookups.append(lookup)
             tables.append(table.reshape(-1))
@@ -91,7 +78,7 @@ class Forecasts:
         return cls(
             np.array(list(parents), dtype=np.int64),
             horizon,
-            all_sizes,
+            sizes,
             starts_of(chosen),
             join(chosen, np.int64),
             starts_of(lookups),
@@ -100,26 +87,26 @@ class Forecasts:
             join(tables, np.float32),
         )
 
-    def rows(self, exogenous: IntArray) -> Ints:
-        """Where the forecasts of a batch (B, m) begin in ``tables``, shape (B, f)."""
-        return _rows(
-            exogenous,
-            self.horizon,
-            self.variables,
-            self.sizes,
-            self.parent_starts,
-            self.parents,
-            self.lookup_starts,
-            self.lookup,
-            self.table_starts,
-        )
-
     def probabilities(self, exogenous: IntArray, which: int) -> NDArray[np.float32]:
         """The forecast of the which-th variable for a batch, shape (B, horizon, size)."""
         size = int(self.sizes[self.variables[which]])
-        starts = self.rows(exogenous)[:, which]
+        starts = row_starts(self, exogenous)[:, which]
         block = np.arange(self.horizon * size)
         return self.tables[starts[:, None] + block].reshape(len(starts), self.horizon, size)
+
+
+@njit(cache=True)
+def row_starts(forecasts: Any, x: Any) -> Any:
+    """Where the forecasts of a batch (B, m) begin in the tables, shape (B, f)."""
+    variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
+    out = np.empty((x.shape[0], len(variables)), np.int64)
+    for lane in range(x.shape[0]):
+        for f in range(len(variables)):
+            value = subset_index(x[lane], forecasts.parents, starts[f], starts[f + 1], sizes)
+            row = forecasts.lookup[forecasts.lookup_starts[f] + value]
+            length = forecasts.horizon * sizes[variables[f]]
+            out[lane, f] = forecasts.table_starts[f] + row * length
+    return out
 
 
 def _fit_one(
@@ -137,7 +124,8 @@ def _fit_one(
         joint += by_variable()[j]
     lookup, group = _number(joint, num_values, size)
     counts = _count(lookup, joint, values, len(group), size, horizon)
-    own = _sum(counts, group, size)
+    bounds = np.searchsorted(group, np.arange(size + 1))  # joint values come in this order
+    own = np.stack([counts[a:b].sum(axis=0, dtype=np.float64) for a, b in pairwise(bounds)])
     marginal = own.sum(axis=0) + 1.0 / size
     marginal /= marginal.sum(axis=-1, keepdims=True)
     coarse = np.empty((size, horizon, size))
@@ -186,15 +174,6 @@ def _count(lookup: Any, joint: Any, values: Any, rows: int, size: int, horizon: 
 
 
 @njit(cache=True)
-def _sum(counts: Any, groups: Any, num_groups: int) -> Any:
-    """The counts of groups of rows."""
-    out = np.zeros((num_groups, *counts.shape[1:]))
-    for row in range(len(counts)):
-        out[groups[row]] += counts[row]
-    return out
-
-
-@njit(cache=True)
 def _shrink(counts: Any, coarser: Any, groups: Any, out: Any) -> None:
     """Frequencies, with ``SHRINKAGE`` samples' worth of the coarser distribution."""
     rows, horizon, size = counts.shape
@@ -206,26 +185,3 @@ def _shrink(counts: Any, coarser: Any, groups: Any, out: Any) -> None:
             for v in range(size):
                 near = SHRINKAGE * coarser[groups[row], h, v]
                 out[row, h, v] = (counts[row, h, v] + near) / total
-
-
-@njit(cache=True)
-def _rows(
-    x: Any,
-    horizon: int,
-    variables: Any,
-    sizes: Any,
-    parent_starts: Any,
-    parents: Any,
-    lookup_starts: Any,
-    lookup: Any,
-    table_starts: Any,
-) -> Any:
-    out = np.empty((x.shape[0], len(variables)), np.int64)
-    for lane in range(x.shape[0]):
-        for f in range(len(variables)):
-            value = 0
-            for k in range(parent_starts[f], parent_starts[f + 1]):
-                value = value * sizes[parents[k]] + x[lane, parents[k]]
-            row = lookup[lookup_starts[f] + value]
-            out[lane, f] = table_starts[f] + row * horizon * sizes[variables[f]]
-    return out

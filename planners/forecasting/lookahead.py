@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planners.arrays import Ints
 from planners.forecasting.compiled_model import CompiledModel
-from planners.forecasting.forecasts import Forecasts
+from planners.forecasting.forecasts import Forecasts, row_starts
 
 #: Lanes that the kernel takes at once: as many as make its loops fill the processor's vectors.
 LANES_PER_BLOCK = 32
@@ -25,40 +25,28 @@ LANES_PER_THREAD = 64
 
 
 def look_ahead(
-    model: CompiledModel,
-    forecasts: Forecasts,
-    discount: float,
-    n: Ints,
-    exogenous: Ints,
-) -> tuple[Ints, NDArray[np.float64]]:
-    """The best first action of each lane and the values (B, A) of all of them.
+    model: CompiledModel, forecasts: Forecasts, discount: float, n: Ints, exogenous: Ints
+) -> NDArray[np.float64]:
+    """What each first action is worth in each lane, shape (B, A).
 
     Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
     """
-    starts = forecasts.rows(exogenous)
 
-    def part(lanes: slice) -> NDArray[np.float64]:
-        now = n[lanes], exogenous[lanes], starts[lanes]
-        values: NDArray[np.float64] = _action_values(
-            model, forecasts.tables, forecasts.horizon, discount, *now
-        )
-        return values
+    def part(first: int) -> Any:
+        lanes = slice(first, first + width)
+        return _action_values(model, forecasts, discount, n[lanes], exogenous[lanes])
 
     workers = min(get_num_threads(), len(n) // LANES_PER_THREAD)
-    if workers > 1:
-        width = -(-len(n) // (workers * LANES_PER_BLOCK)) * LANES_PER_BLOCK
-        parts = [slice(first, first + width) for first in range(0, len(n), width)]
-        with ThreadPoolExecutor(workers) as threads:
-            values = np.concatenate(list(threads.map(part, parts)))
-    else:
-        values = part(slice(None))
-    return values.argmax(axis=1), values
+    width = -(-len(n) // (max(1, workers) * LANES_PER_BLOCK)) * LANES_PER_BLOCK
+    if workers <= 1:
+        return np.asarray(part(0))
+    with ThreadPoolExecutor(workers) as threads:
+        return np.concatenate(list(threads.map(part, range(0, len(n), width))))
 
 
 @njit(cache=True, nogil=True)
-def _action_values(
-    model: Any, tables: Any, horizon: int, discount: float, n: Any, x: Any, starts: Any
-) -> Any:
+def _action_values(model: Any, forecasts: Any, discount: float, n: Any, x: Any) -> Any:
+    horizon = forecasts.horizon
     num_states, num_lists = len(model.terminal), len(model.base)
     num_actions = num_lists // num_states - 1
     width = min(LANES_PER_BLOCK, len(n))
@@ -72,7 +60,7 @@ def _action_values(
     out = np.empty((len(n), num_actions))
     for lane in range(0, len(n), width):
         last = min(lane + width, len(n))
-        _forecast(model, tables, x[lane:last], starts[lane:last], chances)
+        _forecast(model, forecasts, x[lane:last], chances)
         best[:] = 0.0
         for h in range(horizon, -1, -1):
             _weigh_conditions(model, chances[h], weights)
@@ -91,18 +79,18 @@ def _action_values(
 
 
 @njit(cache=True)
-def _forecast(model: Any, tables: Any, x: Any, starts: Any, chances: Any) -> None:
+def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
     """The chance of every atom h steps ahead: from x itself, or from the forecasts."""
-    forecasts, variables = model.forecasts, model.variables
-    values, strides = model.values, model.strides
+    which, variables, values = model.forecasts, model.variables, model.values
+    tables, starts = forecasts.tables, row_starts(forecasts, x)
     steps, atoms, width = chances.shape
     at = np.empty(width, np.int64)
     for atom in range(atoms):
-        stride = strides[atom]
+        stride = model.strides[atom]
         for k in range(width):
             lane = min(k, len(x) - 1)
             chances[0, atom, k] = x[lane, variables[atom]] == values[atom]
-            at[k] = starts[lane, forecasts[atom]] + values[atom]
+            at[k] = starts[lane, which[atom]] + values[atom]
         for h in range(1, steps):
             for k in range(width):
                 chances[h, atom, k] = tables[at[k]]
@@ -169,11 +157,8 @@ def _follow_rules(model: Any, weights: Any, best: Any, moved: Any) -> None:
 @njit(cache=True, fastmath=True)
 def _pass_on(model: Any, weights: Any, left: Any) -> None:
     """The chance that the rules which the pairs of a state share do not decide."""
-    rule_starts, outcome_starts, conditions = (
-        model.rule_starts,
-        model.outcome_starts,
-        model.conditions,
-    )
+    rule_starts, conditions = model.rule_starts, model.conditions
+    outcome_starts = model.outcome_starts
     states, width = left.shape
     passed = np.empty(width, left.dtype)
     for state in range(states):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import time
-from dataclasses import fields
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,15 @@ from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
 from planners.arrays import joint_index
 from planners.evaluation import Scenarios
-from planners.files import read_file, write_file
+from planners.files import Saved
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
-from planners.forecasting.forecast_parents import choose_forecast_parents
+from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import look_ahead
-from planners.planner import Plan
+from planners.memory import MaskMemory
+from planners.planner import Clock, OutOfTimeError, Plan
 from planners.policy import Policy
 from planners.reduction import tabulate
-from planners.tables import FactoredMDP
 
 
 class ForecastPlanner:
@@ -68,58 +66,46 @@ class ForecastPlanner:
         time_limit: float | None = None,
     ) -> Plan:
         """Fit the forecasts; at the time limit, variables not yet examined forecast themselves."""
-        start = time.perf_counter()
+        # Counting takes about as long again as choosing what to count.
+        clock = Clock(None if time_limit is None else 0.5 * time_limit)
         rng = np.random.default_rng(0) if rng is None else rng
         mdp = tabulate(mdp, rng)
-        # Counting takes about as long again as choosing what to count.
-        deadline = np.inf if time_limit is None else start + 0.5 * time_limit
-        late = False
-
-        def keep_going() -> bool:
-            nonlocal late
-            late = late or time.perf_counter() > deadline
-            return not late
-
-        rollouts = self._rollouts(mdp, rng)
+        if mdp.data is not None:
+            rollouts: Rollouts = mdp.data.values
+        else:
+            drawn = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
+            rollouts = np.ascontiguousarray(drawn.exogenous.swapaxes(0, 1))
         horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
-        parents = choose_forecast_parents(
-            rollouts,
-            mdp.exogenous_sizes,
-            needed_variables(mdp),
-            level=self.level,
-            max_parents=self.max_parents,
-            keep_going=keep_going,
-            memory=mdp.memory,
-        )
-        forecasts = Forecasts.fit(
-            rollouts, mdp.exogenous_sizes, dict(parents), horizon, memory=mdp.memory
-        )
+        sizes, needed = mdp.exogenous_sizes, needed_variables(mdp)
+        memory = mdp.memory or MaskMemory.fresh(len(sizes))
+        search = ForecastParentSearch(rollouts, sizes, self.level, self.max_parents, memory)
+        parents: dict[int, tuple[int, ...]] = {}
+        with suppress(OutOfTimeError):
+            for i in needed:
+                clock.tick()
+                parents[i] = search.parents(i)
+        chosen = {i: parents.get(i, ()) for i in needed}
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
             model=CompiledModel.compile(mdp),
-            forecasts=forecasts,
+            forecasts=Forecasts.fit(rollouts, sizes, chosen, horizon, memory),
             discount=mdp.discount,
         )
         return Plan(
             policy=policy,
             values=None,
-            converged=not late,
+            converged=len(parents) == len(needed),
             residual=0.0,
             iterations=horizon,
-            seconds=time.perf_counter() - start,
+            seconds=clock.seconds(),
         )
 
-    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> Rollouts:
-        """Those of the model, or else new ones."""
-        if mdp.data is not None:
-            return mdp.data.values
-        scenarios = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
-        return np.ascontiguousarray(scenarios.exogenous.swapaxes(0, 1))
 
-
-class ForecastPolicy(Policy):
+class ForecastPolicy(Policy, Saved):
     """Looks ahead from each observation with the forecasts of a :class:`ForecastPlanner`."""
+
+    records = (CompiledModel, Forecasts)
 
     def __init__(
         self,
@@ -140,63 +126,13 @@ class ForecastPolicy(Policy):
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
-        return look_ahead(
-            self.model,
-            self.forecasts,
-            self.discount,
-            self._index(endogenous),
-            self._within(exogenous),
-        )[0]
+        return self.action_values(endogenous, exogenous).argmax(axis=1)
 
     def action_values(self, endogenous: Any, exogenous: Any) -> NDArray[np.float64]:
-        """What each first action is expected to earn, (B, A)."""
-        return look_ahead(
-            self.model,
-            self.forecasts,
-            self.discount,
-            self._index(np.asarray(endogenous)),
-            self._within(np.asarray(exogenous)),
-        )[1]
+        """What each first action is expected to earn, (B, A).
 
-    def _index(self, endogenous: NDArray[Any]) -> NDArray[np.int64]:
-        """The flat index of n; values a variable cannot have count as its nearest."""
-        return joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
-
-    def _within(self, exogenous: NDArray[Any]) -> NDArray[np.int64]:
-        """Values a variable cannot have count as its nearest."""
-        return np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file, without pickle."""
-        header = {
-            "mask": self.mask,
-            "full": self.full,
-            "endogenous_sizes": self.sizes,
-            "discount": self.discount,
-            "horizon": self.forecasts.horizon,
-        }
-        arrays = {f"model.{name}": array for name, array in self.model._asdict().items()}
-        arrays |= {
-            f"forecasts.{field.name}": getattr(self.forecasts, field.name)
-            for field in fields(self.forecasts)
-            if field.name != "horizon"
-        }
-        write_file(path, type(self).__name__, header, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ForecastPolicy:
-        """Read what :meth:`save` wrote."""
-        header, arrays = read_file(path, cls.__name__)
-        parts: dict[str, dict[str, Any]] = {"model": {}, "forecasts": {}}
-        for name, array in arrays.items():
-            part, field = name.split(".")
-            parts[part][field] = array
-        return cls(
-            tuple(header["mask"]),
-            tuple(header["full"]),
-            len(header["endogenous_sizes"]),
-            sizes=tuple(header["endogenous_sizes"]),
-            model=CompiledModel(**parts["model"]),
-            forecasts=Forecasts(horizon=header["horizon"], **parts["forecasts"]),
-            discount=header["discount"],
-        )
+        Values that a variable cannot have count as its nearest.
+        """
+        n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
+        x = np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
+        return look_ahead(self.model, self.forecasts, self.discount, n, x)

@@ -2,7 +2,6 @@
 
 * ``reduced_mdp``: the reduced model, and how it is estimated.
 * ``tabulated``, ``simulated``: its two kinds, with n enumerated and not.
-* ``packing``: a tabulated one as the content of a file.
 * ``factors``: P(x' | x) of the masked variables, counted in rollouts.
 * ``survey``: what was learned about n and the rewards, for all masks.
 * ``surveyed_states``, ``successors``, ``rewards``: which n are asked about; where they lead; what

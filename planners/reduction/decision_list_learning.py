@@ -17,14 +17,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from exo_envs.mdp import BoolArray, IntArray
-from planners.arrays import Ints, chunks
+from planners.arrays import Ints, chunks, joint_index
 from planners.information import ExogenousData, draw_probes
 from planners.reduction.successors import SuccessorSampler
 
@@ -41,7 +41,6 @@ MANY_TESTS = 512
 MAX_CONDITIONS = 20_000
 
 Condition = tuple[tuple[int, int], ...]  # variables and their values
-Draw = Callable[[int], Ints]  # draws as many x from a domain
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Domain:
         """Whether no excluded condition holds."""
         inside = np.ones(len(x), dtype=np.bool_)
         for condition in self.excluded:
-            inside &= ~_holds(condition, x)
+            inside &= ~np.all([x[:, j] == value for j, value in condition], axis=0)
         return inside
 
     def values(self, j: int) -> Ints:
@@ -75,13 +74,10 @@ class Domain:
     def without(self, conditions: Sequence[Condition]) -> Domain:
         """What is left where none of ``conditions`` holds."""
         allowed = dict(self.allowed)
-        for condition in conditions:
-            if len(condition) == 1:
-                [(j, value)] = condition
-                size = int(self.data.sizes[j])
-                allowed[j] = allowed.get(j, np.ones(size, dtype=np.bool_)) & (
-                    np.arange(size) != value
-                )
+        for (j, value), *others in conditions:
+            if not others:
+                before = allowed.get(j, np.ones(int(self.data.sizes[j]), dtype=np.bool_))
+                allowed[j] = before & (np.arange(len(before)) != value)
         excluded = tuple(condition for condition in conditions if len(condition) > 1)
         return replace(self, allowed=allowed, excluded=self.excluded + excluded)
 
@@ -100,16 +96,20 @@ class ListSkeleton(NamedTuple):
     rules: list[RuleSkeleton]
     is_complete: bool  # whether every state is decided by some rule
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is one small table, over all variables."""
+        return self.is_complete and len(self.rules) == 1 and len(self.rules[0].rows) <= SMALL_JOINT
+
 
 def learn_decision_list(
-    sampler: SuccessorSampler,
-    pair: int,
-    variables: Sequence[int],
-    data: ExogenousData,
-    rng: np.random.Generator,
+    sampler: SuccessorSampler, pair: int, variables: Sequence[int], data: ExogenousData
 ) -> ListSkeleton:
-    """Find the rules of one pair (n, a) that depends on ``variables``, without probabilities."""
-    comparisons = _Comparisons(sampler, pair, variables, rng)
+    """Find the rules of one pair (n, a) that depends on ``variables``, without probabilities.
+
+    The model is asked nothing if they have few joint values: then the list is one table over them.
+    """
+    comparisons = _Comparisons(sampler, pair, np.array(variables))
     domain = Domain(data)
     rules: list[RuleSkeleton] = []
     while True:
@@ -135,21 +135,6 @@ def learn_decision_list(
         return ListSkeleton(rules, is_complete=False)
     joint = tuple(sorted(left))
     return ListSkeleton([*rules, RuleSkeleton(joint, np.arange(rows), domain)], is_complete=True)
-
-
-def row_values(variables: Sequence[int], rows: IntArray, sizes: IntArray) -> Ints:
-    """The values of the variables in rows numbered in C order, shape (len(rows), variables)."""
-    if not len(variables):
-        return np.zeros((len(rows), 0), dtype=np.int64)
-    shape = tuple(int(sizes[j]) for j in variables)
-    return np.stack(np.unravel_index(rows, shape), axis=-1).astype(np.int64)
-
-
-def _holds(condition: Condition, x: IntArray) -> BoolArray:
-    holds = np.ones(len(x), dtype=np.bool_)
-    for j, value in condition:
-        holds &= x[:, j] == value
-    return holds
 
 
 def _leaves_some(condition: Condition, conditions: list[Condition], domain: Domain) -> bool:
@@ -178,105 +163,81 @@ def _rule_skeletons(conditions: list[Condition], domain: Domain) -> list[RuleSke
     rules = []
     for variables, similar in sorted(together.items()):
         values = np.array([[value for _, value in sorted(condition)] for condition in similar])
-        rows = np.ravel_multi_index(tuple(values.T), tuple(domain.data.sizes[list(variables)]))
+        rows = joint_index(values, domain.data.sizes[list(variables)])
         rules.append(RuleSkeleton(variables, np.sort(rows), domain))
     return rules
 
 
+@dataclass(frozen=True)
 class _Comparisons:
     """Compares the n' of one pair in states of a domain."""
 
-    def __init__(
-        self,
-        sampler: SuccessorSampler,
-        pair: int,
-        variables: Sequence[int],
-        rng: np.random.Generator,
-    ) -> None:
-        self.sampler = sampler
-        self.pair = pair
-        self.variables = np.array(variables)  # all that the pair depends on
-        self.rng = rng
+    sampler: SuccessorSampler
+    pair: int
+    variables: Ints  # all that the pair depends on
 
     def still_relevant(self, variables: list[int], domain: Domain) -> list[int]:
         """The variables that make a difference by themselves somewhere in the domain."""
         found: set[int] = set()
         for tests in (FEW_TESTS, MANY_TESTS):
-            open_ones = [j for j in variables if j not in found]
             # Every value as often: one of many may be the only one that matters.
-            changes = np.array(
-                [
-                    (j, v)
-                    for j in open_ones
-                    for v in np.resize(domain.values(j), max(tests, len(domain.values(j))))
-                ],
-                dtype=np.int64,
-            ).reshape(-1, 2)
-
-            def change(which: Ints, draw: Draw, changes: Ints = changes) -> tuple[Ints, Ints]:
-                x = draw(len(which))
-                y = x.copy()
-                column, value = changes[which].T
-                y[np.arange(len(y)), column] = value
-                return x, y
-
-            matter, _ = self._different(len(changes), 1, domain, change)
-            found.update(changes[matter, 0].tolist())
+            changes = [
+                (j, v)
+                for j in variables
+                if j not in found
+                for v in np.resize(domain.values(j), max(tests, len(domain.values(j))))
+            ]
+            fixed = np.array(changes, dtype=np.int64).reshape(-1, 1, 2)
+            matter, _ = self._different(fixed, 1, domain, everything_else=False)
+            found.update(fixed[matter, 0, 0].tolist())
         return [j for j in variables if j in found]
 
     def decisive(self, conditions: Sequence[Condition], domain: Domain) -> list[Condition]:
         """The conditions under which nothing else makes a difference."""
         found = list(conditions)
         for tests in (FEW_TESTS, MANY_TESTS):
-            if not found:
-                break
-            fixed = np.array(found)  # (conditions, variables in each, 2)
-
-            def fix(which: Ints, draw: Draw, fixed: Ints = fixed) -> tuple[Ints, Ints]:
-                lane, x, y = np.arange(len(which)), draw(len(which)), draw(len(which))
-                for k in range(fixed.shape[1]):
-                    column, value = fixed[which, k].T
-                    x[lane, column] = value
-                    y[lane, column] = value
-                return x, y
-
-            varies, compared = self._different(len(found), tests, domain, fix)
-            passed = ~varies & (2 * compared >= FEW_TESTS)
-            found = [found[k] for k in np.flatnonzero(passed)]
+            if found:
+                varies, compared = self._different(
+                    np.array(found), tests, domain, everything_else=True
+                )
+                passed = ~varies & (2 * compared >= FEW_TESTS)
+                found = [found[k] for k in np.flatnonzero(passed)]
         return found
 
     def _different(
-        self,
-        count: int,
-        tests: int,
-        domain: Domain,
-        states: Callable[[Ints, Draw], tuple[Ints, Ints]],
+        self, fixed: Ints, tests: int, domain: Domain, *, everything_else: bool
     ) -> tuple[BoolArray, Ints]:
-        """Which of some candidates (changes, or conditions) make a difference in a test.
+        """Where n' differs: if only what is fixed changes, or if everything else does.
 
         Args:
-            count: how many candidates there are.
-            tests: comparisons for each.
+            fixed: variables and their values, shape (conditions, variables in each, 2).
+            tests: comparisons for each condition.
             domain: comparisons with a state outside of it do not count.
-            states: gives two x to compare for each candidate of a batch.
+            everything_else: whether the condition holds in both states of a comparison, and all
+                else is drawn anew; otherwise they differ in that it holds in the second.
 
         Returns:
-            Whether it does, and in how many tests both states were in the domain, (count,).
+            Whether n' differs, and in how many tests both states were in the domain, (conditions,).
         """
-        different = np.zeros(count, dtype=np.bool_)
-        compared = np.zeros(count, dtype=np.int64)
-        candidate = np.repeat(np.arange(count), tests)
+        different = np.zeros(len(fixed), dtype=np.bool_)
+        compared = np.zeros(len(fixed), dtype=np.int64)
+        candidate = np.repeat(np.arange(len(fixed)), tests)
 
         def draw(number: int) -> Ints:
-            x = draw_probes(domain.data, number, self.rng, self.variables)
-            return domain.restrict(x, self.rng)
+            x = draw_probes(domain.data, number, self.sampler.rng, self.variables)
+            return domain.restrict(x, self.sampler.rng)
 
         for part in chunks(len(candidate), len(domain.data.sizes)):
             which = candidate[part]
-            x, y = states(which, draw)
+            x = draw(len(which))
+            y = draw(len(which)) if everything_else else x.copy()
+            for k in range(fixed.shape[1]):
+                column, value = fixed[which, k].T
+                for states in (x, y) if everything_else else (y,):
+                    states[np.arange(len(which)), column] = value
             inside = np.flatnonzero(domain.contains(x) & domain.contains(y))
             pairs = np.full(len(inside), self.pair)
             differs = self.sampler.differ(pairs, x[inside], y[inside], self.sampler.seed())
             different[which[inside[differs]]] = True
-            compared += np.bincount(which[inside], minlength=count)
+            compared += np.bincount(which[inside], minlength=len(fixed))
         return different, compared

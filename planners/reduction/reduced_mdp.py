@@ -202,9 +202,9 @@ class ReducedMDP(ExoMDP):
             FileNotFoundError: there is no such file.
             ValueError: the file is damaged, or holds something else.
         """
-        from planners.reduction.tabulated import load_tabulated
+        from planners.reduction.tabulated import TabulatedReducedMDP
 
-        return load_tabulated(path)
+        return TabulatedReducedMDP.load(path)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""

@@ -147,9 +147,7 @@ class EndogenousSurvey:
         lists: list[list[Rule]] = []
         undecided: dict[int, Ints] = {}
         if is_complete:
-            estimator = DecisionListEstimator(
-                sampler, relevant, backgrounds, rng, is_noisy=is_noisy, num_draws=num_draws
-            )
+            estimator = DecisionListEstimator(sampler, relevant, backgrounds, is_noisy, num_draws)
             lists, undecided = estimator.estimate(alive)
         return cls(
             names=data.names,

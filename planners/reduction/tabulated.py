@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from planners.files import read_file, write_file
+from exo_envs import ExoMDP, Variable
+from planners.files import Saved
 from planners.information import ExogenousData
 from planners.memory import MaskMemory
-from planners.reduction.packing import pack, unpack
-from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.factors import Fit
+from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.survey import EndogenousSurvey
 from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
-from planners.tables import DecisionLists, FactoredMDP, Rule
-
-#: What a saved model is called in its file.
-KIND = "ReducedMDP"
+from planners.tables import DecisionLists, Factor, FactoredMDP, Rule
 
 
-class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
+class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
     """A reduced model as tables, of a model whose n can be enumerated.
 
     P(n' | n, a, x) is a decision list for each (n, a), learned by asking the model at states of our
@@ -35,6 +31,7 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
         **estimated: what a :class:`ReducedMDP` takes.
     """
 
+    records = (DecisionLists, ExogenousData, Factor, Fit, SampleCounts, Variable)
     data: ExogenousData
 
     def __init__(
@@ -86,7 +83,7 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
-        return {"tables": self._tables, **super().arguments()}
+        return {"tables": self._tables, **ReducedMDP.arguments(self)}
 
     @property
     def paying(self) -> tuple[str, ...]:
@@ -97,19 +94,6 @@ class TabulatedReducedMDP(ReducedMDP, FactoredMDP):
     def moving(self) -> tuple[str, ...]:
         """The masked variables that some n' depends on."""
         return tuple(self.mask[i] for i in sorted(self.decision_lists.dependencies()))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, its data included, to one file without pickle."""
-        write_file(path, KIND, *pack(self.arguments()))
-
-
-def load_tabulated(path: str | os.PathLike[str]) -> TabulatedReducedMDP:
-    """Read what :meth:`TabulatedReducedMDP.save` wrote; see :meth:`ReducedMDP.load`."""
-    header, arrays = read_file(path, KIND)
-    try:
-        return TabulatedReducedMDP(**unpack(header, arrays))
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{os.fspath(path)!r} does not hold a whole {KIND}: {error!r}") from error
 
 
 def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:

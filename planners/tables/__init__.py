@@ -20,7 +20,7 @@ from planners.tables.indexing import (
     state_index,
 )
 from planners.tables.joint_factor import joint_rows
-from planners.tables.rules import Rule, count_outcomes, simplify, split_rows, with_default
+from planners.tables.rules import Rule, count_outcomes, simplify, with_default
 
 __all__ = [
     "DecisionLists",
@@ -35,7 +35,6 @@ __all__ = [
     "num_endogenous_states",
     "num_exogenous_states",
     "simplify",
-    "split_rows",
     "state_at",
     "state_index",
     "to_arrays",

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -81,21 +80,12 @@ class Rule:
         part = slice(int(self.starts[index]), int(self.starts[index + 1]))
         return self.targets[part].tobytes(), self.probabilities[part].tobytes()
 
-    def take_rows(self, rows: IntArray) -> Rule:
-        """The same rule with all other rows empty."""
-        kept = np.zeros(self.num_rows, dtype=np.bool_)
-        kept[rows] = True
-        lengths = np.where(kept, np.diff(self.starts), 0)
-        entry = np.repeat(kept, np.diff(self.starts))
+    def with_rows(self, variables: tuple[int, ...], rows: IntArray) -> Rule:
+        """A rule on other variables; its row k says what ``rows[k]`` does here, -1 is empty."""
+        lengths = np.diff(self.starts, append=self.starts[-1])[rows]
         starts = np.concatenate([[0], lengths.cumsum()])
-        return Rule(self.variables, starts, self.targets[entry], self.probabilities[entry])
-
-    def only_row(self, row: int) -> Rule:
-        """A rule that always says what one row of this one says."""
-        part = slice(int(self.starts[row]), int(self.starts[row + 1]))
-        length = part.stop - part.start
-        targets, probabilities = self.targets[part], self.probabilities[part]
-        return Rule((), np.array([0, length]), targets, probabilities)
+        entry = np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
+        return Rule(variables, starts, self.targets[entry], self.probabilities[entry])
 
 
 def count_outcomes(counted: Sequence[tuple[Ints, Ints]], num_rows: int, num_states: int) -> Rule:
@@ -116,34 +106,19 @@ def count_outcomes(counted: Sequence[tuple[Ints, Ints]], num_rows: int, num_stat
     return Rule((), starts, targets, counts / totals[rows])
 
 
-def split_rows(rule: Rule, starts: Sequence[int]) -> list[Rule]:
-    """Cut a rule into some of consecutive rows, ``starts[i] : starts[i + 1]``."""
-    parts = []
-    for first, last in pairwise(starts):
-        begin, end = rule.starts[first], rule.starts[last]
-        parts.append(
-            Rule(
-                (),
-                rule.starts[first : last + 1] - begin,
-                rule.targets[begin:end],
-                rule.probabilities[begin:end],
-            )
-        )
-    return parts
-
-
 def with_default(rule: Rule) -> list[Rule]:
     """A list that says the same: what most rows say becomes the default at its end.
 
     Empty rows are never asked, so they may say anything.
     """
-    rows = np.flatnonzero(np.diff(rule.starts))
-    said = Counter(rule.row(int(row)) for row in rows)
-    default = said.most_common(1)[0][0]
-    others = [int(row) for row in rows if rule.row(int(row)) != default]
-    usual = next(int(row) for row in rows if rule.row(int(row)) == default)
-    deviating = [rule.take_rows(np.array(others))] if others else []
-    return [*deviating, rule.only_row(usual)]
+    said = {row: rule.row(row) for row in np.flatnonzero(np.diff(rule.starts)).tolist()}
+    default = Counter(said.values()).most_common(1)[0][0]
+    usual = next(row for row, words in said.items() if words == default)
+    others = [row for row, words in said.items() if words != default]
+    rows = np.full(rule.num_rows, -1)
+    rows[others] = others
+    deviating = [rule.with_rows(rule.variables, rows)] if others else []
+    return [*deviating, rule.with_rows((), np.array([usual]))]
 
 
 def simplify(rules: Sequence[Rule]) -> list[Rule]:

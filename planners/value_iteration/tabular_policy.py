@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from exo_envs.mdp import IntArray
-from planners.files import read_file, write_file
+from planners.files import Saved
 from planners.policy import Policy
 
 
-class TabularPolicy(Policy):
+class TabularPolicy(Policy, Saved):
     """One action for every joint value of the mask's variables and of n.
 
     A value outside a variable's range (an observation that the planned model does not know) is
@@ -76,37 +75,6 @@ class TabularPolicy(Policy):
         """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
         x, n = (exogenous, self.exogenous_sizes), (endogenous, self.endogenous_sizes)
         return _look_up(self.actions, *x, *n)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save to one file; an older file of that name is replaced at once."""
-        header = {
-            "mask": self.mask,
-            "full": self.full,
-            "exogenous_sizes": self.exogenous_sizes.tolist(),
-            "endogenous_sizes": self.endogenous_sizes.tolist(),
-        }
-        write_file(path, TabularPolicy.__name__, header, {"actions": self.actions})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> TabularPolicy:
-        """Load what :meth:`save` wrote.
-
-        Raises:
-            ValueError: the file is damaged, of another kind, or not one of ours.
-        """
-        header, arrays = read_file(path, TabularPolicy.__name__)
-        try:
-            return cls(
-                arrays["actions"],
-                exogenous_sizes=header["exogenous_sizes"],
-                endogenous_sizes=header["endogenous_sizes"],
-                mask=tuple(header["mask"]),
-                full=tuple(header["full"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{os.fspath(path)!r} does not hold a whole {TabularPolicy.__name__}: {error!r}"
-            ) from error
 
 
 @njit(cache=True)

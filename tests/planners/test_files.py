@@ -3,6 +3,8 @@
 import json
 import re
 import zipfile
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +13,18 @@ from hypothesis import strategies as st
 
 from planners.files import read_file, write_file
 
-HEADER = {"names": ["a", "b"], "sizes": [2, 3], "none": None}
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+    pairs: tuple[Pair, ...]
+
+
 ARRAYS = {
     "floats": np.linspace(0.0, 1.0, 7).reshape(7, 1),
     "bytes": np.arange(5, dtype=np.uint8),
@@ -19,33 +32,50 @@ ARRAYS = {
     "names": np.array(["x", "yz"]),
     "number": np.array(3.5),
 }
+PLAIN = {"strings": ("a", "b"), "sizes": (2, 3), "none": None, "table": {3: (0.5, True)}}
+CONTENT = {
+    **PLAIN,
+    **ARRAYS,
+    "record": Named("n", (Pair(1, np.arange(3)), Pair(None, ()))),
+    "scalar": np.float64(0.1),
+}
+
+
+def read(path, kind="Thing"):
+    return read_file(path, kind, dict, (Named, Pair))
 
 
 def check(path):
-    header, arrays = read_file(path, "Thing")
-    assert header == HEADER
-    assert arrays.keys() == ARRAYS.keys()
+    content = read(path)
+    assert list(content) == list(CONTENT)
+    assert {name: content[name] for name in PLAIN} == PLAIN
     for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(arrays[name], array)
-        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(content[name], array)
+        assert content[name].dtype == array.dtype
+    record = content["record"]
+    assert isinstance(record, Named)
+    assert (record.name, record.pairs[1]) == ("n", Pair(None, ()))
+    assert isinstance(record.pairs[0], Pair)
+    np.testing.assert_array_equal(record.pairs[0].second, np.arange(3))
+    assert content["scalar"] == 0.1
 
 
 def test_what_was_written_is_read(tmp_path):
     path = tmp_path / "thing"  # no suffix is added
-    write_file(path, "Thing", HEADER, ARRAYS)
+    write_file(path, "Thing", CONTENT)
     check(path)
     assert [file.name for file in tmp_path.iterdir()] == ["thing"]
 
 
 def test_the_same_content_gives_the_same_bytes(tmp_path):
     for name in ("one", "two"):
-        write_file(tmp_path / name, "Thing", HEADER, ARRAYS)
+        write_file(tmp_path / name, "Thing", CONTENT)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "thing"
-    write_file(path, "Thing", HEADER, ARRAYS)
+    write_file(path, "Thing", CONTENT)
 
     def full_disk(file, **arrays):
         file.write(b"half of it")
@@ -53,7 +83,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(np, "savez_compressed", full_disk)
     with pytest.raises(OSError, match="no space"):
-        write_file(path, "Thing", {}, {})
+        write_file(path, "Thing", {})
     check(path)
     assert [file.name for file in tmp_path.iterdir()] == ["thing"]
 
@@ -62,7 +92,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 def test_damage_is_noticed_or_harmless(tmp_path_factory, data):
     """One bit turned, or the end missing: an error that names the file, or the same content."""
     path = tmp_path_factory.getbasetemp() / "thing"
-    write_file(path, "Thing", HEADER, ARRAYS)
+    write_file(path, "Thing", CONTENT)
     whole = bytearray(path.read_bytes())
     place = data.draw(st.integers(0, len(whole) - 1))
     if data.draw(st.booleans()):
@@ -71,10 +101,10 @@ def test_damage_is_noticed_or_harmless(tmp_path_factory, data):
         del whole[place:]
     path.write_bytes(whole)
     try:
-        read_file(path, "Thing")
+        read(path)
     except ValueError:
         with pytest.raises(ValueError, match=re.escape(str(path))):
-            read_file(path, "Thing")
+            read(path)
     else:
         check(path)
 
@@ -84,54 +114,77 @@ def test_foreign_files_are_refused(tmp_path, content):
     path = tmp_path / "thing"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="thing' is damaged or not a file of exo-envs"):
-        read_file(path, "Thing")
+        read(path)
 
 
 def test_archives_of_others_are_refused(tmp_path):
     np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
     with pytest.raises(ValueError, match="has no header"):
-        read_file(tmp_path / "arrays.npz", "Thing")
+        read(tmp_path / "arrays.npz")
     np.savez(tmp_path / "header.npz", header=np.frombuffer(b'{"format": "else"}', np.uint8))
     with pytest.raises(ValueError, match="header is not one of exo-envs"):
-        read_file(tmp_path / "header.npz", "Thing")
+        read(tmp_path / "header.npz")
     with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
         archive.writestr("header", "text")
     with pytest.raises(ValueError, match="'header' is not an array"):
-        read_file(tmp_path / "zip", "Thing")
+        read(tmp_path / "zip")
 
 
 def test_pickles_are_never_read(tmp_path):
     np.savez(tmp_path / "pickle.npz", header=np.array([{"format": "exo-envs"}], dtype=object))
     with pytest.raises(ValueError, match="pickle"):
-        read_file(tmp_path / "pickle.npz", "Thing")
+        read(tmp_path / "pickle.npz")
     with pytest.raises(ValueError, match="'a' holds Python objects"):
-        write_file(tmp_path / "thing", "Thing", {}, {"a": np.array([{}], dtype=object)})
+        write_file(tmp_path / "thing", "Thing", {"a": np.array([{}], dtype=object)})
 
 
 def test_other_kinds_and_versions_are_named(tmp_path):
     path = tmp_path / "thing"
-    write_file(path, "Thing", HEADER, ARRAYS)
+    write_file(path, "Thing", CONTENT)
     with pytest.raises(ValueError, match="cannot be read as a Other: it holds a 'Thing'"):
-        read_file(path, "Other")
-    head = {"format": "exo-envs", "version": 99, "kind": "Thing", "arrays": {}, "content": {}}
+        read(path, "Other")
+    head = {"format": "exo-envs", "version": 99, "kind": "Thing", "content": {}}
     np.savez(tmp_path / "new.npz", header=np.frombuffer(json.dumps(head).encode(), np.uint8))
     with pytest.raises(ValueError, match="version is 99"):
-        read_file(tmp_path / "new.npz", "Thing")
+        read(tmp_path / "new.npz")
 
 
-def test_arrays_that_are_missing_are_noticed(tmp_path):
-    content = {"a": ["<f8", [3]]}
-    head = {"format": "exo-envs", "version": 1, "kind": "T", "arrays": content, "content": {}}
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"a": {"array": "a"}},
+        {"a": {"Other": []}},
+        {"a": {"Pair": [["first", 1]]}},
+        {"a": {"Pair": 3}},
+        {"a": {"dict": [[[], 1]]}},
+        {"a": {}},
+        {"self": 1, "a": {"array": []}},
+    ],
+)
+def test_content_that_is_not_whole_is_refused(tmp_path, content):
+    head = {"format": "exo-envs", "version": 1, "kind": "T", "content": content}
     np.savez(tmp_path / "less.npz", header=np.frombuffer(json.dumps(head).encode(), np.uint8))
-    with pytest.raises(ValueError, match="should hold the arrays"):
-        read_file(tmp_path / "less.npz", "T")
+    with pytest.raises(ValueError, match=r"less\.npz' does not hold a whole T"):
+        read(tmp_path / "less.npz", "T")
+
+
+def test_what_makes_a_thing_may_refuse_it(tmp_path):
+    write_file(tmp_path / "thing", "Thing", {"name": "n", "others": 3})
+    with pytest.raises(ValueError, match="thing' does not hold a whole Thing: TypeError"):
+        read_file(tmp_path / "thing", "Thing", Named)
+
+
+def test_only_known_kinds_of_values_are_written(tmp_path):
+    with pytest.raises(TypeError, match=r"'a\.b' is a object, which no file can hold"):
+        write_file(tmp_path / "thing", "Thing", {"a": {"b": object()}})
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_headers_place_is_taken(tmp_path):
     with pytest.raises(ValueError, match="cannot be named 'header'"):
-        write_file(tmp_path / "thing", "Thing", {}, {"header": np.zeros(1)})
+        write_file(tmp_path / "thing", "Thing", {"header": np.zeros(1)})
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        read_file(tmp_path / "nowhere", "Thing")
+        read(tmp_path / "nowhere")

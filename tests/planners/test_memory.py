@@ -8,7 +8,7 @@ import pytest
 from factored import random_mdp
 
 from planners import EndogenousSurvey, ExogenousData, ForecastPlanner, Memory, ReducedMDP
-from planners.forecasting.lookahead import Programme
+from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.planner import ForecastPolicy
 from planners.memory import ENTRY_BYTES, MaskMemory, Store
 
@@ -30,10 +30,9 @@ def planned(world, mask, memory=None):
 
 
 def assert_same(policy, other):
-    for part in ("forecasts", "programme"):
-        first, second = (vars(getattr(p, part)) for p in (policy, other))
-        for name in first.keys() - {"lists"}:
-            np.testing.assert_array_equal(first[name], second[name])
+    for first, second in ((policy.forecasts, other.forecasts), (policy.model, other.model)):
+        for mine, theirs in zip(first, second, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 def test_a_memory_never_changes_a_policy(world):
@@ -58,7 +57,7 @@ def test_the_second_mask_counts_nothing_again(world, monkeypatch):
 
     for counting in (
         "planners.forecasting.forecasts._fit_one",
-        "planners.forecasting.forecast_parents._Search._count",
+        "planners.forecasting.forecast_parents.ForecastParentSearch._count",
         "planners.information.pairwise.Columns.information",
         "planners.information.interventions._influence",
         "planners.reduction.factors._fit_one",
@@ -80,9 +79,9 @@ def test_a_memory_is_about_one_collection_and_one_survey(world):
     memory = Memory()
     planned(world, MASKS[0], memory)
     other = ExogenousData.collect(mdp, 20, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="about another ExogenousData"):
+    with pytest.raises(ValueError, match="about other rollouts"):
         planned((mdp, other, survey), MASKS[0], memory)
-    with pytest.raises(ValueError, match="about another EndogenousSurvey"):
+    with pytest.raises(ValueError, match="another survey"):
         planned((mdp, data, dataclasses.replace(survey)), MASKS[0], memory)
     with pytest.raises(ValueError, match="give both"):
         ReducedMDP.estimate(mdp, MASKS[0], rng=0, data=data, memory=memory)
@@ -146,7 +145,7 @@ def test_variables_are_told_apart_by_their_places_in_the_collection():
 def test_a_model_without_variables_can_be_planned_in(world, tmp_path):
     _, policy = planned(world, ())
     assert isinstance(policy, ForecastPolicy)
-    assert isinstance(policy.programme, Programme)
+    assert isinstance(policy.model, CompiledModel)
     state = world[0].sample_uniform(5, np.random.default_rng(0))
     actions = policy(state)
     policy.save(tmp_path / "policy.npz")

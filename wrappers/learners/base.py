@@ -144,13 +144,8 @@ class MaskLearner(_Results, ABC):
                 raise ValueError(f"{name} is a positive number of seconds or None, not {limit!r}")
 
     def _study_settings(self) -> dict[str, Any]:
-        return {
-            "n_rollouts": self.n_rollouts,
-            "n_data_rollouts": self.n_data_rollouts,
-            "planner": self.planner,
-            "planning_time_limit": self.planning_time_limit,
-            "reward": self.reward,
-        }
+        names = ("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit", "reward")
+        return {name: getattr(self, name) for name in names}
 
     def _conclude(self, session: Session, status: str) -> Objective | None:
         evaluator = session.evaluator
@@ -163,9 +158,8 @@ class MaskLearner(_Results, ABC):
             LearningStoppedWarning,
             stacklevel=3,
         )
-        if not evaluator.knows(self.mask_):
-            return None
-        return evaluator.objective(self.mask_, **session.price)
+        known = evaluator.knows(self.mask_)
+        return evaluator.objective(self.mask_, **session.price) if known else None
 
     @property
     def reasons_(self) -> dict[str, Record]:
@@ -187,12 +181,8 @@ class MaskLearner(_Results, ABC):
     def saved(self) -> SavedMask:
         """The mask and how it was learned, as it is written to files."""
         self._require_fit()
-        objective = self.objective_
-        hyper = {
-            name: value
-            for name, value in self.get_params().items()
-            if value is None or isinstance(value, (bool, int, float, str))
-        }
+        objective, simple = self.objective_, (bool, int, float, str, type(None))
+        hyper = {k: value for k, value in self.get_params().items() if isinstance(value, simple)}
         return SavedMask(
             mask=self.mask_,
             names=self.feature_names_in_,

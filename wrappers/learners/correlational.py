@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 
 from exo_envs.inputs import check_real
 from exo_envs.mdp import FloatArray
-from planners import Mask, Objective
+from planners import Mask
 from wrappers.learners.divergence import endogenous_divergence, transition_divergence
 from wrappers.learners.history import Record
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
@@ -29,10 +28,6 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     level.
 
     Args:
-        n1: samples of everything but one variable, in the first phase.
-        n2: settings of that variable in each.
-        tau_variance: a variable pays if the mean variance of the reward is above this.
-        sampling: see :class:`RewardVariableMaskLearner`.
         tau_correl: stop if no divergence is as large as this, in nats.
     """
 
@@ -48,13 +43,7 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
             mask = record.mask
             yield record
         names = session.study.mdp.exogenous_names
-        estimates = count()
-
-        def objective(tried: Mask) -> Objective:
-            scenarios = session.evaluator.independent_scenarios(next(estimates))
-            return session.objective(tried, scenarios=scenarios)
-
-        best = objective(mask)
+        best = session.objective(mask, independent=True)
         while len(mask) < len(names):
             rest = [name for name in names if name not in mask]
             session.report(f"scoring {len(rest)} variables")
@@ -71,7 +60,7 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
                 )
                 return
             tried = session.in_order((*mask, candidate))
-            worth = objective(tried)
+            worth = session.objective(tried, independent=True)
             before, accepted = best, worth.value > best.value
             if accepted:
                 mask, best = tried, worth

@@ -22,12 +22,8 @@ class CountedMDP(ExoMDP):
 
     def __init__(self, model: ExoMDP) -> None:
         self.model = model
-        self.endogenous_variables = model.endogenous_variables
-        self.exogenous_variables = model.exogenous_variables
-        self.num_actions = model.num_actions
-        self.discount = model.discount
-        self.horizon = model.horizon
-        self.is_batched = model.is_batched
+        for name in ExoMDP.__annotations__:
+            setattr(self, name, getattr(model, name))
         self.exogenous_samples = self.endogenous_samples = self.reward_samples = 0
 
     @property

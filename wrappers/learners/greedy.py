@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
 
 from exo_envs.inputs import as_mask, check_whole
-from planners import Mask, Objective
+from planners import Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
@@ -40,13 +40,7 @@ class GreedyMaskLearner(MaskLearner):
     def _steps(self, session: Session) -> Iterator[Record]:
         study = session.study
         initial = as_mask(study.mdp, self.initial_mask)
-        estimates = count()
-
-        def objective(mask: Mask) -> Objective:
-            number = next(estimates)
-            scenarios = None if self.paired else session.evaluator.independent_scenarios(number)
-            return session.objective(mask, scenarios=scenarios)
-
+        objective = partial(session.objective, independent=not self.paired)
         found: Counter[Mask] = Counter()
         for trial in range(self.trials):
             rng = study.rng("greedy", trial)

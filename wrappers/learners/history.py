@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from planners import Mask, Objective
+from planners import Mask
 
 Role = Literal["pays", "moves", "predicts"]
 Action = Literal["find", "start", "add", "drop", "try"]
@@ -57,17 +57,6 @@ class Record:
     plan_seconds: float | None = None
     samples: int = 0
     seconds: float = 0.0
-
-    @staticmethod
-    def measured(objective: Objective) -> dict[str, Any]:
-        """The fields that an estimate of J fills."""
-        low, high = objective.interval()
-        return {
-            "value": objective.value,
-            "half_width": (high - low) / 2,
-            "mean_return": objective.mean_return,
-            "plan_seconds": objective.plan.seconds,
-        }
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from exo_envs.mdp import FloatArray
-from planners import Clock, Comparison, Estimate, Mask, Objective, Scenarios
+from planners import Clock, Comparison, Estimate, Mask, Objective
 from wrappers.learners.history import Action, Progress, Record
 from wrappers.learners.study import Study
 
@@ -23,6 +24,7 @@ class Session:
         self.price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
         self.clock = Clock(learner.time_limit)
         self._callback = learner.callback
+        self._estimates = count()  # that have trajectories of their own
 
     def report(
         self, stage: str, *, record: Record | None = None, done: int = 0, total: int | None = None
@@ -36,22 +38,20 @@ class Session:
             self._callback(Progress(stage, self.clock.seconds(), record, done, total))
         self.clock.tick()
 
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Report how far a stage has come."""
-        self.report(stage, done=done, total=total)
-
     def objective(
-        self, mask: Mask, *, scenarios: Scenarios | None = None, first_look: bool = False
+        self, mask: Mask, *, first_look: bool = False, independent: bool = False
     ) -> Objective:
-        """*Estimate-Objective*, at the learner's prices and within its time."""
+        """*Estimate-Objective*, at the learner's prices and within its time.
+
+        It is played on the shared trajectories, only on the first of them (``first_look``), or on
+        trajectories that nothing else is played on (``independent``).
+        """
+        scenarios = None
+        if independent:
+            scenarios = self.evaluator.independent_scenarios(next(self._estimates))
         self._announce(mask)
-        return self.evaluator.objective(
-            mask,
-            **self.price,
-            scenarios=scenarios,
-            first_look=first_look,
-            time_limit=self.clock.left(),
-        )
+        settings = {**self.price, "scenarios": scenarios, "first_look": first_look}
+        return self.evaluator.objective(mask, **settings, time_limit=self.clock.left())
 
     def compare(self, mask: Mask, other: Mask) -> Comparison:
         """J of a mask against J of another one, at the learner's prices and within its time."""
@@ -84,7 +84,13 @@ class Session:
     ) -> Record:
         """A step; the estimate of J that it made, and its gain over another one, are filled in."""
         if objective is not None:
-            evidence |= Record.measured(objective)
+            low, high = objective.interval()
+            evidence |= {
+                "value": objective.value,
+                "half_width": (high - low) / 2,
+                "mean_return": objective.mean_return,
+                "plan_seconds": objective.plan.seconds,
+            }
         if gain is not None:
             evidence |= {"gain": gain.mean, "gain_error": gain.standard_error}
         return Record(

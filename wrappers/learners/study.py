@@ -51,7 +51,6 @@ class StudyMemory(Memory):
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
     #: mask -> its plan, and what the policy met and earned.
     trials: dict[Mask, Trial] = field(default_factory=dict)
-
     #: (n1, n2, sampling, mask) -> how much the reward varies with each variable, (m,).
     reward_variances: dict[tuple[int, int, str, Mask], FloatArray] = field(default_factory=dict)
     #: mask -> states and actions that the policy of its relaxed problem meets.
@@ -212,10 +211,7 @@ class Study:
 def _spec_of(mdp_or_env: Any) -> dict[str, Any] | None:
     """The spec of an environment as Gymnasium writes it; None if it has none that JSON can hold."""
     spec = getattr(mdp_or_env, "spec", None)
-    if not isinstance(spec, EnvSpec):
-        return None
     try:
-        written: dict[str, Any] = json.loads(spec.to_json())
+        return json.loads(spec.to_json()) if isinstance(spec, EnvSpec) else None
     except (TypeError, ValueError):
         return None
-    return written

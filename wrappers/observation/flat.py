@@ -20,6 +20,7 @@ from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_integers
 from exo_envs.mdp import IntArray
 from exo_envs.spaces import NEEDED_SPACE, batched_space
+from wrappers.observation.wrapper_layers import VectorObservation, observed_space
 
 Flat: TypeAlias = NDArray[Any]
 KINDS = ("one-hot", "scaled")
@@ -191,10 +192,7 @@ class FlatWrapper(RecordConstructorArgs):
 
     def __init__(self, env: Any, encoding: str, dtype: DTypeLike) -> None:
         """Make the encoding, before the wrapper takes hold of ``env``."""
-        if not isinstance(env, self._wraps):
-            wanted = f"a gymnasium {self._wraps.__name__}"
-            raise TypeError(f"{type(self).__name__} wraps {wanted}, not {env!r}")
-        space = getattr(env, "single_observation_space", env.observation_space)
+        space = observed_space(self, env, self._wraps)
         self.encoding = Encoding.of(space, encoding, dtype)
         # Strings survive JSON.
         RecordConstructorArgs.__init__(
@@ -247,7 +245,7 @@ class FlatObservation(FlatWrapper, gym.ObservationWrapper[Flat, Any, Any]):
         self.observation_space = self.encoding.space
 
 
-class FlatVectorObservation(FlatWrapper, VectorWrapper):
+class FlatVectorObservation(FlatWrapper, VectorObservation):
     """The vector twin of :class:`FlatObservation`, with the same arguments and attributes.
 
     All three autoreset modes work, and ``infos["final_obs"]`` is flat too.
@@ -273,23 +271,8 @@ class FlatVectorObservation(FlatWrapper, VectorWrapper):
         batch = batched_space(spaces.Dict(flat=self.encoding.space), env.num_envs)
         self.observation_space = batch["flat"]
 
-    def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
-    ) -> tuple[Flat, dict[str, Any]]:
-        """Start episodes."""
-        observations, infos = self.env.reset(seed=seed, options=options)
-        return self.observation(observations), infos
-
-    def step(self, actions: Any) -> tuple[Flat, Any, Any, Any, dict[str, Any]]:
-        """Step every lane."""
-        observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        if "final_obs" in infos:
-            lanes = np.flatnonzero(infos["_final_obs"])
-            infos = {**infos, "final_obs": self._final(infos["final_obs"], lanes)}
-        return self.observation(observations), rewards, terminations, truncations, infos
-
-    def _final(self, observations: Any, lanes: NDArray[np.intp]) -> NDArray[np.object_]:
-        """The observations of some lanes, encoded as one batch; None for the others."""
+    def final(self, observations: Any, lanes: NDArray[np.intp]) -> NDArray[np.object_]:
+        """The last observations of some lanes, encoded as one batch; None for the others."""
         final = np.full(self.num_envs, None, dtype=np.object_)
         if len(lanes):
             ended = observations[lanes]

@@ -19,6 +19,7 @@ from exo_envs import ExoMDP, Viewer
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_mask
 from exo_envs.spaces import NEEDED_SPACE, batched_space, observed_variables
+from wrappers.observation.wrapper_layers import VectorObservation, observed_space
 
 Names: TypeAlias = tuple[str, ...]
 Observation: TypeAlias = dict[str, Any]
@@ -33,10 +34,7 @@ class MaskWrapper(RecordConstructorArgs):
 
     def __init__(self, env: Any, mask: Any, show_mask: bool) -> None:
         """Find out what the mask keeps, before the wrapper takes hold of ``env``."""
-        if not isinstance(env, self._wraps):
-            wanted = f"a gymnasium {self._wraps.__name__}"
-            raise TypeError(f"{type(self).__name__} wraps {wanted}, not {env!r}")
-        space = getattr(env, "single_observation_space", env.observation_space)
+        space = observed_space(self, env, self._wraps)
         part = _exogenous_part(space)
         observed = _observed(env, part)
         if (given := len(part.nvec)) != (named := len(observed.exogenous_names)):
@@ -139,7 +137,7 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
             return super().render()
 
 
-class MaskedVectorObservation(MaskWrapper, VectorWrapper):
+class MaskedVectorObservation(MaskWrapper, VectorObservation):
     """The vector twin of :class:`MaskedObservation`, with the same arguments and attributes.
 
     All three autoreset modes work, and ``infos["final_obs"]`` is masked too. In Gymnasium's
@@ -160,23 +158,6 @@ class MaskedVectorObservation(MaskWrapper, VectorWrapper):
         self.single_observation_space = self._single_space
         batch = batched_space(self._kept_part, env.num_envs)
         self.observation_space = _joined(env.observation_space, batch)
-
-    def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Start episodes; ``options["state"]`` is a full state, or one for each lane."""
-        observations, infos = self.env.reset(seed=seed, options=options)
-        return self.observation(observations), infos
-
-    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, dict[str, Any]]:
-        """Step every lane."""
-        observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        if "final_obs" in infos:
-            final = infos["final_obs"].copy()  # an array of objects: a dictionary or None
-            for lane in np.flatnonzero(infos["_final_obs"]):
-                final[lane] = self.observation(final[lane])
-            infos = {**infos, "final_obs": final}
-        return self.observation(observations), rewards, terminations, truncations, infos
 
     def render(self) -> Any:
         """Draw the state of every lane, with the mask over it."""

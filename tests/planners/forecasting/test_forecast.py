@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 
 from planners import ExogenousData
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
-from planners.forecasting.forecast_parents import choose_forecast_parents
+from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
+from planners.memory import MaskMemory
+
+
+def fit(rollouts, sizes, parents, horizon):
+    return Forecasts.fit(rollouts, sizes, parents, horizon, MaskMemory.fresh(len(sizes)))
 
 
 def reference_values(mdp, forecast, n, x):
@@ -52,10 +57,10 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed):
     mdp = random_mdp(rng, sizes=(2, 3, 2), num_rules=1, num_terminal=int(rng.integers(2)))
     rollouts = rng.integers(mdp.exogenous_sizes, size=(30, 6, 3))
     needed = needed_variables(mdp)
-    forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
+    forecasts = fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
     n = np.array([0, 1])
     x = rng.integers(mdp.exogenous_sizes, size=(2, 3))
-    _, values = look_ahead(CompiledModel.compile(mdp), forecasts, mdp.discount, n, x)
+    values = look_ahead(CompiledModel.compile(mdp), forecasts, mdp.discount, n, x)
     expected = [reference_values(mdp, forecasts, n[lane], x[lane]) for lane in range(2)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
 
@@ -67,8 +72,8 @@ def test_forecasts_are_frequencies():
     start, way = rng.integers(4, size=(4000, 1)), rng.integers(2, size=(4000, 1))
     place = (start + steps * (1 - 2 * way)) % 4
     rollouts = np.stack([place, np.broadcast_to(way, place.shape)], axis=-1)
-    alone = Forecasts.fit(rollouts, np.array([4, 2]), {0: ()}, 3)
-    informed = Forecasts.fit(rollouts, np.array([4, 2]), {0: (1,)}, 3)
+    alone = fit(rollouts, np.array([4, 2]), {0: ()}, 3)
+    informed = fit(rollouts, np.array([4, 2]), {0: (1,)}, 3)
     x = np.array([[0, 0], [0, 1]])
     np.testing.assert_allclose(alone.probabilities(x, 0)[0, 0], [0, 0.5, 0, 0.5], atol=0.03)
     sure = informed.probabilities(x, 0)
@@ -81,7 +86,7 @@ def test_forecasts_are_frequencies():
 def test_joint_values_never_seen_know_the_variables_own_value():
     rollouts = np.zeros((50, 5, 2), dtype=int)
     rollouts[:25, :, 0] = 1
-    forecasts = Forecasts.fit(rollouts, np.array([2, 3]), {0: (1,)}, 2)
+    forecasts = fit(rollouts, np.array([2, 3]), {0: (1,)}, 2)
     seen, unseen = forecasts.probabilities(np.array([[1, 0], [1, 2]]), 0)
     assert seen[0, 1] > 0.95
     assert unseen[0, 1] > 0.95
@@ -95,8 +100,8 @@ def test_forecast_parents_are_what_tells_the_future():
     noise = rng.integers(5, size=driver.shape)
     count = (np.arange(31) + rng.integers(4, size=(300, 1))) % 4
     rollouts = np.stack([copy, noise, count, driver], axis=-1)
-    parents = choose_forecast_parents(rollouts, np.array([3, 5, 4, 3]), [0, 1, 2, 3])
-    assert parents == {0: (3,), 1: (), 2: (), 3: ()}
+    search = ForecastParentSearch(rollouts, np.array([3, 5, 4, 3]), 1e-3, 4, MaskMemory.fresh(4))
+    assert {i: search.parents(i) for i in range(4)} == {0: (3,), 1: (), 2: (), 3: ()}
 
 
 def test_no_forecast_parents_under_independence():
@@ -105,9 +110,8 @@ def test_no_forecast_parents_under_independence():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         rollouts = rng.integers(3, size=(200, 21, 4))
-        chosen += sum(
-            map(bool, choose_forecast_parents(rollouts, np.full(4, 3), range(4)).values())
-        )
+        search = ForecastParentSearch(rollouts, np.full(4, 3), 1e-3, 4, MaskMemory.fresh(4))
+        chosen += sum(bool(search.parents(i)) for i in range(4))
     assert chosen <= 3
 
 

@@ -28,7 +28,7 @@ def assert_same(first, second):
     assert first.terms.keys() == second.terms.keys()
     for i, table in first.terms.items():
         np.testing.assert_array_equal(table, second.terms[i])
-    np.testing.assert_array_equal(first.rollouts, second.rollouts)
+    np.testing.assert_array_equal(first.data.values, second.data.values)
     np.testing.assert_array_equal(first.log_loss, second.log_loss)
     assert first.describe() == second.describe()
 
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_model():
         for seed in (0, 0, 1)
     )
     assert_same(one, again)
-    assert (one.rollouts != other.rollouts).any()
+    assert (one.data.values != other.data.values).any()
 
 
 def test_masks_that_share_data_do_not_influence_each_other():
@@ -103,7 +103,9 @@ def test_more_rollouts_are_added_to_the_counts():
     reduced = ReducedMDP.estimate(mdp, mask, rng=np.random.default_rng(0), num_rollouts=160)
     more = reduced.extend(mdp, 240, np.random.default_rng(1))
     new = ExogenousData.collect(mdp, 240, np.random.default_rng(1)).restrict(mask)
-    np.testing.assert_array_equal(more.rollouts, np.concatenate([reduced.rollouts, new.values]))
+    np.testing.assert_array_equal(
+        more.data.values, np.concatenate([reduced.data.values, new.values])
+    )
     for i, factor in enumerate(reduced.factors):
         assert more.factors[i].parents == factor.parents
         counts = [

@@ -9,12 +9,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.utils.env_checker import check_env
 from harbour import Harbour
 from models import CounterMDP
 from scripted import Sites
 from sklearn.base import clone
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
+from traces import record, same
 
 from exo_envs import ExoEnv
 from exo_envs.grid import GridMDP
@@ -222,18 +223,9 @@ def test_nothing_is_saved_before_fit(tmp_path):
 # --- learning as a wrapper --------------------------------------------------------------------
 
 
-def record(env, seed=3, steps=80):
-    rng, trace = np.random.default_rng(seed), [env.reset(seed=seed)]
-    for _ in range(steps):
-        step = env.step(int(rng.integers(env.action_space.n)))
-        trace.append(step)
-        if step[2] or step[3]:
-            trace.append(env.reset())
-    return trace
-
-
-def same(first, second):
-    assert data_equivalence(first, second, exact=True), f"{first}\n{second}"
+def run(env, seed=3, steps=80):
+    """A reset and some steps."""
+    return [env.reset(seed=seed), *record(env, steps, seed)]
 
 
 def test_it_learns_and_then_is_a_masked_observation(learned):
@@ -243,7 +235,7 @@ def test_it_learns_and_then_is_a_masked_observation(learned):
     assert learned.learner.study_.seed == 1
     masked = MaskedObservation(make(), MASK)
     assert learned.observation_space == masked.observation_space
-    same(record(learned), record(masked))
+    same(run(learned), run(masked))
     observation, _ = learned.reset(seed=0)
     assert learned.policy.mask == MASK
     assert learned.action_space.contains(learned.policy(observation))
@@ -267,14 +259,14 @@ def test_the_spec_does_not_learn_again(learned, monkeypatch):
             outer = outer.env
         assert outer.mask == MASK
         assert outer.learner is outer.policy is None
-        same(record(twin), record(MaskedObservation(make(), MASK)))
+        same(run(twin), run(MaskedObservation(make(), MASK)))
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
 def test_copies_continue_without_the_learner(learned, duplicate):
     """The learner has all its data, and possibly a callback that cannot be pickled."""
     learned.learner.callback = lambda progress: None
-    record(learned, steps=7)
+    run(learned, steps=7)
     twin = duplicate(learned)
     assert twin.learner is None
     assert learned.learner is not None
@@ -297,7 +289,7 @@ def test_save_and_load(learned, tmp_path, monkeypatch):
     assert type(twin) is LearnedMask
     assert twin.mask == MASK
     assert twin.learner is None
-    same(record(twin), record(MaskedObservation(make(), MASK)))
+    same(run(twin), run(MaskedObservation(make(), MASK)))
     with pytest.raises(ValueError, match="not learned here"):
         twin.save(tmp_path / "again.json")
     with pytest.raises(ValueError, match="not learned here"):

@@ -124,14 +124,6 @@ class SB3VecEnv(VecEnv):
                 info["TimeLimit.truncated"] = False
         return self._kept(observations), rewards.astype(np.float32), dones, lane_infos
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seed of the next reset; None draws one.
-
-        Returns:
-            SB3's seeds, one per lane. The lanes share their generators: the first is used.
-        """
-        return super().seed(seed)
-
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
         """Set the options of the next reset.
 

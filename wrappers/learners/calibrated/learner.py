@@ -48,7 +48,7 @@ class CalibratedMaskLearner(MaskLearner):
     def _steps(self, session: Session) -> Iterator[Record]:
         mask: Mask = ()
         relevance = Relevance()
-        for finding in relevance.search(session.study, session.progress):
+        for finding in relevance.search(session.study, session.report):
             mask = session.in_order((*mask, finding.name))
             yield session.record(
                 "find",

@@ -28,7 +28,7 @@ from planners import Evidence, Mask
 from wrappers.learners.history import Role
 from wrappers.learners.study import Study
 
-Report = Callable[[str, int, int], object]
+Report = Callable[..., object]
 
 #: Variables that are looked at between two reports.
 TOGETHER = 16
@@ -78,23 +78,24 @@ class Relevance:
         """The variables that pay or move n."""
         return tuple(f.name for f in self.findings.values() if f.role != "predicts")
 
-    def search(self, study: Study, report: Report = lambda *_: None) -> Iterator[Finding]:
+    def search(self, study: Study, report: Report = lambda *_, **__: None) -> Iterator[Finding]:
         """Find all variables that matter, one after another; they are kept here.
 
         Args:
             study: of the model; its level is that of the tests.
-            report: is told what goes on: a text, how many variables were looked at, and how many
-                are known to matter.
+            report: is told what goes on: a text, and how many variables were looked at (``done``)
+                of those known to matter (``total``).
         """
         total = len(study.mdp.exogenous_names)
-        report("asking what moves and pays", 0, total)
+        report("asking what moves and pays", total=total)
         self.findings.update({finding.name: finding for finding in _direct(study)})
         yield from list(self.findings.values())
         waiting = list(self.findings)
         while waiting:
             # A few at a time: so one sees that something goes on, and may stop it.
             asked, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
-            report("testing what predicts the mask", len(self.parents), len(self.findings))
+            looked_at, found_so_far = len(self.parents), len(self.findings)
+            report("testing what predicts the mask", done=looked_at, total=found_so_far)
             for name, evidence in study.parents(asked).items():
                 self.parents[name] = evidence
                 for parent, found in evidence.items():

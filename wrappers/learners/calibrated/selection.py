@@ -75,31 +75,22 @@ class Selection:
         while waiting:
             group = waiting.pop(0)
             names = tuple(name for block in group for name in block)
-            split = self._is_too_much(names)
+            # Planning with fewer states than these make may have been too much already.
+            split = self._log_states((*self.mask, *names)) >= self.too_many
             if not split:
                 record, _, returns = self._try("add", names)
                 yield record
-                split = not record.accepted and self._shows_promise(returns)
+                # More information cannot hurt a perfect planner: if returns did not rise there is
+                # nothing in the group, unless they fell because planning with it was too much.
+                split = not record.accepted and self._is_beyond_doubt(returns)
             if split and len(names) > 1:
                 parts: Group = group if len(group) > 1 else [(name,) for name in names]
                 half = -(-len(parts) // 2)
                 waiting[:0] = [parts[:half], parts[half:]]
 
-    def _shows_promise(self, returns: Estimate) -> bool:
-        """Whether a part of a group may pay although the whole does not.
-
-        More information cannot hurt a perfect planner. So if returns did not rise there is nothing
-        to look for; unless they fell, and planning with the whole group was too much.
-        """
-        return self._is_beyond_doubt(returns)
-
     def _is_beyond_doubt(self, gain: Estimate) -> bool:
         """Whether a gain, or a loss, is significant."""
         return abs(gain.mean) > self.confidence * gain.standard_error
-
-    def _is_too_much(self, names: Mask) -> bool:
-        """Whether planning with fewer states than these make was too much already."""
-        return self._log_states((*self.mask, *names)) >= self.too_many
 
     def _log_states(self, mask: Mask) -> float:
         mdp = self.session.study.mdp
