@@ -84,7 +84,7 @@ def write_file(path: str | os.PathLike[str], kind: str, content: Mapping[str, An
         content: numbers, strings, None, arrays, and tuples, dictionaries and records of them.
     """
     arrays: dict[str, Any] = {}
-    encoded = {name: _encode(part, name, arrays) for name, part in content.items()}
+    encoded = _encode(content, "content", arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": encoded}
     arrays[HEADER] = np.frombuffer(json.dumps(head, allow_nan=False).encode(), dtype=np.uint8)
     with replacing(path) as temporary, temporary.open("xb") as file:
@@ -124,8 +124,7 @@ def read_file(
         raise ValueError(f"{os.fspath(path)!r} cannot be read as a {kind}: {problem}")
     classes = {record.__name__: record for record in records}
     try:
-        content = {name: _decode(part, arrays, classes) for name, part in head["content"].items()}
-        return make(**content)
+        return make(**_decode(head["content"], arrays, classes))
     except _DAMAGE as error:
         raise ValueError(f"{os.fspath(path)!r} does not hold a whole {kind}: {error!r}") from error
 
@@ -136,24 +135,21 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
     def encode_all(parts: Any) -> list[Any]:
         return [[key, _encode(part, f"{name}.{key}", arrays)] for key, part in parts]
 
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, np.ndarray):
-        if name == HEADER:
-            raise ValueError(f"an array cannot be named {HEADER!r}: that is the header's place")
         if value.dtype.hasobject:
             raise ValueError(f"the array {name!r} holds Python objects, which need pickle")
         arrays[name] = value
         return {"array": name}
     if isinstance(value, Mapping):
         return {"dict": encode_all(value.items())}
-    names = getattr(
-        value, "_fields", [f.name for f in fields(value)] if is_dataclass(value) else ()
-    )
-    if names:
-        return {type(value).__name__: encode_all((key, getattr(value, key)) for key in names)}
+    if hasattr(value, "_asdict"):
+        return {type(value).__name__: encode_all(value._asdict().items())}
+    if is_dataclass(value):
+        parts = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        return {type(value).__name__: encode_all(parts)}
     if isinstance(value, (tuple, list)):
         return [part for _, part in encode_all(enumerate(value))]
     raise TypeError(f"{name!r} is a {type(value).__name__}, which no file can hold")
@@ -197,4 +193,4 @@ def _problem(head: Any, kind: str) -> str | None:
         return f"its version is {version!r}; this release reads 1 to {VERSION}"
     if head.get("kind") != kind:
         return f"it holds a {head.get('kind')!r}"
-    return None if isinstance(head.get("content"), dict) else "its header has no content"
+    return None if "content" in head else "its header has no content"

@@ -26,7 +26,7 @@ from planners.information.group_testing import NUM_TESTS, draw_probes, find_rele
 from planners.information.interventions import actors_of, draws_for_actors, influence
 from planners.information.pairwise import Columns, pairwise_information
 from planners.information.parents import Evidence, ParentSearch
-from planners.information.rollouts import ExogenousData, is_slow
+from planners.information.rollouts import ExogenousData
 from planners.information.significance import (
     Information,
     Null,
@@ -53,7 +53,6 @@ __all__ = [
     "draws_for_actors",
     "find_relevant",
     "influence",
-    "is_slow",
     "joint_codes",
     "pairwise_information",
     "select_forward",

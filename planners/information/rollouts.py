@@ -31,11 +31,6 @@ MIN_ROLLOUTS = 200
 MAX_VALUES = 250_000_000
 
 
-def is_slow(mdp: ExoMDP) -> bool:
-    """Whether a model answers one question at a time, so that fewer are asked by default."""
-    return not mdp.is_batched
-
-
 def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:
     """How many rollouts of ``num_steps`` are collected unless the caller says otherwise.
 
@@ -43,7 +38,7 @@ def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:
     >>> default_rollouts(GridMDP(), 40)
     2500
     """
-    transitions = NUM_TRANSITIONS // (SLOWER if is_slow(mdp) else 1)
+    transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOWER)
     affordable = MAX_VALUES // ((num_steps + 1) * max(1, len(mdp.exogenous_variables)))
     return max(MIN_ROLLOUTS, min(math.ceil(transitions / num_steps), affordable))
 

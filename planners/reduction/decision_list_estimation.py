@@ -111,7 +111,7 @@ class DecisionListEstimator:
 
         The rows are frequencies of n'; those that do not decide are empty.
         """
-        sizes, num_states = self.backgrounds.data.sizes, self.sampler.num_states
+        sizes, num_states = self.backgrounds.data.sizes, len(self.sampler.endogenous)
         values = [joint_values(found.rows, sizes[list(found.variables)]) for found in skeletons]
         starts = starts_of(values)
         of = np.repeat(np.arange(len(values)), np.diff(starts))
@@ -148,7 +148,7 @@ class DecisionListEstimator:
                 # A row that never occurs there is asked about where it does.
                 inside |= ~np.isin(rows, rows[inside])
                 rows, x = rows[inside], x[inside]
-            cells = rows * self.sampler.num_states + self.sampler.draw(pairs[rows], x)
+            cells = rows * len(self.sampler.endogenous) + self.sampler.draw(pairs[rows], x)
             counted.append(np.unique(cells, return_counts=True))
         return counted
 

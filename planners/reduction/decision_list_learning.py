@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -124,7 +124,8 @@ def learn_decision_list(
             [((j, v),) for j in left for v in domain.values(j)], domain
         )
         # Never all values of a variable: something must be left to go on with.
-        conditions = [c for c in conditions if _leaves_some(c, conditions, domain)]
+        decided = Counter(j for [(j, _)] in conditions)
+        conditions = [c for c in conditions if decided[c[0][0]] < len(domain.values(c[0][0]))]
         if not conditions:
             conditions = comparisons.decisive(_two_variables(left, domain), domain)
         if not conditions:
@@ -135,11 +136,6 @@ def learn_decision_list(
         return ListSkeleton(rules, is_complete=False)
     joint = tuple(sorted(left))
     return ListSkeleton([*rules, RuleSkeleton(joint, np.arange(rows), domain)], is_complete=True)
-
-
-def _leaves_some(condition: Condition, conditions: list[Condition], domain: Domain) -> bool:
-    [(j, _)] = condition
-    return sum(other[0][0] == j for other in conditions) < len(domain.values(j))
 
 
 def _two_variables(variables: list[int], domain: Domain) -> list[Condition]:

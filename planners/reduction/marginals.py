@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -109,28 +110,29 @@ class _Reduction:
         self.place = {j: k for k, j in enumerate(columns)}
         self.log_level = math.log(level)
         self.memory = memory
-        self._averages: dict[Hashable, Rule] = {}  # of this mask: many pairs share rules
+        self.averages: dict[Hashable, Rule] = {}  # of this mask: many pairs share rules
 
     def reduce(self, pair: int) -> list[Rule]:
         """The list of one pair."""
         rules = self.survey.lists[pair]
-        end = self.survey.undecided.get(pair)
         out: list[Rule] = []
         for k, rule in enumerate(rules):
             if all(j in self.place for j in rule.variables):
-                out.append(self._renumbered(rule, rule.variables))
+                out.append(rule)
             else:
                 key = tuple(other.key for other in rules[: k + 1])
-                if key not in self._averages:
-                    self._averages[key] = self._average(rule, rules[:k], key)
-                out.append(self._averages[key])
-        if end is not None:
-            out += self._close(end, rules, np.flatnonzero(self.survey.relevant[pair]))
-        return simplify(out)
+                if key not in self.averages:
+                    self.averages[key] = self._average(rule, rules[:k], key)
+                out.append(self.averages[key])
+        if pair in self.survey.undecided:
+            relevant = np.flatnonzero(self.survey.relevant[pair]).tolist()
+            out += self._close(self.survey.undecided[pair], rules, relevant)
+        return simplify(
+            [replace(rule, variables=tuple(self.place[j] for j in rule.variables)) for rule in out]
+        )
 
-    def _renumbered(self, rule: Rule, variables: tuple[int, ...]) -> Rule:
-        places = tuple(self.place[j] for j in variables)
-        return Rule(places, rule.starts, rule.targets, rule.probabilities)
+    def _shape(self, variables: Sequence[int]) -> list[int]:
+        return [int(self.sizes[j]) for j in variables]
 
     def _column(self, j: int) -> Ints:
         """One variable in all backgrounds."""
@@ -139,82 +141,63 @@ class _Reduction:
     def _row(self, variables: Sequence[int], where: Ints) -> Ints:
         """The joint values of some variables in some backgrounds."""
         values = [self._column(j)[where] for j in variables]
-        return joint_codes(values, [int(self.sizes[j]) for j in variables], len(where))
+        return joint_codes(values, self._shape(variables), len(where))
 
     def _reaching(self, before: Sequence[Rule]) -> Ints:
         """The backgrounds in which none of the rules decides."""
-        everywhere = np.arange(len(self.backgrounds.rollout))
-        reaching = everywhere
+        everywhere = reaching = np.arange(len(self.backgrounds))
         for rule in before:
-            passes = rule.decided[self._row(rule.variables, reaching)] < 0.5
-            reaching = reaching[passes]
+            reaching = reaching[rule.decided[self._row(rule.variables, reaching)] < 0.5]
         return reaching if len(reaching) >= MIN_REACHING else everywhere
 
     def _average(self, rule: Rule, before: Sequence[Rule], key: tuple[Hashable, ...]) -> Rule:
         """What a rule says if some of its variables are not seen."""
         kept = [j for j in rule.variables if j in self.place]
         dropped = [j for j in rule.variables if j not in self.place]
-        number = math.prod(int(self.sizes[j]) for j in dropped)
+        number = math.prod(self._shape(dropped))
         where = self._reaching(before)
-        label, num_labels = self._labels(rule, where)
-        given = kept + self._informative(label, num_labels, kept, where, number, key)
-        averaged = self.memory.averaged_rules.get(
-            (key, tuple(given)), lambda: self._averaged(rule, where, given, kept, dropped)
-        )
-        return self._renumbered(averaged, averaged.variables)
-
-    def _labels(self, rule: Rule, where: Ints) -> tuple[Ints, int]:
-        """Which of the different things it can say a rule says in some backgrounds."""
         says = [rule.row(row) for row in range(rule.num_rows)]
         label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
-        labels = np.array([label_of[said] for said in says])
-        return labels[self._row(rule.variables, where)], len(label_of)
+        label = np.array([label_of[said] for said in says])[self._row(rule.variables, where)]
+        question = _Question(label, len(label_of), where, number, key=key)
+        given = kept + self._informative(question, kept)
 
-    def _averaged(
-        self, rule: Rule, where: Ints, given: list[int], kept: list[int], dropped: list[int]
-    ) -> Rule:
-        """A rule averaged over what is dropped, in terms of the model's variables."""
-        number = math.prod(int(self.sizes[j]) for j in dropped)
-        shape = [int(self.sizes[j]) for j in given]
-        rows = math.prod(shape)
-        counts = count_table(self._row(given, where), rows, self._row(dropped, where), number)
-        chances = smooth(counts.reshape(*shape, number), SMOOTHING)  # P(dropped | given)
+        def averaged() -> Rule:
+            chances = self._frequencies(given, where, self._row(dropped, where), number)
+            targets = np.unique(rule.targets)
+            said = rule.to_matrix(targets).reshape(*self._shape(rule.variables), len(targets))
+            axes = [rule.variables.index(j) for j in (*kept, *dropped)]
+            said = said.transpose(*axes, len(axes)).reshape(-1, number, len(targets))
+            chances = chances.reshape(len(said), -1, number)
+            return self._rule(given, np.einsum("kid,kdt->kit", chances, said), targets)
 
-        targets = np.unique(rule.targets)
-        said = rule.to_matrix(targets)
-        said = said.reshape(*(int(self.sizes[j]) for j in rule.variables), len(targets))
-        axes = [rule.variables.index(j) for j in (*kept, *dropped)]
-        said = said.transpose(*axes, len(axes)).reshape(-1, number, len(targets))
-        averaged = np.einsum("kid,kdt->kit", chances.reshape(len(said), -1, number), said)
-        return self._rule(given, averaged.reshape(rows, -1), targets)
+        return self.memory.averaged_rules.get((key, tuple(given)), averaged)
 
-    def _rule(self, given: list[int], matrix: NDArray[np.float64], targets: Ints) -> Rule:
+    def _frequencies(
+        self, given: Sequence[int], where: Ints, label: Ints, number: int
+    ) -> NDArray[np.float64]:
+        """P(label | given) in some backgrounds, shape (*sizes of what is given, number)."""
+        shape = self._shape(given)
+        counts = count_table(self._row(given, where), math.prod(shape), label, number)
+        return smooth(counts.reshape(*shape, number), SMOOTHING)
+
+    def _rule(self, given: list[int], table: NDArray[np.float64], targets: Ints) -> Rule:
         """A rule over ``given`` in any order; its variables, the model's, are put in order."""
-        shape = [int(self.sizes[j]) for j in given]
         order = sorted(range(len(given)), key=lambda k: given[k])
-        table = matrix.reshape(*shape, len(targets)).transpose(*order, len(given))
-        variables = tuple(given[k] for k in order)
-        return Rule.from_matrix(variables, table.reshape(-1, len(targets)), targets)
+        table = table.reshape(*self._shape(given), len(targets)).transpose(*order, len(given))
+        return Rule.from_matrix(tuple(sorted(given)), table.reshape(-1, len(targets)), targets)
 
-    def _informative(
-        self,
-        label: Ints,
-        num_labels: int,
-        given: list[int],
-        where: Ints,
-        number: int,
-        key: Hashable | None = None,
-    ) -> list[int]:
+    def _informative(self, question: _Question, given: list[int]) -> list[int]:
         """Masked variables that tell, given others, what a rule will say."""
-        independent = where < self.backgrounds.num_independent
-        where, label = where[independent], label[independent]
-        if num_labels < 2 or not len(where):
+        independent = question.where < self.backgrounds.num_independent
+        if question.num_labels < 2 or not independent.any():
             return []
-        log_level = self.log_level - math.log(max(1, len(self.columns) - len(given)))
-        question = _Question(label, num_labels, where, number, log_level, key)
-        return self._select(
-            question, given, self.columns, MAX_INFORMATIVE, max_rows=MAX_INFORMATIVE_ROWS
+        question = question._replace(
+            label=question.label[independent],
+            where=question.where[independent],
+            log_level=self.log_level - math.log(max(1, len(self.columns) - len(given))),
         )
+        return self._select(question, given, self.columns, MAX_INFORMATIVE, MAX_INFORMATIVE_ROWS)
 
     def _select(
         self,
@@ -222,15 +205,15 @@ class _Reduction:
         given: list[int],
         candidates: Sequence[int],
         limit: int,
-        max_rows: int = MAX_CELLS,
+        max_rows: int,
     ) -> list[int]:
         """Candidates that tell, given others, what a rule will say, the most informative first."""
         answers: dict[int, tuple[Information, int]] = {}
 
         def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
             known = [*given, *chosen]
-            cells = question.number * math.prod(int(self.sizes[j]) for j in known)
-            room = max_rows // math.prod(int(self.sizes[j]) for j in chosen)
+            cells = question.number * math.prod(self._shape(known))
+            room = max_rows // math.prod(self._shape(chosen))
             live = live[self.sizes[live] <= min(room, MAX_CELLS // cells)]
             answers.update(self._answers(question, known, live.tolist()))
             gains = {j: answers[j][0].gain for j in live.tolist() if answers[j][0].gain > 0}
@@ -245,43 +228,37 @@ class _Reduction:
         self, question: _Question, given: list[int], candidates: list[int]
     ) -> dict[int, tuple[Information, int]]:
         """What each candidate tells given others, and into how many rows it splits."""
-        cases: list[Cases] = []  # made when the first answer is not remembered
+
+        @cache  # made when the first answer is not remembered
+        def cases() -> Cases:
+            rows = Rows.of(len(question.where))
+            for j in given:
+                rows = rows.split(self._column(j)[question.where], int(self.sizes[j]))
+            return Cases(rows, question.label, question.num_labels)
 
         def answer(j: int) -> tuple[Information, int]:
-            if not cases:
-                rows = self._split(given, question.where)
-                cases.append(Cases(rows, question.label, question.num_labels))
             size, column = int(self.sizes[j]), self._column(j)[question.where]
-            found = conditional_information(cases[0], column, size)
+            found = conditional_information(cases(), column, size)
             # Rows are only counted for what may be chosen.
-            return found, cases[0].rows.split(column, size).count if found.gain > 0 else 0
+            return found, cases().rows.split(column, size).count if found.gain > 0 else 0
 
         if question.key is None:
             return {j: answer(j) for j in candidates}
         store, known = self.memory.rule_information, tuple(given)
         return {j: store.get((question.key, known, j), partial(answer, j)) for j in candidates}
 
-    def _split(self, given: Sequence[int], where: Ints) -> Rows:
-        rows = Rows.of(len(where))
-        for j in given:
-            rows = rows.split(self._column(j)[where], int(self.sizes[j]))
-        return rows
-
-    def _close(self, end: Ints, before: Sequence[Rule], relevant: Ints) -> list[Rule]:
+    def _close(self, end: Ints, before: Sequence[Rule], relevant: list[int]) -> list[Rule]:
         """A table for the end of a list that is open, over the most informative variables.
 
         The variables it depends on need no test; others have to pass it.
         """
         where = self._reaching(before)
         targets, label = np.unique(end[where], return_inverse=True)
-        label = label.reshape(-1).astype(np.int64)
-        number = len(targets)
-        direct = [int(j) for j in relevant if int(j) in self.place]
-        given = self._select(_Question(label, number, where, number), [], direct, MAX_OPEN)
+        label, number = label.reshape(-1).astype(np.int64), len(targets)
+        question = _Question(label, number, where, number)
+        direct = [j for j in relevant if j in self.place]
+        given = self._select(question, [], direct, MAX_OPEN, MAX_CELLS)
         if len(given) < len(relevant):
-            given += self._informative(label, number, given, where, number)
-        shape = [int(self.sizes[j]) for j in given]
-        counts = count_table(self._row(given, where), math.prod(shape), label, number)
-        table = smooth(counts.reshape(*shape, number), SMOOTHING)
-        rule = self._rule(given, table.reshape(-1, number), targets)
-        return with_default(self._renumbered(rule, rule.variables))
+            given += self._informative(question, given)
+        table = self._frequencies(given, where, label, number)
+        return with_default(self._rule(given, table, targets))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -58,7 +57,12 @@ class ReducedMDP(ExoMDP):
         data: the rollouts it was estimated from, restricted to the mask.
         samples: how many samples were used.
         smoothing: how many samples' worth of the table with one parent less each row got.
+        paying: the masked variables that pay.
+        moving: the masked variables that some n' depends on (of the n that were surveyed).
     """
+
+    paying: tuple[str, ...]
+    moving: tuple[str, ...]
 
     def __init__(
         self,
@@ -130,16 +134,17 @@ class ReducedMDP(ExoMDP):
             raise ValueError("a memory is about data and a survey; give both with it")
         if not smoothing > 0:
             raise ValueError(f"smoothing is positive, not {smoothing!r}")
-        data = _data_of(mdp, data, num_rollouts, rng)
+        if data is None:
+            data = ExogenousData.collect(mdp, num_rollouts, rng)
+        elif num_rollouts is not None:
+            raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
+        _check_names("data", data.names, mdp)
         counted = Memory() if memory is None else memory
-        search = ParentSearch(
-            data,
-            level=level,
-            max_parents=max_parents,
-            min_samples=min_samples,
-            memory=counted,
-        )
-        survey = _survey_of(mdp, survey, data, reward, rng)
+        limits = {"max_parents": max_parents, "min_samples": min_samples}
+        search = ParentSearch(data, level=level, **limits, memory=counted)
+        if survey is None:
+            survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
+        _check_names("survey", survey.names, mdp)
         columns = [int(j) for j in mdp.exogenous_indices(names)]
 
         # The model is asked now, and never when somebody reads the tables.
@@ -196,12 +201,7 @@ class ReducedMDP(ExoMDP):
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ReducedMDP:
-        """Read what :meth:`TabulatedReducedMDP.save` wrote.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, or holds something else.
-        """
+        """Load what ``save`` wrote; a ValueError says what is wrong with a file."""
         from planners.reduction.tabulated import TabulatedReducedMDP
 
         return TabulatedReducedMDP.load(path)
@@ -210,16 +210,6 @@ class ReducedMDP(ExoMDP):
         """What the constructor was given."""
         given = ("full_names", "data", "samples", "fit", "smoothing")
         return {name: getattr(self, name) for name in given}
-
-    @property
-    @abstractmethod
-    def paying(self) -> tuple[str, ...]:
-        """The masked variables that pay."""
-
-    @property
-    @abstractmethod
-    def moving(self) -> tuple[str, ...]:
-        """The masked variables that some n' depends on."""
 
     @cached_property
     def fit(self) -> Fit:
@@ -270,38 +260,9 @@ class ReducedMDP(ExoMDP):
         return "\n".join(lines)
 
 
-def _data_of(
-    mdp: ExoMDP,
-    given: ExogenousData | None,
-    num_rollouts: int | None,
-    rng: np.random.Generator,
-) -> ExogenousData:
-    """The data that was given, if it is of this model, or new data."""
-    if given is None:
-        return ExogenousData.collect(mdp, num_rollouts, rng)
-    if num_rollouts is not None:
-        raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
-    if given.names != mdp.exogenous_names:
-        raise ValueError(
-            f"the data has the {len(given.names)} variables {_short(given.names)}, not the "
-            f"{len(mdp.exogenous_names)} of the model"
-        )
-    return given
-
-
-def _survey_of(
-    mdp: ExoMDP,
-    given: EndogenousSurvey | None,
-    data: ExogenousData,
-    reward: Reward,
-    rng: np.random.Generator,
-) -> EndogenousSurvey:
-    """The survey that was given, if it is of this model, or a new one."""
-    if given is None:
-        return EndogenousSurvey.collect(mdp, data, rng, reward=reward)
-    if given.names != mdp.exogenous_names:
-        raise ValueError(f"the survey is of {_short(given.names)}, not of this model")
-    return given
+def _check_names(what: str, names: tuple[str, ...], mdp: ExoMDP) -> None:
+    if names != mdp.exogenous_names:
+        raise ValueError(f"the {what} is of {_short(names)}, not of this model")
 
 
 def _counted(data: ExogenousData) -> tuple[int, int]:

@@ -5,7 +5,6 @@ The terms R^i(n, x^i, a) are functions, not distributions: asking once for each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +25,9 @@ TOLERANCE = 1e-9
 class Rewards(NamedTuple):
     """R(n, a) and the R^i of the variables that pay."""
 
-    base: FloatArray  # (S, A)
+    base_reward: FloatArray  # (S, A)
     terms: dict[int, FloatArray]  # variable -> (size, S, A)
-    samples: int  # how many rewards were asked for
+    reward_samples: int  # how many rewards were asked for
 
 
 def terminal_states(
@@ -62,21 +61,18 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
     states, actions, sizes = len(endogenous), mdp.num_actions, mdp.exogenous_sizes
     pairs = states * actions
     n, action = np.divmod(np.arange(pairs), actions)
-    base = mdp.endogenous_reward(endogenous[n], action).reshape(states, actions)
+    base = mdp.endogenous_reward(endogenous[n], action)
     tables: dict[int, FloatArray] = {}
     for value in range(int(sizes.max(initial=0))):
         x = np.minimum(value, sizes - 1)
         for part in chunks(pairs, len(sizes)):
-            length = part.stop - part.start
-            state = State(endogenous[n[part]], np.tile(x, (length, 1)))
+            state = State(endogenous[n[part]], np.tile(x, (part.stop - part.start, 1)))
             terms = mdp.reward_terms(state, action[part])
             for i in np.flatnonzero((terms != 0).any(axis=0) & (value < sizes)).tolist():
                 table = tables.setdefault(i, np.zeros((int(sizes[i]), pairs)))
                 table[value, part] = terms[:, i]
-    shaped = {i: tables[i].reshape(-1, states, actions) for i in sorted(tables)}
-    return _silent_when_over(
-        Rewards(base, shaped, pairs * (1 + int(sizes.max(initial=0)))), terminal
-    )
+    asked = pairs * (1 + int(sizes.max(initial=0)))
+    return _rewards(base, {i: tables[i] for i in sorted(tables)}, asked, terminal)
 
 
 def total_rewards(
@@ -105,7 +101,11 @@ def total_rewards(
         nonlocal asked
         asked += len(pairs)
         n, action = np.divmod(pairs, actions)
-        return np.asarray(mdp.reward(State(endogenous[n], x), action), dtype=np.float64)
+        x, out = np.broadcast_to(x, (len(pairs), len(sizes))), np.empty(len(pairs))
+        for part in chunks(len(pairs), len(sizes)):
+            state = State(endogenous[n[part]], np.ascontiguousarray(x[part]))
+            out[part] = mdp.reward(state, action[part])
+        return out
 
     def differ(pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
         del seed  # rewards are functions of the state
@@ -116,7 +116,7 @@ def total_rewards(
     alive = everything[~np.repeat(terminal, actions)]
     pays = find_relevant(differ, len(everything), data, rng, questions=alive)
     bases = data.sample(NUM_BASES, rng)
-    amounts = np.stack([_everywhere(reward, everything, x) for x in bases])  # (bases, pairs)
+    amounts = np.stack([reward(everything, x) for x in bases])  # (bases, pairs)
     terms: dict[int, FloatArray] = {}
     for i in np.flatnonzero(pays.any(axis=0)).tolist():
         pairs = np.flatnonzero(pays[:, i])
@@ -125,34 +125,25 @@ def total_rewards(
             for value in range(int(sizes[i])):
                 changed = x.copy()
                 changed[i] = value
-                differences[b, value] = _everywhere(reward, pairs, changed) - amounts[b, pairs]
+                differences[b, value] = reward(pairs, changed) - amounts[b, pairs]
         differences -= differences[:, :1]  # of the first value: the same whatever the base is
         _check_sum(mdp, i, differences)
         terms[i] = np.zeros((int(sizes[i]), len(everything)))
         terms[i][:, pairs] = differences[0]
     base = amounts[0] - sum(table[bases[0, i]] for i, table in terms.items())
-    base = _choose_zeros(base, terms, data)
-    shaped = {i: table.reshape(-1, states, actions) for i, table in terms.items()}
-    return _silent_when_over(Rewards(base.reshape(states, actions), shaped, asked), terminal)
+    return _rewards(_choose_zeros(base, terms, data), terms, asked, terminal)
 
 
-def _silent_when_over(rewards: Rewards, terminal: BoolArray) -> Rewards:
-    """A terminal state pays nothing, whatever the model's methods say about it."""
-    base = rewards.base.astype(np.float64)
-    base[terminal] = 0.0
-    for table in rewards.terms.values():
-        table[:, terminal] = 0.0
-    kept = {i: table for i, table in rewards.terms.items() if table.any()}
-    return Rewards(base, kept, rewards.samples)
-
-
-def _everywhere(reward: Callable[[Ints, IntArray], FloatArray], pairs: Ints, x: Ints) -> FloatArray:
-    """The reward of some pairs with one x."""
-    parts = [
-        reward(pairs[part], np.tile(x, (part.stop - part.start, 1)))
-        for part in chunks(len(pairs), len(x))
-    ]
-    return np.concatenate([*parts, np.zeros(0)])
+def _rewards(
+    base: FloatArray, terms: dict[int, FloatArray], asked: int, terminal: BoolArray
+) -> Rewards:
+    """From R of all pairs. A terminal state pays nothing, whatever the model says about it."""
+    shape, over = (len(terminal), -1), terminal[:, None]
+    shaped = {
+        i: np.where(over, 0.0, table.reshape(len(table), *shape)) for i, table in terms.items()
+    }
+    kept = {i: table for i, table in shaped.items() if table.any()}
+    return Rewards(np.where(over, 0.0, base.reshape(shape)), kept, asked)
 
 
 def _choose_zeros(

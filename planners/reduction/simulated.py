@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints
 from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables import DecisionLists, Factor, FactoredMDP, Rule
+from planners.tables import Factor, Factors
 
 
 class SimulatedReducedMDP(ReducedMDP):
@@ -43,21 +44,9 @@ class SimulatedReducedMDP(ReducedMDP):
         self.num_actions = model.num_actions
         self.discount = model.discount
         self.horizon = model.horizon
+        self.paying = tuple(name for name in survey.paying if name in self.mask)
+        self.moving = tuple(name for name in survey.moving if name in self.mask)
         self._full_data = survey.backgrounds.data
-        # The masked variables by themselves, in a model that has no n.
-        self._process = FactoredMDP(
-            endogenous_variables=(),
-            exogenous_variables=self.exogenous_variables,
-            num_actions=1,
-            discount=model.discount,
-            horizon=model.horizon,
-            factors=lambda: self.fit.factors,
-            decision_lists=DecisionLists.from_lists([[Rule.certain(0)]], 1, self.data.sizes),
-            base_reward=np.zeros((1, 1)),
-            terms={},
-            terminal=np.zeros(1, dtype=np.bool_),
-            initial=State(*(np.zeros((0, k), dtype=np.int64) for k in (0, len(self.mask)))),
-        )
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -65,23 +54,17 @@ class SimulatedReducedMDP(ReducedMDP):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything, with the factors made."""
-        self.factors  # noqa: B018
+        self.fit  # noqa: B018
         return self.__dict__
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """The dynamics of each masked variable."""
-        return self._process.factors
+        return self.fit.factors
 
-    @property
-    def paying(self) -> tuple[str, ...]:
-        """The masked variables that pay."""
-        return tuple(name for name in self.survey.paying if name in self.mask)
-
-    @property
-    def moving(self) -> tuple[str, ...]:
-        """The masked variables that some surveyed n' depends on."""
-        return tuple(name for name in self.survey.moving if name in self.mask)
+    @cached_property
+    def _joined_factors(self) -> Factors:
+        return Factors.join(self.factors, self.exogenous_sizes)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
@@ -93,7 +76,7 @@ class SimulatedReducedMDP(ReducedMDP):
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Each variable by itself, given its parents."""
-        return self._process.sample_exogenous(exogenous, rng)
+        return self._joined_factors.sample(exogenous, rng)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator

@@ -11,6 +11,7 @@ and overlooks effects that are weak.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +32,7 @@ NUM_DRAWS = 64
 LEVEL = 1e-6
 
 
+@dataclass
 class SuccessorSampler:
     """Draws n' and says whether x makes a difference.
 
@@ -44,13 +46,11 @@ class SuccessorSampler:
         common_noise: whether the model honours common random numbers.
     """
 
-    def __init__(self, mdp: ExoMDP, endogenous: IntArray, rng: np.random.Generator) -> None:
-        self.mdp = mdp
-        self.endogenous = endogenous
-        self.rng = rng
-        self.num_states = len(endogenous)
-        self.num_samples = 0
-        self.common_noise = True
+    mdp: ExoMDP
+    endogenous: IntArray
+    rng: np.random.Generator
+    num_samples: int = 0
+    common_noise: bool = True
 
     @cached_property
     def _weights(self) -> Ints:
@@ -85,10 +85,7 @@ class SuccessorSampler:
     def look_at_noise(self, pairs: Ints, data: ExogenousData, num_tests: int) -> bool:
         """Whether n' is left to chance in some pair; sets ``common_noise`` as well.
 
-        Args:
-            pairs: the pairs to look at.
-            data: rollouts, from which the states to look at are drawn.
-            num_tests: how many states for each pair.
+        Each pair is looked at in ``num_tests`` states, which are drawn from ``data``.
         """
         every = np.repeat(pairs, num_tests)
         test = np.tile(np.arange(num_tests), len(pairs))
@@ -114,7 +111,7 @@ class SuccessorSampler:
         if self.common_noise:
             return np.asarray(self.draw(pairs, x, seed) != self.draw(pairs, y, seed))
         out = np.zeros(len(pairs), dtype=np.bool_)
-        for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + self.num_states)):
+        for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + len(self.endogenous))):
             lane = np.repeat(np.arange(part.start, part.stop), NUM_DRAWS)
             drawn = [self.draw(pairs[lane], states[lane]) for states in (x, y)]
             out[part] = _distributions_differ(*drawn)

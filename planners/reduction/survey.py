@@ -20,10 +20,10 @@ from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray, FloatArray
 from planners.arrays import Ints
-from planners.information import NUM_TESTS, ExogenousData, find_relevant, is_slow
+from planners.information import NUM_TESTS, ExogenousData, find_relevant
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_estimation import DecisionListEstimator
-from planners.reduction.rewards import Rewards, reward_terms, terminal_states, total_rewards
+from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
 from planners.reduction.successors import SuccessorSampler
 from planners.reduction.surveyed_states import survey_states
 from planners.tables import Rule
@@ -115,7 +115,7 @@ class EndogenousSurvey:
         for name, number in (("num_tests", num_tests), ("num_draws", num_draws)):
             if number is not None and number < 1:
                 raise ValueError(f"{name} is at least 1, not {number}")
-        if is_slow(mdp):
+        if not mdp.is_batched:
             num_tests, num_draws = num_tests or SLOW_TESTS, num_draws or SLOW_DRAWS
 
         endogenous, is_complete, samples = survey_states(mdp, rng)
@@ -125,30 +125,22 @@ class EndogenousSurvey:
                 "use reward='terms'"
             )
         terminal = terminal_states(mdp, endogenous, data, rng)
-        rewards: Rewards = (
-            reward_terms(mdp, endogenous, terminal)
-            if reward == "terms"
-            else total_rewards(mdp, endogenous, terminal, data, rng)
-        )
+        if reward == "terms":
+            rewards = reward_terms(mdp, endogenous, terminal)
+        else:
+            rewards = total_rewards(mdp, endogenous, terminal, data, rng)
         backgrounds = Backgrounds.draw(data, rng)
         sampler = SuccessorSampler(mdp, endogenous, rng)
         alive = np.flatnonzero(~np.repeat(terminal, mdp.num_actions))  # pairs
         affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, len(alive))
         tests = num_tests or max(MIN_TESTS, min(NUM_TESTS, affordable))
         is_noisy = sampler.look_at_noise(alive, data, tests)
+        num_pairs = len(endogenous) * mdp.num_actions
         relevant = find_relevant(
-            sampler.differ,
-            len(endogenous) * mdp.num_actions,
-            data,
-            rng,
-            questions=alive,
-            num_tests=tests,
+            sampler.differ, num_pairs, data, rng, questions=alive, num_tests=tests
         )
-        lists: list[list[Rule]] = []
-        undecided: dict[int, Ints] = {}
-        if is_complete:
-            estimator = DecisionListEstimator(sampler, relevant, backgrounds, is_noisy, num_draws)
-            lists, undecided = estimator.estimate(alive)
+        estimator = DecisionListEstimator(sampler, relevant, backgrounds, is_noisy, num_draws)
+        lists, undecided = estimator.estimate(alive) if is_complete else ([], {})
         return cls(
             names=data.names,
             endogenous=endogenous,
@@ -157,12 +149,10 @@ class EndogenousSurvey:
             lists=lists,
             undecided=undecided,
             terminal=terminal,
-            base_reward=rewards.base,
-            terms=rewards.terms,
             backgrounds=backgrounds,
             endogenous_samples=samples + sampler.num_samples,
-            reward_samples=rewards.samples,
             common_noise=sampler.common_noise,
+            **rewards._asdict(),
         )
 
     @property

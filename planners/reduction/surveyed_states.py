@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from planners.arrays import Ints
-from planners.information import is_slow
+from planners.arrays import Ints, joint_values
+from planners.tables import num_endogenous_states
 
 #: Pairs (n, a) up to which all n are asked about.
 MAX_PAIRS = 100_000
@@ -33,36 +33,30 @@ class SurveyedStates(NamedTuple):
 
 def can_enumerate(mdp: ExoMDP) -> bool:
     """Whether all pairs (n, a) can be asked about."""
-    states = math.prod(int(variable.size) for variable in mdp.endogenous_variables)
-    return states * mdp.num_actions <= MAX_PAIRS
+    return num_endogenous_states(mdp) * mdp.num_actions <= MAX_PAIRS
 
 
 def all_endogenous(mdp: ExoMDP) -> Ints:
     """Every n in the order of its flat index, shape (N, k)."""
-    sizes = tuple(int(size) for size in mdp.endogenous_sizes)
-    return np.indices(sizes, dtype=np.int64).reshape(len(sizes), math.prod(sizes)).T
+    return joint_values(np.arange(num_endogenous_states(mdp)), mdp.endogenous_sizes)
 
 
 def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> SurveyedStates:
-    """All n if they can be enumerated, else a sample: n met on rollouts, and uniform ones."""
+    """All n if they can be enumerated, else a sample: n met by random actions, and uniform ones."""
     if can_enumerate(mdp):
         return SurveyedStates(all_endogenous(mdp), True, 0)
-    share = SLOWER if is_slow(mdp) else 1
+    share = 1 if mdp.is_batched else SLOWER
     affordable = max(2, MAX_PAIRS // mdp.num_actions)
     num_met = min(NUM_MET // share, affordable // 2)
     num_uniform = min(NUM_UNIFORM // share, affordable // 2)
-    met, num_steps = _meet(mdp, STEPS_PER_STATE * num_met, rng)
-    met = rng.permutation(np.unique(met, axis=0))[:num_met]
-    uniform = rng.integers(mdp.endogenous_sizes, size=(num_uniform, met.shape[1]))
-    return SurveyedStates(np.unique(np.concatenate([met, uniform]), axis=0), False, num_steps)
-
-
-def _meet(mdp: ExoMDP, num_steps: int, rng: np.random.Generator) -> tuple[Ints, int]:
-    """The n on rollouts of random actions, of about ``num_steps`` steps in all; how many it was."""
+    num_steps = STEPS_PER_STATE * num_met
     lanes, length = math.ceil(num_steps / mdp.horizon), min(mdp.horizon, num_steps)
     state: State = mdp.sample_initial(lanes, rng)
-    met = [state.endogenous]
+    on_rollouts = [state.endogenous]
     for _ in range(length):
         state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)
-        met.append(state.endogenous)
-    return np.concatenate(met).astype(np.int64), lanes * length
+        on_rollouts.append(state.endogenous)
+    met: Ints = np.concatenate(on_rollouts).astype(np.int64)
+    met = rng.permutation(np.unique(met, axis=0))[:num_met]
+    uniform = rng.integers(mdp.endogenous_sizes, size=(num_uniform, met.shape[1]))
+    return SurveyedStates(np.unique(np.concatenate([met, uniform]), axis=0), False, lanes * length)

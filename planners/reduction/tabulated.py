@@ -47,6 +47,8 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
             **tables,
         )
         self._tables = tables
+        self.paying = tuple(self.mask[i] for i in sorted(self.terms))
+        self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
 
     @classmethod
     def from_survey(
@@ -57,15 +59,7 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         lists: Sequence[Sequence[Rule]],
         **estimated: Any,
     ) -> TabulatedReducedMDP:
-        """The tables of the variables in ``columns``.
-
-        Args:
-            mdp: the full model.
-            survey: of it.
-            columns: the positions of the masked variables.
-            lists: how n moves, in terms of the masked variables.
-            **estimated: what else the class takes.
-        """
+        """The tables of the variables in ``columns``, with ``lists`` in terms of these."""
         place = {j: k for k, j in enumerate(columns)}
         sizes = mdp.exogenous_sizes[list(columns)]
         tables = {
@@ -84,16 +78,6 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
         return {"tables": self._tables, **ReducedMDP.arguments(self)}
-
-    @property
-    def paying(self) -> tuple[str, ...]:
-        """The masked variables that pay."""
-        return tuple(self.mask[i] for i in sorted(self.terms))
-
-    @property
-    def moving(self) -> tuple[str, ...]:
-        """The masked variables that some n' depends on."""
-        return tuple(self.mask[i] for i in sorted(self.decision_lists.dependencies()))
 
 
 def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:

@@ -10,7 +10,7 @@
 
 from planners.tables.decision_lists import DecisionLists, follow_rules
 from planners.tables.export import to_arrays, to_discrete_dp
-from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tables.factored_mdp import Factor, FactoredMDP, Factors
 from planners.tables.indexing import (
     TooLargeError,
     format_count,
@@ -26,6 +26,7 @@ __all__ = [
     "DecisionLists",
     "Factor",
     "FactoredMDP",
+    "Factors",
     "Rule",
     "TooLargeError",
     "count_outcomes",

@@ -2,8 +2,8 @@
 
 A :class:`FactoredMDP` is an :class:`~exo_envs.ExoMDP` that can also be looked into: the exogenous
 dynamics are one conditional table per variable given a few parents, the endogenous dynamics are
-:class:`~planners.DecisionLists`, the reward is a table per exogenous variable. An estimated
-:class:`~planners.ReducedMDP` is one; small models can be written down as one.
+:class:`~planners.DecisionLists`, the reward is a table per exogenous variable. A
+:class:`~planners.TabulatedReducedMDP` is one; small models can be written down as one.
 """
 
 from __future__ import annotations
@@ -54,6 +54,40 @@ class Factor:
             self.probabilities
         )
         return table
+
+
+class Factors(NamedTuple):
+    """The factors of all exogenous variables, one after another."""
+
+    sizes: Ints  # (m,)
+    parent_starts: Ints  # (m + 1,)
+    parents: Ints
+    row_starts: Ints  # (m + 1,)
+    entry_starts: Ints  # (rows + 1,)
+    values: Ints  # (entries,)
+    probabilities: FloatArray  # (entries,)
+
+    @classmethod
+    def join(cls, factors: Sequence[Factor], sizes: Ints) -> Factors:
+        """From the factor of each variable."""
+        entries = starts_of([factor.values for factor in factors])
+        rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(factors)]
+        return cls(
+            sizes=sizes,
+            parent_starts=starts_of([factor.parents for factor in factors]),
+            parents=join([factor.parents for factor in factors], np.int64),
+            row_starts=starts_of(rows),
+            entry_starts=join([*rows, entries[-1:]], np.int64),
+            values=join([factor.values for factor in factors], np.int64),
+            probabilities=join([factor.probabilities for factor in factors], np.float64),
+        )
+
+    def sample(self, exogenous: IntArray, rng: np.random.Generator) -> Ints:
+        """Draw x' given x, shape (..., m): each variable by itself, given its parents."""
+        # Not -1: without variables the number of lanes does not follow from the size.
+        lanes = math.prod(exogenous.shape[:-1])
+        flat = exogenous.reshape(lanes, exogenous.shape[-1])
+        return _sample(self, flat, rng.random(flat.shape)).reshape(exogenous.shape)
 
 
 class FactoredMDP(ExoMDP):
@@ -141,6 +175,10 @@ class FactoredMDP(ExoMDP):
         self._factors = factors
         return factors
 
+    @cached_property
+    def _joined_factors(self) -> Factors:
+        return Factors.join(self.factors, self.exogenous_sizes)
+
     def _wrong_factors(self, factors: Sequence[Factor]) -> list[str]:
         sizes, wrong = self.exogenous_sizes, []
         if len(factors) != len(sizes):
@@ -180,11 +218,7 @@ class FactoredMDP(ExoMDP):
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Each variable by itself, given its parents."""
-        # Not -1: without variables the number of lanes does not follow from the size.
-        lanes = math.prod(exogenous.shape[:-1])
-        flat = exogenous.reshape(lanes, exogenous.shape[-1])
-        uniform = rng.random(flat.shape)
-        return _sample(self._all_factors, flat, uniform).reshape(exogenous.shape)
+        return self._joined_factors.sample(exogenous, rng)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -216,32 +250,6 @@ class FactoredMDP(ExoMDP):
     def is_terminal(self, state: State) -> BoolArray:
         """From the table."""
         return np.asarray(self.terminal[self.endogenous_index(state.endogenous)])
-
-    @cached_property
-    def _all_factors(self) -> _Factors:
-        entries = starts_of([factor.values for factor in self.factors])
-        rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(self.factors)]
-        return _Factors(
-            sizes=self.exogenous_sizes,
-            parent_starts=starts_of([factor.parents for factor in self.factors]),
-            parents=join([factor.parents for factor in self.factors], np.int64),
-            row_starts=starts_of(rows),
-            entry_starts=join([*rows, entries[-1:]], np.int64),
-            values=join([factor.values for factor in self.factors], np.int64),
-            probabilities=join([factor.probabilities for factor in self.factors], np.float64),
-        )
-
-
-class _Factors(NamedTuple):
-    """The factors of all variables, one after another."""
-
-    sizes: Ints  # (m,)
-    parent_starts: Ints  # (m + 1,)
-    parents: Ints
-    row_starts: Ints  # (m + 1,)
-    entry_starts: Ints  # (rows + 1,)
-    values: Ints  # (entries,)
-    probabilities: FloatArray  # (entries,)
 
 
 @njit(cache=True)

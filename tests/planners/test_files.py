@@ -134,7 +134,7 @@ def test_pickles_are_never_read(tmp_path):
     np.savez(tmp_path / "pickle.npz", header=np.array([{"format": "exo-envs"}], dtype=object))
     with pytest.raises(ValueError, match="pickle"):
         read(tmp_path / "pickle.npz")
-    with pytest.raises(ValueError, match="'a' holds Python objects"):
+    with pytest.raises(ValueError, match=r"'content\.a' holds Python objects"):
         write_file(tmp_path / "thing", "Thing", {"a": np.array([{}], dtype=object)})
 
 
@@ -152,13 +152,16 @@ def test_other_kinds_and_versions_are_named(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        {"a": {"array": "a"}},
-        {"a": {"Other": []}},
-        {"a": {"Pair": [["first", 1]]}},
-        {"a": {"Pair": 3}},
-        {"a": {"dict": [[[], 1]]}},
-        {"a": {}},
-        {"self": 1, "a": {"array": []}},
+        {"array": "content.a"},
+        {"Other": []},
+        {"dict": [["a", {"Pair": [["first", 1]]}]]},
+        {"dict": [["a", {"Pair": 3}]]},
+        {"dict": [[[], 1]]},
+        {"dict": [["a", {"array": []}]]},
+        {},
+        [1, 2],
+        3,
+        None,
     ],
 )
 def test_content_that_is_not_whole_is_refused(tmp_path, content):
@@ -175,14 +178,16 @@ def test_what_makes_a_thing_may_refuse_it(tmp_path):
 
 
 def test_only_known_kinds_of_values_are_written(tmp_path):
-    with pytest.raises(TypeError, match=r"'a\.b' is a object, which no file can hold"):
+    with pytest.raises(TypeError, match=r"'content\.a\.b' is a object, which no file can hold"):
         write_file(tmp_path / "thing", "Thing", {"a": {"b": object()}})
     assert not list(tmp_path.iterdir())
 
 
-def test_the_headers_place_is_taken(tmp_path):
-    with pytest.raises(ValueError, match="cannot be named 'header'"):
-        write_file(tmp_path / "thing", "Thing", {"header": np.zeros(1)})
+def test_a_part_may_have_any_name(tmp_path):
+    content = {name: np.arange(3) for name in ("header", "file", "content", "array", "dict")}
+    write_file(tmp_path / "thing", "Thing", content)
+    for name, array in read(tmp_path / "thing").items():
+        np.testing.assert_array_equal(array, content[name])
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -43,7 +43,7 @@ def test_a_total_reward_comes_apart_into_the_terms(model):
     assert found.terms.keys() == truth.terms.keys()
     for i, table in truth.terms.items():
         np.testing.assert_allclose(found.terms[i], table, atol=1e-9)
-    np.testing.assert_allclose(found.base, truth.base, atol=1e-9)
+    np.testing.assert_allclose(found.base_reward, truth.base_reward, atol=1e-9)
 
 
 def test_terms_of_a_total_reward_are_known_up_to_a_constant():
