@@ -38,16 +38,11 @@ Key = tuple[int, ...]
 
 
 class Store(Generic[K, V]):
-    """Values by key, of limited size: those that were not asked for longest are dropped.
-
-    Args:
-        limit: in bytes.
-        at_least: how many values are kept whatever their size; by default the last few.
-    """
+    """Values by key, of limited size: those that were not asked for longest are dropped."""
 
     def __init__(self, limit: int = SMALL_STORE, at_least: int = 4) -> None:
-        self.limit = limit
-        self.at_least = at_least
+        self.limit = limit  # in bytes
+        self.at_least = at_least  # this many values are kept whatever their size
         self.nbytes = 0
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
@@ -57,19 +52,10 @@ class Store(Generic[K, V]):
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """What is kept under ``key``, or else what ``make`` makes, which is kept."""
-        kept = self.find(key)
-        return self.put(key, make()) if kept is None else kept
-
-    def find(self, key: K) -> V | None:
-        """What is kept under ``key``, if anything is."""
-        kept = self._kept.get(key)
-        if kept is None:
-            return None
-        self._kept.move_to_end(key)
-        return kept[0]
-
-    def put(self, key: K, value: V) -> V:
-        """Keep a value under a key that has none."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+        value = make()
         size = ENTRY_BYTES + _nbytes(value)
         self._kept[key] = value, size
         self.nbytes += size
@@ -115,13 +101,11 @@ class Memory:
     rows: Store[Key, Rows] = field(default_factory=Store)
     #: (stride, i, *given) -> the samples by the joint value of some variables and x'_i.
     cases: Store[Key, Cases] = field(default_factory=Store)
-    #: (stride, *given) -> how many joint values of some variables occur.
+    #: (stride, *given), or (stride, *given, -1, i) with x'_i -> how many joint values occur.
     num_rows: Store[Key, int] = field(default_factory=Store)
-    #: (stride, i, *given) -> whether x'_i is certain given some variables.
-    certain: Store[Key, bool] = field(default_factory=Store)
     #: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
     screened: Store[Key, FloatArray] = field(default_factory=Store)
-    #: (stride, i, *given, -1, *group) -> what a group of variables tells about x'_i.
+    #: (stride, i, *given, -1, *group) -> what several variables together tell about x'_i.
     information: Store[Key, Information] = field(default_factory=Store)
     #: (stride, i, *given, -1, *group) -> how G is distributed if the group tells nothing.
     nulls: Store[Key, Null] = field(default_factory=Store)
@@ -133,15 +117,12 @@ class Memory:
     #: j -> how much a change of x_j changes each variable, (m,).
     influence: Store[int, FloatArray] = field(default_factory=Store)
 
-    # --- the tables of the exogenous variables: planners.reduction.factors ---------------------
+    # --- reduced models: planners.reduction ----------------------------------------------------
 
     #: (i, parents, smoothing) -> the table of x'_i, its log-loss, and that without parents.
     factors: Store[tuple[int, Key, float], tuple[Factor, float, float]] = field(
         default_factory=_large
     )
-
-    # --- averages over dropped variables: planners.reduction.marginals -------------------------
-
     #: j -> x_j in the states of the rollouts that averages are taken over.
     backgrounds: Store[int, Ints] = field(default_factory=_large)
     #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes.
@@ -176,17 +157,11 @@ class Memory:
 
 
 class MaskMemory(NamedTuple):
-    """A memory, for a model that has some variables of the collection only.
+    """A memory, for a model that has some variables of the collection only."""
 
-    Attributes:
-        memory: of the whole collection.
-        columns: the positions of the model's variables in it, shape (m,).
-        total: how many variables the collection has.
-    """
-
-    memory: Memory
-    columns: NDArray[np.intp]
-    total: int
+    memory: Memory  # of the whole collection
+    columns: NDArray[np.intp]  # (m,): the positions of the model's variables in it
+    total: int  # how many variables the collection has
 
     @classmethod
     def fresh(cls, total: int) -> MaskMemory:

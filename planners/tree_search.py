@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from planners.planner import Plan
 from planners.policy import Mask, Policy
 
 
+@dataclass(kw_only=True, eq=False)
 class UCT:
     """Tree search from every observation.
 
@@ -35,15 +37,14 @@ class UCT:
             returns seen so far.
     """
 
-    def __init__(
-        self, *, simulations: int = 200, depth: int | None = None, exploration: float = 1.0
-    ) -> None:
-        for name, number in (("simulations", simulations), ("depth", depth)):
+    simulations: int = 200
+    depth: int | None = None
+    exploration: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, number in (("simulations", self.simulations), ("depth", self.depth)):
             if number is not None and number < 1:
                 raise ValueError(f"{name} is at least 1, not {number}")
-        self.simulations = simulations
-        self.depth = depth
-        self.exploration = exploration
 
     def plan(
         self,
@@ -51,12 +52,8 @@ class UCT:
         *,
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
-        warm_start: Plan | None = None,
     ) -> Plan:
-        """All work is done when the policy is asked; planning only draws its seed.
-
-        Nothing is kept from one search to the next, so ``warm_start`` is ignored.
-        """
+        """All work is done when the policy is asked; planning only draws its seed."""
         start = time.perf_counter()
         rng = np.random.default_rng(0) if rng is None else rng
         policy = UCTPolicy(
@@ -66,13 +63,9 @@ class UCT:
             exploration=self.exploration,
             seed=int(rng.integers(2**31)),
         )
+        seconds = time.perf_counter() - start
         return Plan(
-            policy=policy,
-            values=None,
-            converged=True,
-            residual=0.0,
-            iterations=self.simulations,
-            seconds=time.perf_counter() - start,
+            policy, None, converged=True, residual=0.0, iterations=self.simulations, seconds=seconds
         )
 
 
@@ -183,9 +176,8 @@ def _select(tree: Any, node: Any, action: Any, exploration: float) -> None:
             if counts[a] == 0:
                 best = a
                 break
-            bound = sums[a] / counts[a] + exploration * spread * np.sqrt(
-                np.log(all_visits) / counts[a]
-            )
+            width = exploration * spread * np.sqrt(np.log(all_visits) / counts[a])
+            bound = sums[a] / counts[a] + width
             if bound > best_bound:
                 best, best_bound = a, bound
         action[lane] = best

@@ -6,6 +6,9 @@ likely an atom is so many steps ahead is what forecasts tell.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterator
+from itertools import pairwise, repeat, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +69,10 @@ class CompiledModel(NamedTuple):
         # Where a pair leads if no rule decides: the target of a last rule that always does.
         nowhere = mdp.num_endogenous_states
         defaults = [
-            rules[-1][0][0] if rules and _always_decides(rules[-1]) else nowhere for rules in lists
+            rules[-1][0][0]
+            if rules and [outcome[1:] for outcome in rules[-1]] == [(1.0, ())]
+            else nowhere
+            for rules in lists
         ]
         otherwise = np.array(defaults, dtype=np.int64)
         rule_starts = starts_of(lists)
@@ -118,47 +124,28 @@ def _reward_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[
 def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Outcome, ...]]]:
     """For each pair: its rules, each a tuple of outcomes."""
     given = mdp.decision_lists
-    lists = []
-    for pair in range(mdp.num_endogenous_states * mdp.num_actions):
-        rules = []
-        for rule in range(given.rule_starts[pair], given.rule_starts[pair + 1]):
-            start, end = given.variable_starts[rule : rule + 2]
-            looked_at = given.variables[start:end]
-            sizes = tuple(int(given.sizes[i]) for i in looked_at)
-            outcomes: list[Outcome] = []
-            first = given.row_starts[rule]
-            for row in range(first, given.row_starts[rule + 1]):
-                start, end = given.entry_starts[row : row + 2]
-                if start == end:
-                    continue
-                joint = joint_values(row - first, sizes).tolist()
-                condition = tuple(
-                    atom_of[int(i)] + v for i, v in zip(looked_at, joint, strict=True)
-                )
-                outcomes += [
-                    (int(given.targets[e]), float(given.probabilities[e]), condition)
-                    for e in range(start, end)
-                ]
-            if outcomes:
-                rules.append(tuple(outcomes))
-        lists.append(rules)
-    return lists
 
+    def outcomes(rule: int) -> Iterator[Outcome]:
+        looked_at = given.variables[slice(*given.variable_starts[rule : rule + 2])]
+        first_atoms = [atom_of[i] for i in looked_at.tolist()]
+        first, last = given.row_starts[rule : rule + 2]
+        joint = joint_values(np.arange(last - first), given.sizes[looked_at])
+        for row, values in enumerate(joint.tolist(), first):
+            entries = slice(*given.entry_starts[row : row + 2])
+            condition = tuple(map(operator.add, first_atoms, values))
+            said = given.targets[entries].tolist(), given.probabilities[entries].tolist()
+            yield from zip(*said, repeat(condition))
 
-def _always_decides(rule: tuple[Outcome, ...]) -> bool:
-    return len(rule) == 1 and rule[0][1] == 1.0 and not rule[0][2]
+    rules = [tuple(outcomes(rule)) for rule in range(len(given.row_starts) - 1)]
+    return [[rule for rule in rules[a:b] if rule] for a, b in pairwise(given.rule_starts)]
 
 
 def _share(lists: list[list[Any]], num_actions: int) -> list[list[Any]]:
     """Move what the lists of an n's actions begin with alike to a list behind the others."""
     shared = []
     for first in range(0, len(lists), num_actions):
-        group = lists[first : first + num_actions]
-        length = 0
-        while all(len(entries) > length for entries in group) and all(
-            entries[length] == group[0][length] for entries in group
-        ):
-            length += 1
-        shared.append(group[0][:length])
+        places = zip(*lists[first : first + num_actions], strict=False)
+        alike = takewhile(lambda entries: entries.count(entries[0]) == num_actions, places)
+        shared.append([entries[0] for entries in alike])
     own = [entries[len(shared[pair // num_actions]) :] for pair, entries in enumerate(lists)]
     return own + shared

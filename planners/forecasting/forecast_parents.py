@@ -17,17 +17,16 @@ import numpy as np
 from numba import njit
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints
+from planners.arrays import Ints, joint_index
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
 from planners.information import (
     Cases,
     Columns,
     Rows,
     chi_squared_log_tail,
-    joint_codes,
     select_forward,
 )
-from planners.memory import MaskMemory
+from planners.memory import Key, MaskMemory
 
 #: Steps ahead at which it is tested whether a variable tells about another one.
 LAGS = (1, 2, 5, 12)
@@ -63,7 +62,7 @@ class ForecastParentSearch:
         log_level = math.log(self.level / max(1, len(candidates) * len(self._lags)))
 
         @cache
-        def split(given: tuple[int, ...]) -> list[Rows]:
+        def split(given: Key) -> list[Rows]:
             """The samples of each lag by the joint value of some variables."""
             if not given:
                 return [Rows.of(len(now.states)) for _, now in self._lags]
@@ -108,10 +107,7 @@ class ForecastParentSearch:
         return lags
 
     def _scores(
-        self,
-        given: tuple[int, ...],
-        candidates: IntArray,
-        split: Callable[[tuple[int, ...]], list[Rows]],
+        self, given: Key, candidates: IntArray, split: Callable[[Key], list[Rows]]
     ) -> FloatArray:
         """What candidates tell about the first of some variables, given all of them now.
 
@@ -137,14 +133,13 @@ class ForecastParentSearch:
             tests.append(now.information(cases, candidates))
         return _add_up(np.array(tests), np.array([len(rows.row) for rows in by_lag]))
 
-    def _num_rows(self, given: tuple[int, ...]) -> int:
+    def _num_rows(self, given: Key) -> int:
         """How many joint values of some variables occur, or may, if that is few."""
         shape = self._shape(given)
         if math.prod(shape) * MIN_SAMPLES_PER_ROW <= self._num_transitions:
             return math.prod(shape)  # there are samples enough for all of them
         occurs = np.zeros(math.prod(shape), dtype=np.bool_)
-        values = [self.rollouts[:, :-1, j].reshape(-1) for j in given]
-        occurs[joint_codes(values, shape, len(values[0]))] = True
+        occurs[joint_index(self.rollouts[:, :-1, list(given)], shape)] = True
         return int(np.count_nonzero(occurs))
 
 

@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs.mdp import IntArray
-from planners.arrays import Ints, join, starts_of, subset_index
+from planners.arrays import Ints, join, joint_index, starts_of
 from planners.memory import MaskMemory
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
@@ -75,38 +75,18 @@ class Forecasts(NamedTuple):
             lookups.append(lookup)
             tables.append(table.reshape(-1))
             chosen.append(np.array(looked_at, dtype=np.int64))
-        return cls(
-            np.array(list(parents), dtype=np.int64),
-            horizon,
-            sizes,
-            starts_of(chosen),
-            join(chosen, np.int64),
-            starts_of(lookups),
-            join(lookups, np.int32),
-            starts_of(tables),
-            join(tables, np.float32),
-        )
+        laid_out: list[Any] = []
+        for pieces, dtype in ((chosen, np.int64), (lookups, np.int32), (tables, np.float32)):
+            laid_out += [starts_of(pieces), join(pieces, dtype)]
+        return cls(np.array(list(parents), dtype=np.int64), horizon, sizes, *laid_out)
 
     def probabilities(self, exogenous: IntArray, which: int) -> NDArray[np.float32]:
         """The forecast of the which-th variable for a batch, shape (B, horizon, size)."""
-        size = int(self.sizes[self.variables[which]])
-        starts = row_starts(self, exogenous)[:, which]
-        block = np.arange(self.horizon * size)
-        return self.tables[starts[:, None] + block].reshape(len(starts), self.horizon, size)
-
-
-@njit(cache=True)
-def row_starts(forecasts: Any, x: Any) -> Any:
-    """Where the forecasts of a batch (B, m) begin in the tables, shape (B, f)."""
-    variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
-    out = np.empty((x.shape[0], len(variables)), np.int64)
-    for lane in range(x.shape[0]):
-        for f in range(len(variables)):
-            value = subset_index(x[lane], forecasts.parents, starts[f], starts[f + 1], sizes)
-            row = forecasts.lookup[forecasts.lookup_starts[f] + value]
-            length = forecasts.horizon * sizes[variables[f]]
-            out[lane, f] = forecasts.table_starts[f] + row * length
-    return out
+        parents = self.parents[slice(*self.parent_starts[which : which + 2])]
+        joint = joint_index(exogenous[:, parents], self.sizes[parents])
+        tables = self.tables[slice(*self.table_starts[which : which + 2])]
+        tables = tables.reshape(-1, self.horizon, int(self.sizes[self.variables[which]]))
+        return tables[self.lookup[self.lookup_starts[which] + joint]]
 
 
 def _fit_one(

@@ -14,9 +14,9 @@ import numpy as np
 from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
-from planners.arrays import Ints
+from planners.arrays import Ints, subset_index
 from planners.forecasting.compiled_model import CompiledModel
-from planners.forecasting.forecasts import Forecasts, row_starts
+from planners.forecasting.forecasts import Forecasts
 
 #: Lanes that the kernel takes at once: as many as make its loops fill the processor's vectors.
 LANES_PER_BLOCK = 32
@@ -79,10 +79,24 @@ def _action_values(model: Any, forecasts: Any, discount: float, n: Any, x: Any) 
 
 
 @njit(cache=True)
+def _row_starts(forecasts: Any, x: Any) -> Any:
+    """Where the forecasts of a batch (B, m) begin in the tables, shape (B, f)."""
+    variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
+    out = np.empty((x.shape[0], len(variables)), np.int64)
+    for lane in range(x.shape[0]):
+        for f in range(len(variables)):
+            value = subset_index(x[lane], forecasts.parents, starts[f], starts[f + 1], sizes)
+            row = forecasts.lookup[forecasts.lookup_starts[f] + value]
+            length = forecasts.horizon * sizes[variables[f]]
+            out[lane, f] = forecasts.table_starts[f] + row * length
+    return out
+
+
+@njit(cache=True)
 def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
     """The chance of every atom h steps ahead: from x itself, or from the forecasts."""
     which, variables, values = model.forecasts, model.variables, model.values
-    tables, starts = forecasts.tables, row_starts(forecasts, x)
+    tables, starts = forecasts.tables, _row_starts(forecasts, x)
     steps, atoms, width = chances.shape
     at = np.empty(width, np.int64)
     for atom in range(atoms):

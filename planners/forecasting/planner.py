@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from planners.policy import Policy
 from planners.reduction import tabulate
 
 
+@dataclass(kw_only=True, eq=False)
 class ForecastPlanner:
     """Plans anew at every step, with forecasts of each variable instead of the joint dynamics.
 
@@ -42,21 +44,15 @@ class ForecastPlanner:
         max_parents: how many variables a forecast may look at besides its own.
     """
 
-    def __init__(
-        self,
-        *,
-        horizon: int | None = None,
-        num_rollouts: int = 2000,
-        level: float = 1e-3,
-        max_parents: int = 4,
-    ) -> None:
-        for name, number in (("horizon", horizon), ("num_rollouts", num_rollouts)):
+    horizon: int | None = None
+    num_rollouts: int = 2000
+    level: float = 1e-3
+    max_parents: int = 4
+
+    def __post_init__(self) -> None:
+        for name, number in (("horizon", self.horizon), ("num_rollouts", self.num_rollouts)):
             if number is not None and number < 1:
                 raise ValueError(f"{name} is at least 1, not {number}")
-        self.horizon = horizon
-        self.num_rollouts = num_rollouts
-        self.level = level
-        self.max_parents = max_parents
 
     def plan(
         self,
@@ -92,13 +88,9 @@ class ForecastPlanner:
             forecasts=Forecasts.fit(rollouts, sizes, chosen, horizon, memory),
             discount=mdp.discount,
         )
+        converged, seconds = len(parents) == len(needed), clock.seconds()
         return Plan(
-            policy=policy,
-            values=None,
-            converged=len(parents) == len(needed),
-            residual=0.0,
-            iterations=horizon,
-            seconds=clock.seconds(),
+            policy, None, converged=converged, residual=0.0, iterations=horizon, seconds=seconds
         )
 
 

@@ -23,7 +23,7 @@ from planners.information.contingency import (
 )
 from planners.information.forward_selection import select_forward
 from planners.information.group_testing import NUM_TESTS, draw_probes, find_relevant
-from planners.information.interventions import actors_of, draws_for_actors, influence
+from planners.information.interventions import actors_of, influence
 from planners.information.pairwise import Columns, pairwise_information
 from planners.information.parents import Evidence, ParentSearch
 from planners.information.rollouts import ExogenousData
@@ -50,7 +50,6 @@ __all__ = [
     "conditional_information",
     "count_table",
     "draw_probes",
-    "draws_for_actors",
     "find_relevant",
     "influence",
     "joint_codes",

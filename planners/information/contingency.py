@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
-from planners.information.counting_kernels import (
-    case_logs,
-    group_samples,
-    number_cases,
-    pack_cases,
-    refine,
-    table_information,
-)
+from planners.information import counting_kernels as kernels
 from planners.information.g_statistic import sparse_information
 from planners.information.significance import Information
 
@@ -48,38 +41,31 @@ class Rows:
 
     def split(self, column: IntArray, size: int) -> Rows:
         """The rows that one more variable makes of these."""
-        row, count = refine(self.row, self.count, column, size)
+        row, count = kernels.refine(self.row, self.count, column, size)
         return Rows(count, row)
 
     @cached_property
     def grouped(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The samples row by row, shape (samples,), and where the rows start, (count + 1,)."""
-        order, starts = group_samples(self.row, self.count)
+        order, starts = kernels.group_samples(self.row, self.count)
         return order, starts
 
 
+@dataclass(frozen=True, eq=False)
 class Cases:
-    """Samples grouped by their row and the value of a target: a case for each pair that occurs.
+    """Samples grouped by their row and the value of a target: a case for each pair that occurs."""
 
-    Args:
-        rows: the rows, by the joint value of what is conditioned on.
-        target: the value of the target in each sample.
-        size: how many values it has.
-    """
-
-    def __init__(self, rows: Rows, target: IntArray, size: int) -> None:
-        self.rows = rows
-        self.target = target
-        self.size = size
+    rows: Rows  # by the joint value of what is conditioned on
+    target: IntArray  # (samples,), its value in each sample
+    size: int  # how many values the target has
 
     @cached_property
-    def numbers(self) -> tuple[NDArray[np.uint32], Ints, Ints]:
-        """The case of each sample, where the cases of a row start, and the samples of each case.
-
-        Their shapes are (samples,), (rows + 1,) and (cases,).
-        """
-        case, starts, totals = number_cases(self.rows.row, self.rows.count, self.target, self.size)
-        return case, starts, totals
+    def counted(self) -> kernels.CaseCounts:
+        """How many samples each row and each case has."""
+        counted: kernels.CaseCounts = kernels.count_cases(
+            self.rows.row, self.rows.count, self.target, self.size
+        )
+        return counted
 
     @property
     def nbytes(self) -> int:
@@ -88,24 +74,13 @@ class Cases:
 
     @property
     def count(self) -> int:
-        """The number of cases."""
-        return len(self.numbers[2])
-
-    @property
-    def are_certain(self) -> bool:
-        """Whether every row has one value of the target only: there is nothing left to tell."""
-        return self.count == self.rows.count
-
-    @cached_property
-    def logs(self) -> tuple[FloatArray, FloatArray]:
-        """The total times its logarithm, of each case and of each row."""
-        by_case, by_row = case_logs(*self.numbers[1:])
-        return by_case, by_row
+        """The number of cases; if it is that of the rows, there is nothing left to tell."""
+        return len(self.counted.totals)
 
     @cached_property
     def bits(self) -> NDArray[np.uint64]:
         """Which samples belong to a case, a bit for each, shape (cases, words)."""
-        bits: NDArray[np.uint64] = pack_cases(self.numbers[0], self.count)
+        bits: NDArray[np.uint64] = kernels.pack_cases(self.counted.case, self.count)
         return bits
 
 
@@ -113,9 +88,7 @@ def conditional_information(cases: Cases, column: IntArray, size: int) -> Inform
     """How much a variable of some ``size`` tells about the target of the cases, given the rows."""
     if cases.rows.count * size * cases.size <= SMALL_TABLE:
         one = np.zeros(1, dtype=np.int64), np.array([size])
-        (statistic,), (freedom,) = table_information(
-            column[None], *one, *cases.numbers[:2], *cases.logs
-        )
+        (statistic,), (freedom,) = kernels.table_information(column[None], *one, cases.counted)
     else:
         grouped = cases.rows.grouped
         statistic, freedom = sparse_information(*grouped, cases.target, cases.size, column, size)

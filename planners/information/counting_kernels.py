@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
+from planners.arrays import Ints
 from planners.information.g_statistic import dense_information, weighted_log
 
 #: Samples are copied in blocks of one cache line of bytes; so are neighbouring columns.
@@ -50,39 +52,39 @@ def group_samples(row: Any, count: int) -> Any:
 # --- cases -----------------------------------------------------------------------------------
 
 
+class CaseCounts(NamedTuple):
+    """How many samples each row and each case has; cases are numbered row by row."""
+
+    case: NDArray[np.uint32]  # (samples,): of each sample
+    starts: Ints  # (rows + 1,): the cases of each row
+    totals: Ints  # (cases,): the samples of each case
+    by_case: NDArray[np.float64]  # (cases,): the total times its logarithm
+    by_row: NDArray[np.float64]  # (rows,): the same of each row
+
+
 @njit(cache=True)
-def number_cases(row: Any, count: int, target: Any, size: int) -> Any:
-    """The cases in the order of rows and values: of each sample, their starts and totals."""
+def count_cases(row: Any, count: int, target: Any, size: int) -> Any:
+    """Number the pairs of a row and a value of the target that occur."""
     number = np.zeros(count * size, np.int32)
     for s in range(len(row)):
         number[np.int64(row[s]) * size + target[s]] += 1
-    starts = np.zeros(count + 1, np.int64)
+    starts, by_row = np.zeros(count + 1, np.int64), np.empty(count)
     totals = np.empty(min(len(row), len(number)), np.int64)
+    by_case = np.empty(len(totals))
     found = 0
     for r in range(count):
+        samples = 0
         for cell in range(r * size, (r + 1) * size):
             if number[cell] > 0:
-                totals[found] = number[cell]
+                samples += number[cell]
+                totals[found], by_case[found] = number[cell], weighted_log(number[cell])
                 number[cell] = found
                 found += 1
-        starts[r + 1] = found
+        starts[r + 1], by_row[r] = found, weighted_log(samples)
     case = np.empty(len(row), np.uint32)
     for s in range(len(row)):
         case[s] = number[np.int64(row[s]) * size + target[s]]
-    return case, starts, totals[:found].copy()
-
-
-@njit(cache=True)
-def case_logs(starts: Any, totals: Any) -> Any:
-    """The total times its logarithm, for each case and for each row."""
-    by_case, by_row = np.empty(len(totals)), np.empty(len(starts) - 1)
-    for r in range(len(starts) - 1):
-        total = 0
-        for k in range(starts[r], starts[r + 1]):
-            total += totals[k]
-            by_case[k] = weighted_log(totals[k])
-        by_row[r] = weighted_log(total)
-    return by_case, by_row
+    return CaseCounts(case, starts, totals[:found].copy(), by_case[:found].copy(), by_row)
 
 
 @njit(cache=True)
@@ -110,56 +112,45 @@ _population: Any = intrinsic(_ctpop)
 
 
 @njit(cache=True)
-def pack_columns(
-    values: Any, states: Any, columns: Any, slots: Any, packed: Any, population: Any
-) -> None:
+def pack_columns(values: Any, states: Any, columns: Any, packed: Any, population: Any) -> None:
     """Turn columns of zeros and ones into bits, a word of all columns after the other."""
     for w in range(packed.shape[1]):
         part = states[64 * w : 64 * w + 64]
-        for b in range(len(columns)):
-            word, column = np.uint64(0), columns[b]
+        for column in columns:
+            word = np.uint64(0)
             for s in range(len(part)):
                 word |= np.uint64(values[part[s], column]) << np.uint64(s)
-            packed[slots[b], w] = word
-            population[slots[b]] += np.int64(_population(word))
+            packed[column, w] = word
+            population[column] += np.int64(_population(word))
 
 
 @njit(cache=True)
-def bit_information(
-    packed: Any,
-    population: Any,
-    slots: Any,
-    bits: Any,
-    totals: Any,
-    starts: Any,
-    by_case: Any,
-    by_row: Any,
-) -> Any:
+def bit_information(packed: Any, population: Any, candidates: Any, bits: Any, counted: Any) -> Any:
     """G and degrees of freedom of binary candidates, by populations of bits.
 
     Words are taken in blocks, so that those of the cases stay in the fastest cache.
     """
     cases, words = bits.shape
-    counts = np.zeros((len(slots), cases), np.int64)
+    counts = np.zeros((len(candidates), cases), np.int64)
     block = max(16, 2048 // cases)
     for begin in range(0, words, block):
         end = min(words, begin + block)
-        for j in range(len(slots)):
-            candidate = packed[slots[j], begin:end]
+        for j in range(len(candidates)):
+            candidate = packed[candidates[j], begin:end]
             for k in range(cases - 1):
                 case = bits[k, begin:end]
                 number = np.uint64(0)
                 for w in range(end - begin):
                     number += _population(candidate[w] & case[w])
                 counts[j, k] += np.int64(number)
-    statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
+    statistic, freedom = np.empty(len(candidates)), np.empty(len(candidates))
     table = np.empty((2, cases), np.int64)
-    for j in range(len(slots)):
-        counts[j, cases - 1] = population[slots[j]] - counts[j, : cases - 1].sum()
+    for j in range(len(candidates)):
+        counts[j, cases - 1] = population[candidates[j]] - counts[j, : cases - 1].sum()
         for k in range(cases):
-            table[0, k] = totals[k] - counts[j, k]
+            table[0, k] = counted.totals[k] - counts[j, k]
             table[1, k] = counts[j, k]
-        statistic[j], freedom[j] = dense_information(table, starts, by_case, by_row)
+        statistic[j], freedom[j] = dense_information(table, counted)
     return statistic, freedom
 
 
@@ -181,23 +172,16 @@ def lay_out(values: Any, states: Any, columns: Any, slots: Any, out: Any) -> Non
 
 
 @njit(cache=True)
-def table_information(
-    laid_out: Any,
-    slots: Any,
-    sizes: Any,
-    case: Any,
-    starts: Any,
-    by_case: Any,
-    by_row: Any,
-) -> Any:
+def table_information(laid_out: Any, slots: Any, sizes: Any, counted: Any) -> Any:
     """G and degrees of freedom of candidates whose tables are counted whole."""
     statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
-    cells = np.empty(sizes.max() * len(by_case), np.int32)
+    case, cases = counted.case, len(counted.totals)
+    cells = np.empty(sizes.max() * cases, np.int32)
     for j in range(len(slots)):
-        table = cells[: sizes[j] * len(by_case)].reshape(sizes[j], len(by_case))
+        table = cells[: sizes[j] * cases].reshape(sizes[j], cases)
         table[:] = 0
         column = laid_out[slots[j]]
         for s in range(len(case)):  # unsigned: no check for negative positions
             table[np.uint64(column[s]), np.uint64(case[s])] += 1
-        statistic[j], freedom[j] = dense_information(table, starts, by_case, by_row)
+        statistic[j], freedom[j] = dense_information(table, counted)
     return statistic, freedom

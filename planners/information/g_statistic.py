@@ -23,15 +23,12 @@ def weighted_log(number: int) -> float:
 
 
 @njit(cache=True)
-def dense_information(table: Any, starts: Any, by_case: Any, by_row: Any) -> Any:
-    """G of a table of counts (values, cases), and its degrees of freedom.
+def dense_information(table: Any, counted: Any) -> Any:
+    """G of a table (values of the candidate, cases), and its degrees of freedom.
 
-    Args:
-        table: how often each value of the candidate occurs in each case.
-        starts: where the cases of each row start, shape (rows + 1,).
-        by_case: the total of each case times its logarithm.
-        by_row: the same of each row.
+    The cases are ``counted`` without the candidate.
     """
+    starts, by_case, by_row = counted.starts, counted.by_case, counted.by_row
     statistic, freedom = 0.0, 0.0
     for r in range(len(starts) - 1):
         first, last = starts[r], starts[r + 1]

@@ -76,8 +76,7 @@ def actors_of(
             {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
         ]
     base, base_next = _base(mdp, data, memory)
-    again = base.copy()
-    again[:NUM_CHANGED] = base[NUM_CHANGED - 1 :: -1]
+    again = np.concatenate([base[NUM_CHANGED - 1 :: -1], base[NUM_CHANGED:]])
     following = mdp.sample_exogenous(again, np.random.default_rng(data.seed))
     if (following != base_next)[NUM_CHANGED:].any():
         return [{} for _ in targets]
@@ -93,21 +92,13 @@ def actors_of(
     return [{int(j): 1.0 for j in np.flatnonzero(row)} for row in acts]
 
 
-def draws_for_actors(variables: int) -> int:
-    """How many x' :func:`actors_of` draws if variables are changed one by one, else 0."""
-    draws = (NUM_CHANGED + NUM_UNCHANGED) * (1 + variables)
-    return draws if variables <= ONE_BY_ONE else 0
-
-
 def _influence(mdp: ExoMDP, data: ExogenousData, j: int, memory: Memory) -> FloatArray:
-    if mdp.exogenous_variables[j].size < 2:
+    if data.sizes[j] < 2:
         return np.zeros(len(data.names))
     base, base_next = _base(mdp, data, memory)
     rng = np.random.default_rng([data.seed, j])
-    changed = base.copy()
-    changed[:NUM_CHANGED, j] = _another(base[:NUM_CHANGED, j], mdp.exogenous_variables[j].size, rng)
-    following = mdp.sample_exogenous(changed, np.random.default_rng(data.seed))
-    differs = following != base_next
+    changed = np.concatenate([_change(data, base[:NUM_CHANGED], j, rng), base[NUM_CHANGED:]])
+    differs = mdp.sample_exogenous(changed, np.random.default_rng(data.seed)) != base_next
     if differs[NUM_CHANGED:].any():
         return _compare_distributions(mdp, data, j, base, rng)
     return differs[:NUM_CHANGED].mean(axis=0)
@@ -125,9 +116,11 @@ def _base(mdp: ExoMDP, data: ExogenousData, memory: Memory) -> tuple[IntArray, I
     return memory.base_states.get(number, draw)
 
 
-def _another(values: IntArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Other values than these, each as likely."""
-    return np.asarray((values + rng.integers(1, size, size=len(values))) % size)
+def _change(data: ExogenousData, x: IntArray, j: int, rng: np.random.Generator) -> IntArray:
+    """The same states with other values of x_j, each as likely."""
+    changed = x.copy()
+    changed[:, j] = (x[:, j] + rng.integers(1, data.sizes[j], size=len(x))) % data.sizes[j]
+    return changed
 
 
 def _compare_distributions(
@@ -135,9 +128,7 @@ def _compare_distributions(
 ) -> FloatArray:
     """The same by many draws from each of a few states: a G-test for each x'_i."""
     states = base[:NUM_STATES]
-    changed = states.copy()
-    changed[:, j] = _another(states[:, j], mdp.exogenous_variables[j].size, rng)
-    x = np.repeat(np.concatenate([states, changed]), NUM_DRAWS, axis=0)
+    x = np.repeat(np.concatenate([states, _change(data, states, j, rng)]), NUM_DRAWS, axis=0)
     following = mdp.sample_exogenous(x, rng)
     row = np.repeat(np.arange(2 * NUM_STATES), NUM_DRAWS)
     effect = np.zeros(len(data.names))

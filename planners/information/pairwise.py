@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,14 +23,8 @@ from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
+from planners.information import counting_kernels as kernels
 from planners.information.contingency import SMALL_TABLE, Cases, Rows
-from planners.information.counting_kernels import (
-    BLOCK,
-    bit_information,
-    lay_out,
-    pack_columns,
-    table_information,
-)
 from planners.information.g_statistic import sparse_information
 from planners.information.rollouts import ExogenousData
 
@@ -46,17 +41,11 @@ BUFFER_BYTES = 2**22
 
 
 class PairwiseInformation(NamedTuple):
-    """What each variable now tells about each target a step later.
+    """What each variable now tells about each target a step later."""
 
-    Attributes:
-        statistic: G, twice the samples times the plug-in mutual information, shape (t, m).
-        freedom: its degrees of freedom, of the values that occur, shape (t, m).
-        samples: how many transitions were counted.
-    """
-
-    statistic: FloatArray
-    freedom: FloatArray
-    samples: int
+    statistic: FloatArray  # (t, m): G, twice the samples times the plug-in mutual information
+    freedom: FloatArray  # (t, m): its degrees of freedom, of the values that occur
+    samples: int  # the transitions that were counted
 
     @property
     def plug_in(self) -> FloatArray:
@@ -94,11 +83,8 @@ def pairwise_information(
     array([[0.693, 0.216]])
     """
     variables = len(data.names)
-    wanted = np.arange(variables) if targets is None else _positions("targets", targets, variables)
-    if rollouts is None:
-        chosen = np.arange(data.num_rollouts)
-    else:
-        chosen = _positions("rollouts", rollouts, data.num_rollouts)
+    wanted = _positions("targets", targets, variables)
+    chosen = _positions("rollouts", rollouts, data.num_rollouts)
     samples = len(chosen) * data.num_steps
     if samples == 0:
         raise ValueError("there is nothing to count: no transition in the chosen rollouts")
@@ -125,22 +111,14 @@ def pairwise_information(
     return PairwiseInformation(statistic, freedom, samples)
 
 
+@dataclass(eq=False)
 class Columns:
-    """Values of many variables in the same samples: a column each, counted against any cases.
+    """Values of many variables in the same samples: a column each, counted against any cases."""
 
-    Args:
-        values: shape (states, variables).
-        states: which of them each sample looks at, shape (samples,).
-        sizes: how many values the variables have, shape (variables,).
-    """
-
-    def __init__(
-        self, values: NDArray[np.integer[Any]], states: NDArray[np.uint64], sizes: Ints
-    ) -> None:
-        self.values = values
-        self.states = states
-        self.sizes = sizes
-        self._pays_to_pack = True
+    values: NDArray[np.integer[Any]]  # (states, variables)
+    states: NDArray[np.uint64]  # (samples,): which of them each sample looks at
+    sizes: Ints  # (variables,): how many values each has
+    pays_to_pack: bool = True  # whether columns are counted against often enough to make bits
 
     @classmethod
     def of(cls, data: ExogenousData, rollouts: IntArray) -> Columns:
@@ -155,9 +133,8 @@ class Columns:
     def contiguous(cls, columns: IntArray, size: int) -> Columns:
         """Some columns of the same size that are contiguous already, shape (variables, samples)."""
         states = np.arange(columns.shape[1], dtype=np.uint64)
-        new = cls(columns.T, states, np.full(len(columns), size, dtype=np.int64))
+        new = cls(columns.T, states, np.full(len(columns), size, dtype=np.int64), False)
         new._kept = columns, np.ones(len(columns), dtype=bool)
-        new._pays_to_pack = False
         return new
 
     @property
@@ -171,11 +148,11 @@ class Columns:
         """G of each candidate and the target given the rows, and its degrees of freedom."""
         candidates = candidates.astype(np.int64)
         statistic, freedom = np.zeros((2, len(candidates)))
-        if cases.are_certain:
+        if cases.count == cases.rows.count:
             return statistic, freedom
         sizes = self.sizes[candidates]
         by_bits = sizes == 2
-        if not self._pays_to_pack or cases.count > MAX_BIT_CASES or by_bits.sum() < MIN_BIT_COLUMNS:
+        if not self.pays_to_pack or cases.count > MAX_BIT_CASES or by_bits.sum() < MIN_BIT_COLUMNS:
             by_bits[:] = False
         else:
             statistic[by_bits], freedom[by_bits] = self._by_bits(cases, candidates[by_bits])
@@ -189,19 +166,15 @@ class Columns:
     def column(self, j: int) -> IntArray:
         """The values of one variable, shape (samples,)."""
         ((_, laid_out, slots),) = self._laid_out(np.zeros(1, np.intp), np.array([j]))
-        column: IntArray = laid_out[slots[0]]
-        return column
+        return np.asarray(laid_out[slots[0]])
 
     def _by_bits(self, cases: Cases, candidates: Ints) -> Any:
         packed, population, is_packed = self._bits
-        slots = self._slots[candidates]
         new = np.unique(candidates[~is_packed[candidates]])
         if len(new):
-            where = self._slots[new]
-            pack_columns(self.values, self.states, new, where, packed, population)
+            kernels.pack_columns(self.values, self.states, new, packed, population)
             is_packed[new] = True
-        _, starts, totals = cases.numbers
-        return bit_information(packed, population, slots, cases.bits, totals, starts, *cases.logs)
+        return kernels.bit_information(packed, population, candidates, cases.bits, cases.counted)
 
     def _laid_out(
         self, which: NDArray[np.intp], candidates: Ints
@@ -215,9 +188,9 @@ class Columns:
             columns = candidates[which]
             new = columns[~is_kept[columns]]
             if len(new):  # with their neighbours, which come in the same line of the cache
-                blocks = np.arange(len(self.sizes)) // BLOCK
-                new = np.flatnonzero(np.isin(blocks, new // BLOCK) & ~is_kept)
-                lay_out(self.values, self.states, new, new, kept)
+                blocks = np.arange(len(self.sizes)) // kernels.BLOCK
+                new = np.flatnonzero(np.isin(blocks, new // kernels.BLOCK) & ~is_kept)
+                kernels.lay_out(self.values, self.states, new, new, kept)
                 is_kept[new] = True
             yield which, kept, columns
             return
@@ -226,7 +199,7 @@ class Columns:
         for begin in range(0, len(which), block):
             part = which[begin : begin + block]
             slots = np.arange(len(part))
-            lay_out(self.values, self.states, candidates[part], slots, buffer)
+            kernels.lay_out(self.values, self.states, candidates[part], slots, buffer)
             yield part, buffer, slots
 
     @cached_property
@@ -236,24 +209,18 @@ class Columns:
         return kept, np.zeros(len(self.sizes), dtype=bool)
 
     @cached_property
-    def _slots(self) -> Ints:
-        """Where the bits of a variable are kept."""
-        return np.cumsum(self.sizes == 2) - 1
-
-    @cached_property
     def _bits(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.bool_]]:
         """The bits of binary variables, how many are set, and which variables' are known.
 
         Memory that is not written to is not taken from the machine.
         """
-        binary = int(np.count_nonzero(self.sizes == 2))
-        words = -(-len(self.states) // 64)
-        packed = np.zeros((binary, words), dtype=np.uint64)
-        return packed, np.zeros(binary, dtype=np.int64), np.zeros(len(self.sizes), dtype=bool)
+        variables, words = len(self.sizes), -(-len(self.states) // 64)
+        packed = np.zeros((variables, words), dtype=np.uint64)
+        return packed, np.zeros(variables, dtype=np.int64), np.zeros(variables, dtype=bool)
 
 
 def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    return table_information(laid_out, slots, sizes, *cases.numbers[:2], *cases.logs)
+    return kernels.table_information(laid_out, slots, sizes, cases.counted)
 
 
 def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
@@ -264,8 +231,9 @@ def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> 
 
 
 def _positions(name: str, given: Any, count: int) -> Ints:
-    """Positions that somebody asks for, checked."""
+    """Positions that somebody asks for, checked; by default all."""
     try:
+        given = range(count) if given is None else given
         positions = np.array([operator.index(p) for p in given], dtype=np.int64)
     except TypeError:
         raise TypeError(f"{name} are positions, whole numbers, not {given!r}") from None

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ import numpy as np
 from exo_envs.mdp import IntArray
 from planners.information.forward_selection import select_forward
 from planners.information.rollouts import ExogenousData
-from planners.information.significance import Information, Null
+from planners.information.significance import Null
 from planners.information.transitions import TransitionCounts
 from planners.memory import Memory
 
@@ -57,6 +58,7 @@ class Evidence(NamedTuple):
     log_p: float  # the logarithm of the p-value
 
 
+@dataclass(eq=False)
 class ParentSearch:
     """Looks for parents in a collection of rollouts.
 
@@ -68,30 +70,22 @@ class ParentSearch:
         memory: of these rollouts, to share with other searches; by default a new one.
     """
 
-    def __init__(
-        self,
-        data: ExogenousData,
-        *,
-        level: float = 1e-3,
-        max_parents: int = 6,
-        min_samples: int = 20,
-        memory: Memory | None = None,
-    ) -> None:
-        if not 0 < level < 1:
-            raise ValueError(f"level is a probability between 0 and 1, not {level!r}")
-        if max_parents < 0 or min_samples < 1:
-            raise ValueError(
-                f"max_parents={max_parents} is at least 0 and min_samples={min_samples} at least 1"
-            )
-        self.data = data
-        self.level = level
-        self.max_parents = max_parents
-        self.min_samples = min_samples
-        step = max(1, -(-len(data.fitted) * data.num_steps // SCREENING))
-        memory = Memory() if memory is None else memory
-        memory.check(data=data)
-        self.all = TransitionCounts(data, 1, memory)
-        self.few = TransitionCounts(data, step, memory)
+    data: ExogenousData
+    _: KW_ONLY
+    level: float = 1e-3
+    max_parents: int = 6
+    min_samples: int = 20
+    memory: Memory = field(default_factory=Memory)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"level is a probability between 0 and 1, not {self.level!r}")
+        for name, least in (("max_parents", 0), ("min_samples", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is at least {least}, not {getattr(self, name)}")
+        self.memory.check(data=self.data)
+        step = max(1, -(-len(self.data.fitted) * self.data.num_steps // SCREENING))
+        self.all, self.few = (TransitionCounts(self.data, k, self.memory) for k in (1, step))
 
     def parents(
         self, target: int, candidates: Sequence[int], suspects: Mapping[int, float] | None = None
@@ -109,10 +103,7 @@ class ParentSearch:
         return self._backward(target, chosen + group, len(candidates))
 
     def explain(
-        self,
-        target: int,
-        parents: Sequence[int],
-        suspects: Mapping[int, float] | None = None,
+        self, target: int, parents: Sequence[int], suspects: Mapping[int, float] | None = None
     ) -> dict[int, Evidence]:
         """What the data says for each of some parents, given the others.
 
@@ -148,40 +139,32 @@ class ParentSearch:
             live = live[np.lexsort((live, live != target, 2.0 * freedom - statistic))]
             if chosen:
                 live = live[:LIVE]
-            gains = {
-                j: found.gain
-                for j, found in self.all.tests(target, chosen, live[:TESTED].tolist()).items()
-                if found.gain > 0
-            }
-            return live, sorted(gains, key=lambda j: (-gains[j], j != target, j))
+            best = live[:TESTED]
+            statistic, freedom = self.all.screen(target, chosen, best)
+            gain = statistic - 2.0 * freedom
+            order = np.lexsort((best, best != target, -gain))
+            return live, best[order][gain[order] > 0].tolist()
 
         def passes(chosen: list[int], j: int) -> bool:
-            found = self.all.information(target, chosen, j)
-            return self._passes(
-                target, chosen, [j], found, log_level, acting
-            ) and self._has_samples((*chosen, j))
+            passed = self._passes(target, chosen, [j], log_level, acting)
+            return passed and self._has_samples((*chosen, j))
 
         return select_forward(candidates, self.max_parents, rank=rank, passes=passes)
 
     def _passes(
-        self,
-        target: int,
-        given: list[int],
-        group: list[int],
-        found: Information,
-        log_level: float,
-        acting: Collection[int],
+        self, target: int, given: list[int], group: list[int], level: float, acting: Collection[int]
     ) -> bool:
-        """Whether a candidate, or a group of them, is significant.
+        """Whether a candidate, or a group of them, is significant at the (logarithmic) level.
 
         What is known to act on the target needs no comparison with other rollouts.
         """
-        if found.log_p >= log_level:
+        found = self.all.information(target, given, *group)
+        if found.log_p >= level:
             return False
         if all(j in acting for j in group):
             return True
         null = self.few.null(target, given, *group)
-        return null.gain(found) > 0 and null.log_p(found) < log_level
+        return null.gain(found) > 0 and null.log_p(found) < level
 
     def _largest_parent(self, target: int, parents: Sequence[int]) -> int:
         """How many values one more parent may have if the table is to stay small enough."""
@@ -193,11 +176,7 @@ class ParentSearch:
         return self.all.num_rows(parents) * self.min_samples <= self.all.count
 
     def _group(
-        self,
-        target: int,
-        chosen: list[int],
-        candidates: list[int],
-        acting: dict[int, float],
+        self, target: int, chosen: list[int], candidates: list[int], acting: dict[int, float]
     ) -> list[int]:
         """Variables that tell something together, if there are any left."""
         rest = [j for j in candidates if j not in chosen]
@@ -214,12 +193,10 @@ class ParentSearch:
             fits = self.data.sizes[j] <= self._largest_parent(target, [*chosen, *group])
             if fits and self._has_samples((*chosen, *group, j)):
                 group.append(j)
-        if len(group) < 2:
+        if len(group) < 2 or self.all.information(target, chosen, *group).gain <= 0:
             return []
-        found = self.all.joint_information(target, chosen, group)
         log_level = math.log(self.level / (len(candidates) + 1))
-        passes = found.gain > 0 and self._passes(target, chosen, group, found, log_level, acting)
-        return group if passes else []
+        return group if self._passes(target, chosen, group, log_level, acting) else []
 
     def _backward(self, target: int, chosen: list[int], tests: int) -> tuple[int, ...]:
         """Drop, one at a time, what is not significant, or not worth it, given the others."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,36 +31,19 @@ MIN_ROLLOUTS = 200
 MAX_VALUES = 250_000_000
 
 
-def default_rollouts(mdp: ExoMDP, num_steps: int) -> int:
-    """How many rollouts of ``num_steps`` are collected unless the caller says otherwise.
-
-    >>> from exo_envs.grid import GridMDP
-    >>> default_rollouts(GridMDP(), 40)
-    2500
-    """
-    transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOWER)
-    affordable = MAX_VALUES // ((num_steps + 1) * max(1, len(mdp.exogenous_variables)))
-    return max(MIN_ROLLOUTS, min(math.ceil(transitions / num_steps), affordable))
-
-
 @dataclass(frozen=True, eq=False)
 class ExogenousData:
     """Rollouts x_0 ... x_T of exogenous variables, in the smallest type that holds their values.
 
-    Attributes:
-        names: the variables.
-        sizes: their sizes.
-        values: the rollouts.
-        initial_endogenous: the n that each rollout's x_0 was drawn with.
-        seed: names the collection; what is later asked of the model about it (see
-            :mod:`planners.information.interventions`) draws its noise from this, so that it does
-            not matter in which order masks are looked at.
+    The ``seed`` names the collection. What is later asked of the model about it (see
+    :mod:`planners.information.interventions`) draws its noise from this, so that it does not
+    matter in which order masks are looked at.
     """
 
     names: tuple[str, ...]
     sizes: Ints  # (m,)
     values: NDArray[np.integer[Any]]  # (rollouts, T + 1, m)
-    initial_endogenous: Ints  # (rollouts, k)
+    initial_endogenous: Ints  # (rollouts, k): the n that each x_0 was drawn with
     seed: int
 
     @classmethod
@@ -86,7 +69,9 @@ class ExogenousData:
         if steps < 1:
             raise ValueError(f"num_steps is at least 1, not {steps}")
         if num_rollouts is None:
-            num_rollouts = default_rollouts(mdp, steps)
+            transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOWER)
+            affordable = MAX_VALUES // ((steps + 1) * max(1, len(mdp.exogenous_variables)))
+            num_rollouts = max(MIN_ROLLOUTS, min(math.ceil(transitions / steps), affordable))
         values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, mdp.exogenous_names)
         seed = int(rng.integers(2**63))
         return cls(mdp.exogenous_names, mdp.exogenous_sizes, values, endogenous, seed)
@@ -94,24 +79,17 @@ class ExogenousData:
     def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ExogenousData:
         """These rollouts and ``num_rollouts`` more: whatever is counted in both parts adds up."""
         values, endogenous = _roll_out(mdp, num_rollouts, self.num_steps, rng, self.names)
-        return ExogenousData(
-            self.names,
-            self.sizes,
-            np.concatenate([self.values, values]),
-            np.concatenate([self.initial_endogenous, endogenous]),
-            self.seed,
+        return replace(
+            self,
+            values=np.concatenate([self.values, values]),
+            initial_endogenous=np.concatenate([self.initial_endogenous, endogenous]),
         )
 
     def restrict(self, names: Sequence[str]) -> ExogenousData:
         """The same rollouts of fewer variables."""
         columns = self.positions(names)
-        return ExogenousData(
-            tuple(names),
-            self.sizes[columns],
-            np.ascontiguousarray(self.values[:, :, columns]),
-            self.initial_endogenous,
-            self.seed,
-        )
+        values = np.ascontiguousarray(self.values[:, :, columns])
+        return replace(self, names=tuple(names), sizes=self.sizes[columns], values=values)
 
     @property
     def num_rollouts(self) -> int:
@@ -160,11 +138,7 @@ class ExogenousData:
 
 
 def _roll_out(
-    mdp: ExoMDP,
-    num_rollouts: int,
-    num_steps: int,
-    rng: np.random.Generator,
-    names: tuple[str, ...],
+    mdp: ExoMDP, num_rollouts: int, num_steps: int, rng: np.random.Generator, names: Sequence[str]
 ) -> tuple[NDArray[np.integer[Any]], Ints]:
     if isinstance(num_rollouts, bool) or not isinstance(num_rollouts, (int, np.integer)):
         raise TypeError(f"num_rollouts is a whole number, not {num_rollouts!r}")
@@ -185,8 +159,6 @@ def _roll_out(
 
 
 def _smallest_type(sizes: Ints) -> Any:
-    largest = int(sizes.max(initial=1))
-    for dtype in (np.uint8, np.int16, np.int32):
-        if largest - 1 <= np.iinfo(dtype).max:
-            return dtype
-    return np.int64
+    largest = int(sizes.max(initial=1)) - 1
+    types = (np.uint8, np.int16, np.int32, np.int64)
+    return next(dtype for dtype in types if largest <= np.iinfo(dtype).max)

@@ -60,14 +60,9 @@ class Null(NamedTuple):
 
 
 def compare_histograms(first: Ints, second: Ints) -> tuple[FloatArray, Ints]:
-    """G of two samples of the same size, from how often each value occurs in them.
+    """G of two samples of the same size, and its degrees of freedom, both of shape (...).
 
-    Args:
-        first: the counts of one sample, shape (..., values); the last axis is a histogram.
-        second: those of the other one.
-
-    Returns:
-        G and its degrees of freedom, both of shape (...).
+    The samples are given by how often each value occurs in them, shape (..., values).
     """
     both = first + second
     statistic: FloatArray = np.zeros(both.shape[:-1])

@@ -21,18 +21,12 @@ MORE_SHIFTS = 32
 
 
 class TransitionCounts:
-    """Transitions of some rollouts, and what is counted in them.
-
-    Args:
-        data: the rollouts; those held out are not looked at.
-        stride: every ``stride``-th of the others is.
-        memory: where what was counted is kept.
-    """
+    """Transitions of some rollouts, and what is counted in them."""
 
     def __init__(self, data: ExogenousData, stride: int, memory: Memory) -> None:
         self.data = data
-        self.stride = stride
-        self.memory = memory
+        self.stride = stride  # every so many-th of the rollouts that are not held out is used
+        self.memory = memory  # where what was counted is kept
         self.rollouts = data.fitted[::stride]
         self.count = len(self.rollouts) * data.num_steps
 
@@ -68,8 +62,8 @@ class TransitionCounts:
 
     def is_certain(self, target: int, given: Sequence[int]) -> bool:
         """Whether every row has one value of the target only."""
-        return self.memory.certain.get(
-            (self.stride, target, *given), lambda: self.cases(target, given).are_certain
+        return self.num_rows(given) == self.memory.num_rows.get(
+            (self.stride, *given, -1, target), lambda: self.cases(target, given).count
         )
 
     def screen(
@@ -84,60 +78,43 @@ class TransitionCounts:
             known[:, new] = self.columns.information(self.cases(target, given), new)
         return known[0, candidates], known[1, candidates]
 
-    def tests(
-        self, target: int, given: Sequence[int], candidates: Sequence[int]
-    ) -> dict[int, Information]:
-        """What each of some candidates tells about x'_i given others."""
-        store, key = self.memory.information, (self.stride, target, *given, -1)
-        remembered = ((j, store.find((*key, j))) for j in candidates)
-        known = {j: found for j, found in remembered if found is not None}
-        new = [j for j in candidates if j not in known]
-        if new:
-            counted = self.columns.information(self.cases(target, given), np.array(new))
-            for j, statistic, freedom in zip(new, *counted, strict=True):
-                known[j] = store.put((*key, j), Information(float(statistic), float(freedom)))
-        return known
-
-    def information(self, target: int, given: Sequence[int], j: int) -> Information:
-        """What x_j tells about x'_i given others."""
-        return self.tests(target, given, [j])[j]
-
-    def joint_information(
-        self, target: int, given: Sequence[int], group: Sequence[int]
-    ) -> Information:
-        """What several variables together tell about x'_i given others."""
+    def information(self, target: int, given: Sequence[int], *group: int) -> Information:
+        """What one variable, or several together, tell about x'_i given others."""
 
         def count() -> Information:
             rows = self.rows(group)
             column = Columns.contiguous(rows.row[None], rows.count)
-            found = column.information(self.cases(target, given), np.zeros(1, np.int64))
+            return as_one(column.information(self.cases(target, given), np.zeros(1, np.int64)))
+
+        def as_one(found: tuple[FloatArray, FloatArray]) -> Information:
             return Information(*(float(part[0]) for part in found))
 
+        if len(group) == 1:
+            return as_one(self.screen(target, given, np.array(group)))
         return self.memory.information.get((self.stride, target, *given, -1, *group), count)
 
     def null(self, target: int, given: Sequence[int], *group: int) -> Null:
         """How G behaves where there is nothing to find: between different rollouts."""
 
+        def ratios(first: int, last: int) -> list[float]:
+            """G / freedom if the rollouts of the group are shifted by ``first`` to ``last``."""
+            number = len(self.rollouts)
+            shifts = np.arange(first, min(last + 1, number))
+            if not len(shifts):
+                return []
+            rows = self.rows(group)
+            origin = (np.arange(number) - shifts[:, None]) % number
+            shifted = rows.row.reshape(number, -1)[origin].reshape(len(shifts), -1)
+            columns = Columns.contiguous(shifted, rows.count)
+            each = np.arange(len(shifts))
+            statistic, freedom = columns.information(self.cases(target, given), each)
+            found = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
+            return [float(ratio) for ratio in found]
+
         def measure() -> Null:
-            ratios = self._ratios(target, given, group, 1, 1 + SHIFTS)
-            if len(ratios) < SHIFTS or np.mean(ratios) >= NOTICEABLE:
-                ratios += self._ratios(target, given, group, 1 + SHIFTS, 1 + MORE_SHIFTS)
-            return Null.of(ratios)
+            found = ratios(1, SHIFTS)
+            if len(found) < SHIFTS or np.mean(found) >= NOTICEABLE:
+                found += ratios(1 + SHIFTS, MORE_SHIFTS)
+            return Null.of(found)
 
         return self.memory.nulls.get((self.stride, target, *given, -1, *group), measure)
-
-    def _ratios(
-        self, target: int, given: Sequence[int], group: Sequence[int], first: int, last: int
-    ) -> list[float]:
-        """G / freedom if the rollouts of the group are shifted by ``first`` to ``last - 1``."""
-        number = len(self.rollouts)
-        shifts = np.arange(first, min(last, number))
-        if not len(shifts):
-            return []
-        rows = self.rows(group)
-        origin = (np.arange(number) - shifts[:, None]) % number
-        shifted = rows.row.reshape(number, -1)[origin].reshape(len(shifts), -1)
-        columns = Columns.contiguous(shifted, rows.count)
-        statistic, freedom = columns.information(self.cases(target, given), np.arange(len(shifts)))
-        ratios = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
-        return [float(ratio) for ratio in ratios]
