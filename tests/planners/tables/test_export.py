@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planners import to_arrays, to_discrete_dp
-from planners.tables.indexing import TooLargeError, state_at, state_index
+from planners.tables import TooLargeError, state_at, state_index
 
 
 @given(seed=st.integers(0, 2**32))

@@ -20,7 +20,7 @@ from planners import (
     ValueIteration,
     to_discrete_dp,
 )
-from planners.tables.indexing import TooLargeError, state_at
+from planners.tables import TooLargeError, state_at
 
 
 def any_mdp(seed):

@@ -27,7 +27,7 @@ from planners import (
     to_discrete_dp,
 )
 from planners.planner import warm_start_for
-from planners.tables.indexing import state_at
+from planners.tables import state_at
 
 SIZES = {"pays": 3, "pays_too": 4, "idle": 5, "idle_too": 2}
 
