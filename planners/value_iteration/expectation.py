@@ -15,7 +15,7 @@ from numba import njit
 
 from exo_envs.mdp import IntArray
 from planners.arrays import Floats, Ints, joint_values
-from planners.tables import Factor, joint_rows
+from planners.tables import Factor, joint_factor
 from planners.value_iteration.elimination import Axis, Elimination, Step
 
 #: Multiplications between two looks at the clock, which take a few milliseconds.
@@ -167,7 +167,7 @@ def _make_step(
         if axis[0] in step.parents and not axis[1]:
             later = [parent for parent in step.parents if parent > axis[0]]
             rows += values * math.prod(elimination.sizes[parent] for parent in later)
-    table = joint_rows(
+    table = joint_factor(
         factors, step.group, step.parents, sizes, [strides[i, True] for i in step.group]
     )
     return _Step(
