@@ -84,10 +84,12 @@ class FactoredMDP(ExoMDP):
 
     def _check_sizes(self) -> None:
         sizes, pairs = self.exogenous_sizes, (self.num_endogenous_states, self.num_actions)
-        tables = [("base_reward", self.base_reward, pairs), ("terminal", self.terminal, pairs[:1])]
-        for i, table in self.terms.items():
-            tables.append((f"the terms of {self.exogenous_names[i]!r}", table, (sizes[i], *pairs)))
-        for name, table, shape in tables:
+        shapes: list[tuple[str, Any, tuple[int, ...]]] = [
+            ("base_reward", self.base_reward, pairs),
+            ("terminal", self.terminal, pairs[:1]),
+            *((f"terms[{i}]", self.terms[i], (sizes[i], *pairs)) for i in self.terms),
+        ]
+        for name, table, shape in shapes:
             if table.shape != shape:
                 raise ValueError(f"{name} has shape {table.shape}, not {shape}")
         if not callable(self._factors):

@@ -81,22 +81,6 @@ class Rule:
         part = slice(int(self.starts[index]), int(self.starts[index + 1]))
         return self.targets[part].tobytes(), self.probabilities[part].tobytes()
 
-    def take_rows(self, rows: IntArray) -> Rule:
-        """The same rule with all other rows empty."""
-        kept = np.zeros(self.num_rows, dtype=np.bool_)
-        kept[rows] = True
-        lengths = np.where(kept, np.diff(self.starts), 0)
-        entry = np.repeat(kept, np.diff(self.starts))
-        starts = np.concatenate([[0], lengths.cumsum()])
-        return Rule(self.variables, starts, self.targets[entry], self.probabilities[entry])
-
-    def only_row(self, row: int) -> Rule:
-        """A rule that always says what one row of this one says."""
-        part = slice(int(self.starts[row]), int(self.starts[row + 1]))
-        length = part.stop - part.start
-        targets, probabilities = self.targets[part], self.probabilities[part]
-        return Rule((), np.array([0, length]), targets, probabilities)
-
 
 def count_outcomes(counted: Sequence[tuple[Ints, Ints]], num_rows: int, num_states: int) -> Rule:
     """Frequencies of the outcomes in each row, as one rule (its variables are left empty).
@@ -120,15 +104,9 @@ def split_rows(rule: Rule, starts: Sequence[int]) -> list[Rule]:
     """Cut a rule into some of consecutive rows, ``starts[i] : starts[i + 1]``."""
     parts = []
     for first, last in pairwise(starts):
-        begin, end = rule.starts[first], rule.starts[last]
-        parts.append(
-            Rule(
-                (),
-                rule.starts[first : last + 1] - begin,
-                rule.targets[begin:end],
-                rule.probabilities[begin:end],
-            )
-        )
+        entries = slice(rule.starts[first], rule.starts[last])
+        own = rule.starts[first : last + 1] - rule.starts[first]
+        parts.append(Rule((), own, rule.targets[entries], rule.probabilities[entries]))
     return parts
 
 
@@ -137,13 +115,15 @@ def with_default(rule: Rule) -> list[Rule]:
 
     Empty rows are never asked, so they may say anything.
     """
-    rows = np.flatnonzero(np.diff(rule.starts))
-    said = Counter(rule.row(int(row)) for row in rows)
-    default = said.most_common(1)[0][0]
-    others = [int(row) for row in rows if rule.row(int(row)) != default]
-    usual = next(int(row) for row in rows if rule.row(int(row)) == default)
-    deviating = [rule.take_rows(np.array(others))] if others else []
-    return [*deviating, rule.only_row(usual)]
+    lengths = np.diff(rule.starts)
+    says = [rule.row(row) for row in range(rule.num_rows)]
+    default = Counter(says[row] for row in np.flatnonzero(lengths)).most_common(1)[0][0]
+    usual = says.index(default)
+    deviates = np.array([row != default for row in says])
+    entries = np.repeat(deviates, lengths)
+    starts = np.concatenate([[0], (lengths * deviates).cumsum()])
+    deviating = Rule(rule.variables, starts, rule.targets[entries], rule.probabilities[entries])
+    return [*([deviating] if entries.any() else []), *split_rows(rule, (usual, usual + 1))]
 
 
 def simplify(rules: Sequence[Rule]) -> list[Rule]:
