@@ -64,7 +64,7 @@ class SimulatedReducedMDP(ReducedMDP):
 
     @cached_property
     def _joined_factors(self) -> Factors:
-        return Factors.join(self.factors, self.exogenous_sizes)
+        return Factors.of(self.factors, self.exogenous_sizes)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class SimulatedReducedMDP(ReducedMDP):
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Each variable by itself, given its parents."""
-        return self._joined_factors.sample(exogenous, rng)
+        return self._joined_factors.sample(exogenous, rng.random(exogenous.shape))
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator

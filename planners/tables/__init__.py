@@ -3,14 +3,15 @@
 - ``factored_mdp``: :class:`FactoredMDP`, an MDP whose every probability is in a table.
 - ``rules``: :class:`Rule`, one rule of a decision list, and how lists are rewritten.
 - ``decision_lists``: :class:`DecisionLists`, where the agent goes: the lists of all (n, a).
-- ``joint_factor``: the joint dynamics of several exogenous variables.
+- ``factors``: :class:`Factor`, how an exogenous variable moves, and joint factors of several.
 - ``indexing``: how many states there are, and their numbers.
 - ``export``: small models in the formats of other solvers.
 """
 
 from planners.tables.decision_lists import DecisionLists, follow_rules
 from planners.tables.export import to_arrays, to_discrete_dp
-from planners.tables.factored_mdp import Factor, FactoredMDP, Factors
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor, Factors, joint_factor
 from planners.tables.indexing import (
     TooLargeError,
     format_count,
@@ -19,7 +20,6 @@ from planners.tables.indexing import (
     state_at,
     state_index,
 )
-from planners.tables.joint_factor import joint_rows
 from planners.tables.rules import Rule, count_outcomes, simplify, with_default
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "count_outcomes",
     "follow_rules",
     "format_count",
-    "joint_rows",
+    "joint_factor",
     "num_endogenous_states",
     "num_exogenous_states",
     "simplify",

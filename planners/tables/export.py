@@ -13,16 +13,11 @@ import numpy as np
 from numba import njit
 
 from exo_envs.mdp import FloatArray
-from planners.arrays import set_joint_values
+from planners.arrays import joint_values, set_joint_values
 from planners.tables.decision_lists import follow_rules
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import (
-    TooLargeError,
-    format_count,
-    num_exogenous_states,
-    state_at,
-)
-from planners.tables.joint_factor import SparseRows, joint_rows
+from planners.tables.factors import joint_factor
+from planners.tables.indexing import TooLargeError, format_count, num_exogenous_states
 
 
 def to_arrays(mdp: FactoredMDP, *, memory_limit: float = 1e9) -> tuple[FloatArray, FloatArray]:
@@ -76,9 +71,8 @@ def to_discrete_dp(mdp: FactoredMDP, *, memory_limit: float = 4e9) -> Any:
 
 def _refuse_large(mdp: FactoredMDP, needed: int, memory_limit: float) -> None:
     if needed > memory_limit:
-        states = num_exogenous_states(mdp) * mdp.num_endogenous_states
         raise TooLargeError(
-            f"{format_count(states)} states with {mdp.num_actions} actions take "
+            f"{format_count(mdp.num_states)} states with {mdp.num_actions} actions take "
             f"{format_count(needed)} bytes or more in this format; memory_limit is "
             f"{format_count(int(memory_limit))}"
         )
@@ -86,64 +80,58 @@ def _refuse_large(mdp: FactoredMDP, needed: int, memory_limit: float) -> None:
 
 def _rewards(mdp: FactoredMDP) -> FloatArray:
     """R(s, a), shape (S, A)."""
-    values = state_at(mdp, np.arange(num_exogenous_states(mdp)) * mdp.num_endogenous_states)
-    rewards = np.tile(mdp.base_reward, (len(values.exogenous), 1, 1))  # (X, N, A)
+    values = joint_values(np.arange(num_exogenous_states(mdp)), mdp.exogenous_sizes)
+    rewards = np.tile(mdp.base_reward, (len(values), 1, 1))  # (X, N, A)
     for i, table in mdp.terms.items():
-        rewards += table[values.exogenous[:, i]]
+        rewards += table[values[:, i]]
     rewards[:, mdp.terminal] = 0.0
     return rewards.reshape(-1, mdp.num_actions)
 
 
-def _successors(mdp: FactoredMDP, memory_limit: float = np.inf) -> SparseRows:
-    """P(s'|s, a), one row for each pair (s, a)."""
+def _successors(mdp: FactoredMDP, memory_limit: float = np.inf) -> tuple[Any, Any, FloatArray]:
+    """P(s'|s, a) in sparse rows, one for each pair (s, a): starts, targets and probabilities."""
     everything = range(len(mdp.exogenous_variables))
     strides = [math.prod(mdp.exogenous_sizes[i + 1 :].tolist()) for i in everything]
-    exogenous = joint_rows(mdp.factors, everything, everything, mdp.exogenous_sizes, strides)
-    lists, terminal = mdp.decision_lists, mdp.terminal
-    lengths = np.zeros(num_exogenous_states(mdp) * mdp.base_reward.size, dtype=np.int64)
-    nothing = np.zeros(0, dtype=np.int32)
-    _expand(lists, terminal, exogenous, SparseRows(lengths, nothing, np.zeros(0)))
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    factor = joint_factor(mdp.factors, everything, everything, mdp.exogenous_sizes, strides)
+    exogenous = factor.starts, factor.values, factor.probabilities
+    starts: Any = np.zeros(num_exogenous_states(mdp) * mdp.base_reward.size + 1, dtype=np.int64)
+    nothing = np.zeros(0, dtype=np.int32), np.zeros(0)
+    _expand(mdp.decision_lists, mdp.terminal, exogenous, starts, *nothing)
     _refuse_large(mdp, 12 * int(starts[-1]), memory_limit)
     # SciPy wants both of one type, and the smaller one if it will do.
     starts = starts.astype(np.int32 if starts[-1] < 2**31 else np.int64)
-    successors = SparseRows(starts, np.zeros(starts[-1], starts.dtype), np.zeros(starts[-1]))
-    _expand(lists, terminal, exogenous, successors)
-    return successors
+    rows = starts, np.zeros(starts[-1], starts.dtype), np.zeros(starts[-1])
+    _expand(mdp.decision_lists, mdp.terminal, exogenous, *rows)
+    return rows
 
 
 @njit(cache=True)
-def _expand(lists: Any, terminal: Any, exogenous: Any, out: Any) -> None:
-    """Fill the rows that begin at ``out.starts``; without values, set their lengths there."""
+def _expand(
+    lists: Any, terminal: Any, exogenous: Any, starts: Any, targets: Any, probabilities: Any
+) -> None:
+    """Set where rows start, and fill them if there is room for targets."""
+    x_starts, x_values, x_probabilities = exogenous
     num_states, num_actions = lists.num_states, lists.num_actions
-    filling = len(out.values) > 0
     x = np.zeros(len(lists.sizes), np.int64)
     mass = np.zeros(num_states)
     reached = np.zeros(num_states, np.int64)
-    for joint in range(len(exogenous.starts) - 1):
+    row = 0
+    for joint in range(len(x_starts) - 1):
         set_joint_values(joint, lists.sizes, x)
-        low, high = exogenous.starts[joint], exogenous.starts[joint + 1]
+        low, high = x_starts[joint], x_starts[joint + 1]
         for pair in range(num_states * num_actions):
-            number = joint * num_states * num_actions + pair
-            place = out.starts[number]
-            if terminal[pair // num_actions]:
-                if filling:
-                    out.values[place] = joint * num_states + pair // num_actions
-                    out.probabilities[place] = 1.0
-                else:
-                    out.starts[number] = 1
-                continue
+            place, n = starts[row], pair // num_actions
+            row += 1
             first, last = lists.rule_starts[pair], lists.rule_starts[pair + 1]
             found, total, _ = follow_rules(lists, first, last, x, mass, reached)
-            if filling:
+            starts[row] = place + (1 if terminal[n] else (high - low) * found)
+            if len(targets) and terminal[n]:
+                targets[place] = joint * num_states + n
+                probabilities[place] = 1.0
+            elif len(targets):
                 for e in range(low, high):
                     for k in range(found):
-                        out.values[place] = exogenous.values[e] * num_states + reached[k]
-                        out.probabilities[place] = (
-                            exogenous.probabilities[e] * mass[reached[k]] / total
-                        )
+                        targets[place] = x_values[e] * num_states + reached[k]
+                        probabilities[place] = x_probabilities[e] * mass[reached[k]] / total
                         place += 1
-            else:
-                out.starts[number] = (high - low) * found
-            for k in range(found):
-                mass[reached[k]] = 0.0
+            mass[reached[:found]] = 0.0

@@ -10,84 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints, join, joint_index, joint_values, starts_of, subset_index
+from planners.arrays import Ints, joint_index, joint_values
 from planners.tables.decision_lists import DecisionLists
+from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import num_endogenous_states
 
 if TYPE_CHECKING:
     from planners.information import ExogenousData
     from planners.memory import MaskMemory
-
-
-@dataclass(frozen=True)
-class Factor:
-    """P(x'_i | parents) in sparse rows, one for each joint value of the parents (C order)."""
-
-    parents: tuple[int, ...]
-    starts: Ints  # (rows + 1,)
-    values: Ints  # (entries,), increasing within a row
-    probabilities: FloatArray  # (entries,)
-
-    @classmethod
-    def from_table(cls, parents: Sequence[int], table: FloatArray) -> Factor:
-        """From a dense table of shape (*parent sizes, size), or (rows, size)."""
-        rows = np.asarray(table, dtype=np.float64).reshape(-1, np.shape(table)[-1])
-        if not np.allclose(rows.sum(axis=1), 1.0) or (rows < 0).any():
-            raise ValueError("every row of a factor's table is a probability distribution")
-        row, value = np.nonzero(rows)
-        starts = np.concatenate([[0], np.bincount(row, minlength=len(rows)).cumsum()])
-        return cls(tuple(int(p) for p in parents), starts, value, rows[row, value])
-
-    def to_table(self, size: int) -> FloatArray:
-        """The dense table, shape (rows, size)."""
-        table = np.zeros((len(self.starts) - 1, size))
-        table[np.repeat(np.arange(len(table)), np.diff(self.starts)), self.values] = (
-            self.probabilities
-        )
-        return table
-
-
-class Factors(NamedTuple):
-    """The factors of all exogenous variables, one after another."""
-
-    sizes: Ints  # (m,)
-    parent_starts: Ints  # (m + 1,)
-    parents: Ints
-    row_starts: Ints  # (m + 1,)
-    entry_starts: Ints  # (rows + 1,)
-    values: Ints  # (entries,)
-    probabilities: FloatArray  # (entries,)
-
-    @classmethod
-    def join(cls, factors: Sequence[Factor], sizes: Ints) -> Factors:
-        """From the factor of each variable."""
-        entries = starts_of([factor.values for factor in factors])
-        rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(factors)]
-        return cls(
-            sizes=sizes,
-            parent_starts=starts_of([factor.parents for factor in factors]),
-            parents=join([factor.parents for factor in factors], np.int64),
-            row_starts=starts_of(rows),
-            entry_starts=join([*rows, entries[-1:]], np.int64),
-            values=join([factor.values for factor in factors], np.int64),
-            probabilities=join([factor.probabilities for factor in factors], np.float64),
-        )
-
-    def sample(self, exogenous: IntArray, rng: np.random.Generator) -> Ints:
-        """Draw x' given x, shape (..., m): each variable by itself, given its parents."""
-        # Not -1: without variables the number of lanes does not follow from the size.
-        lanes = math.prod(exogenous.shape[:-1])
-        flat = exogenous.reshape(lanes, exogenous.shape[-1])
-        return _sample(self, flat, rng.random(flat.shape)).reshape(exogenous.shape)
 
 
 class FactoredMDP(ExoMDP):
@@ -146,50 +83,40 @@ class FactoredMDP(ExoMDP):
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        states, sizes = self.num_endogenous_states, self.exogenous_sizes
-        wrong = [
-            f"{name} has shape {array.shape}, not {shape}"
-            for name, array, shape in (
-                ("base_reward", self.base_reward, (states, self.num_actions)),
-                ("terminal", self.terminal, (states,)),
-                *(
-                    (f"the terms of {self.exogenous_names[i]!r}", table, shape)
-                    for i, table in self.terms.items()
-                    for shape in [(sizes[i], states, self.num_actions)]
-                ),
-            )
-            if array.shape != shape
+        sizes, pairs = self.exogenous_sizes, (self.num_endogenous_states, self.num_actions)
+        shapes: list[tuple[str, Any, tuple[int, ...]]] = [
+            ("base_reward", self.base_reward, pairs),
+            ("terminal", self.terminal, pairs[:1]),
+            *((f"terms[{i}]", self.terms[i], (sizes[i], *pairs)) for i in self.terms),
         ]
+        for name, table, shape in shapes:
+            if table.shape != shape:
+                raise ValueError(f"{name} has shape {table.shape}, not {shape}")
         if not callable(self._factors):
-            wrong += self._wrong_factors(self._factors)
-        if wrong:
-            raise ValueError("; ".join(wrong))
+            self.factors  # noqa: B018
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
         """The dynamics of each exogenous variable."""
         factors = tuple(self._factors() if callable(self._factors) else self._factors)
-        wrong = self._wrong_factors(factors)
-        if wrong:
-            raise ValueError("; ".join(wrong))
+        sizes = self.exogenous_sizes
+        if len(factors) != len(sizes):
+            raise ValueError(f"there are {len(factors)} factors for {len(sizes)} variables")
+        for variable, factor in zip(self.exogenous_variables, factors, strict=True):
+            rows = math.prod(int(sizes[parent]) for parent in factor.parents)
+            highest = factor.values.max(initial=0)
+            if len(factor.starts) != rows + 1 or highest >= variable.size:
+                raise ValueError(
+                    f"the factor of {variable.name!r} has {len(factor.starts) - 1} rows and values "
+                    f"up to {highest}; it should have {rows} rows and values below {variable.size}"
+                )
         self._factors = factors
         return factors
 
     @cached_property
-    def _joined_factors(self) -> Factors:
-        return Factors.join(self.factors, self.exogenous_sizes)
-
-    def _wrong_factors(self, factors: Sequence[Factor]) -> list[str]:
-        sizes, wrong = self.exogenous_sizes, []
-        if len(factors) != len(sizes):
-            wrong.append(f"there are {len(factors)} factors for {len(sizes)} variables")
-        for variable, factor in zip(self.exogenous_variables, factors, strict=False):
-            rows = math.prod(int(sizes[parent]) for parent in factor.parents)
-            if len(factor.starts) != rows + 1:
-                wrong.append(f"the factor of {variable.name!r} needs {rows} rows")
-            elif len(factor.values) and factor.values.max() >= variable.size:
-                wrong.append(f"the factor of {variable.name!r} has the value {factor.values.max()}")
-        return wrong
+    def all_factors(self) -> Factors:
+        """The same in one record, to sample from."""
+        return Factors.of(self.factors, self.exogenous_sizes)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the memory, with the factors made."""
@@ -218,7 +145,7 @@ class FactoredMDP(ExoMDP):
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Each variable by itself, given its parents."""
-        return self._joined_factors.sample(exogenous, rng)
+        return self.all_factors.sample(exogenous, rng.random(exogenous.shape))
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -250,22 +177,3 @@ class FactoredMDP(ExoMDP):
     def is_terminal(self, state: State) -> BoolArray:
         """From the table."""
         return np.asarray(self.terminal[self.endogenous_index(state.endogenous)])
-
-
-@njit(cache=True)
-def _sample(factors: Any, x: Any, uniform: Any) -> Any:
-    sizes, parent_starts, parents, row_starts, entry_starts, values, probabilities = factors
-    out = np.empty(x.shape, np.int64)
-    for lane in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            start, end = parent_starts[i], parent_starts[i + 1]
-            row = row_starts[i] + subset_index(x[lane], parents, start, end, sizes)
-            below = 0.0
-            chosen = 0
-            for entry in range(entry_starts[row], entry_starts[row + 1]):
-                chosen = values[entry]
-                below += probabilities[entry]
-                if uniform[lane, i] < below:
-                    break
-            out[lane, i] = chosen
-    return out

@@ -14,7 +14,7 @@ its joint factor, or one after another with larger tensors in between, whichever
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,6 +45,11 @@ class Step:
     after: tuple[Axis, ...]
     entries: int  # of a row of the group's joint factor, at most
 
+    @property
+    def span(self) -> range:
+        """The variables from the first to the last that the step involves."""
+        return range(min(self.parents), max(self.parents) + 1)
+
 
 @dataclass(frozen=True)
 class Elimination:
@@ -61,13 +66,9 @@ class Elimination:
     num_leading: int
     chunk_units: int
 
-    def size(self, axes: Sequence[Axis]) -> int:
+    def size(self, axes: Iterable[Axis]) -> int:
         """The number of elements of a tensor with these axes, for one n."""
         return math.prod(self.sizes[variable] for variable, _ in axes)
-
-    def span(self, step: Step) -> tuple[int, int]:
-        """The variables that a step involves lie between these two, the second excluded."""
-        return min(step.parents), max(step.parents) + 1
 
     @cached_property
     def num_units(self) -> int:
@@ -75,31 +76,21 @@ class Elimination:
         return math.prod(self.sizes[: self.num_leading])
 
     @cached_property
-    def buffers(self) -> tuple[int, int, int, int]:
+    def buffers(self) -> tuple[int, ...]:
         """The elements, for one n, of two arrays for all x and of two for a chunk."""
-        out = [0, 0, 0, 0]
-        for k, step in enumerate(self.steps):
-            if k < self.num_global:
-                out[k % 2] = max(out[k % 2], self.size(step.after))
-            else:
-                place = 2 + (k - self.num_global) % 2
-                size = self.size(step.after) // self.num_units * self.chunk_units
-                out[place] = max(out[place], size)
-        if not self.steps:
-            out[2] = self.chunk_units * (math.prod(self.sizes) // self.num_units)
-        return out[0], out[1], out[2], out[3]
-
-    def num_entries(self, step: Step) -> int:
-        """The entries of a step's joint factor, at most."""
-        return math.prod(self.sizes[parent] for parent in step.parents) * step.entries
+        sizes = [self.size(step.after) for step in self.steps]
+        chunks = [size // self.num_units * self.chunk_units for size in sizes[self.num_global :]]
+        if not sizes:
+            chunks = [math.prod(self.sizes) // self.num_units * self.chunk_units]
+        halves = (part[k::2] for part in (sizes[: self.num_global], chunks) for k in (0, 1))
+        return tuple(max(half, default=0) for half in halves)
 
     def nbytes(self, num_endogenous: int, itemsize: int) -> int:
         """What the buffers and the tables of the steps take, and making the largest table."""
         tables = making = 0
         for step in self.steps:
-            first, last = self.span(step)
-            middle = self.size([axis for axis in step.after if first <= axis[0] < last])
-            entries = self.num_entries(step)
+            middle = self.size(axis for axis in step.after if axis[0] in step.span)
+            entries = _num_entries(self.sizes, step)
             tables += 16 * middle + (8 + itemsize) * entries
             making = max(making, 8 * 8 * entries)
         return making + tables + sum(self.buffers) * num_endogenous * itemsize
@@ -110,32 +101,32 @@ def eliminate(
 ) -> Elimination:
     """Choose the steps for factors over variables of these sizes."""
     sizes = tuple(int(size) for size in sizes)
-    search = _Search(sizes, factors, num_endogenous)
-    steps = tuple(search.run())
+    steps = _Search(sizes, factors, num_endogenous).run()
     unit = math.prod(sizes) * num_endogenous
     num_global = num_leading = 0
-    remaining = {i for step in steps for i in step.group}
     while unit > CHUNK_VALUES and num_global < len(steps):
-        remaining -= set(steps[num_global].group)
         num_global += 1
+        remaining = (i for step in steps[num_global:] for i in step.group)
         num_leading = min(remaining, default=len(sizes))
         unit = math.prod(sizes[num_leading:]) * num_endogenous
     units = math.prod(sizes[:num_leading])
     chunk_units = max(1, min(units, CHUNK_VALUES // max(unit, 1)))
-    return Elimination(sizes, steps, num_global, num_leading, chunk_units)
+    return Elimination(sizes, tuple(steps), num_global, num_leading, chunk_units)
+
+
+def _num_entries(sizes: Sequence[int], step: Step) -> int:
+    """The entries of a step's joint factor, at most."""
+    return math.prod(sizes[parent] for parent in step.parents) * step.entries
 
 
 class _Search:
-    """The state of the search for an order."""
+    """The search for an order."""
 
     def __init__(
         self, sizes: tuple[int, ...], factors: Sequence[Factor], num_endogenous: int
     ) -> None:
         self.sizes = sizes
         self.num_endogenous = num_endogenous
-        # A variable with one value needs no sum.
-        self.remaining = {i for i, size in enumerate(sizes) if size > 1}
-        self.current = set(range(len(sizes))) - self.remaining
         # Being its own parent keeps a variable's axis in the tensor; it costs nothing.
         self.parents = [
             {i, *(p for p in factor.parents if sizes[p] > 1)} for i, factor in enumerate(factors)
@@ -144,65 +135,53 @@ class _Search:
 
     def run(self) -> list[Step]:
         """All steps: components of variables that depend on each other, parents first."""
-        ancestors = {i: set(self.parents[i]) for i in self.remaining}
+        # A variable with one value needs no sum.
+        axes: tuple[Axis, ...] = tuple((i, size > 1) for i, size in enumerate(self.sizes))
+        remaining = {i for i, following in axes if following}
+        ancestors = {i: set(self.parents[i]) for i in remaining}
         for via, further in ancestors.items():  # Warshall's closure
             for found in ancestors.values():
                 if via in found:
                     found.update(further)
         steps: list[Step] = []
-        while self.remaining:
+        while remaining:
             first = min(
-                i
-                for i in self.remaining
-                if all(i in ancestors[p] for p in ancestors[i] & self.remaining)
+                i for i in remaining if all(i in ancestors[p] for p in ancestors[i] & remaining)
             )
-            steps.extend(self._component(tuple(sorted(ancestors[first] & self.remaining))))
+            component = tuple(sorted(ancestors[first] & remaining))
+            options = [self._step(axes, component)], self._one_by_one(axes, component)
+            steps.extend(min(options, key=self._cost))
+            axes = steps[-1].after
+            remaining -= set(component)
         return self._merge(steps)
 
-    def _component(self, component: tuple[int, ...]) -> list[Step]:
-        """Eliminate a component, at once or one by one."""
-        saved = set(self.remaining), set(self.current)
-        at_once = [self._take(component)]
-        if len(component) == 1:
-            return at_once
-        after = self.remaining, self.current
-        self.remaining, self.current = set(saved[0]), set(saved[1])
-        one_by_one = []
-        left = list(component)
+    def _one_by_one(self, axes: tuple[Axis, ...], component: Sequence[int]) -> list[Step]:
+        """Eliminate a component in the order in which the tensor grows least."""
+        steps, left = [], set(component)
         while left:
-            best = min(left, key=self._growth)
+            current = {i for i, following in axes if not following}
+            growth = {
+                i: math.prod(self.sizes[p] for p in self.parents[i] - current) / self.sizes[i]
+                for i in sorted(left)
+            }
+            best = min(growth, key=lambda i: growth[i])
             left.remove(best)
-            one_by_one.append(self._take((best,)))
-        self.remaining, self.current = after
-        return min(at_once, one_by_one, key=self._cost)
+            steps.append(self._step(axes, (best,)))
+            axes = steps[-1].after
+        return steps
 
-    def _growth(self, variable: int) -> tuple[float, int]:
-        """How much larger the tensor gets; the smaller index wins a tie."""
-        added = math.prod(self.sizes[p] for p in self.parents[variable] - self.current)
-        return added / self.sizes[variable], variable
-
-    def _axes(self) -> tuple[Axis, ...]:
-        return tuple(
-            (i, following)
-            for i in range(len(self.sizes))
-            for following in (False, True)
-            if i in (self.remaining if following else self.current)
-        )
-
-    def _take(self, group: tuple[int, ...]) -> Step:
-        before = self._axes()
-        parents = set().union(*(self.parents[i] for i in group))
-        self.remaining -= set(group)
-        self.current |= parents
+    def _step(self, axes: tuple[Axis, ...], group: tuple[int, ...]) -> Step:
+        parents = sorted(set().union(*(self.parents[i] for i in group)))
+        after = {*axes, *((p, False) for p in parents)} - {(i, True) for i in group}
         entries = math.prod(self.entries[i] for i in group)
-        return Step(group, tuple(sorted(parents)), before, self._axes(), entries)
+        return Step(group, tuple(parents), axes, tuple(sorted(after)), entries)
 
-    def _cost(self, steps: Sequence[Step]) -> float:
+    def _cost(self, steps: Iterable[Step]) -> float:
         """Multiplications of a sweep, and what making the tables adds to each."""
         total = 0.0
         for step in steps:
             size = math.prod(self.sizes[variable] for variable, _ in step.after)
-            entries = math.prod(self.sizes[parent] for parent in step.parents) * step.entries
+            entries = _num_entries(self.sizes, step)
             if len(step.group) > 1 and entries > MAX_JOINT_ENTRIES:
                 return math.inf
             total += size * self.num_endogenous * (step.entries + ELEMENT_COST) + entries
@@ -212,24 +191,17 @@ class _Search:
         """Take small neighbours that depend on nothing else together: fewer passes."""
         merged: list[Step] = []
         for step in steps:
-            if merged and self._neighbours(merged[-1], step):
-                last = merged.pop()
-                both = Step(
-                    last.group + step.group,
-                    last.parents + step.parents,
-                    last.before,
-                    step.after,
-                    last.entries * step.entries,
-                )
-                merged.append(min(([both], [last, step]), key=self._cost)[0])
-                if merged[-1] is last:
-                    merged.append(step)
-            else:
-                merged.append(step)
+            options = [[*merged[-1:], step]]
+            if merged and _are_neighbours(merged[-1], step):
+                last = merged[-1]
+                group, parents = last.group + step.group, last.parents + step.parents
+                entries = last.entries * step.entries
+                options.insert(0, [Step(group, parents, last.before, step.after, entries)])
+            merged[-1:] = min(options, key=self._cost)
         return merged
 
-    @staticmethod
-    def _neighbours(first: Step, second: Step) -> bool:
-        joined = first.parents + second.parents
-        closed = first.group == first.parents and second.group == second.parents
-        return closed and joined == tuple(range(joined[0], joined[-1] + 1))
+
+def _are_neighbours(first: Step, second: Step) -> bool:
+    joined = first.parents + second.parents
+    closed = first.group == first.parents and second.group == second.parents
+    return closed and joined == tuple(range(joined[0], joined[-1] + 1))

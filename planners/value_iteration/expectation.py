@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from exo_envs.mdp import IntArray
-from planners.arrays import Floats, Ints, joint_values
-from planners.tables import Factor, joint_rows
+from planners.arrays import Floats, Ints, joint_index, joint_values
+from planners.tables import Factor, joint_factor
 from planners.value_iteration.elimination import Axis, Elimination, Step
 
 #: Multiplications between two looks at the clock, which take a few milliseconds.
@@ -61,21 +62,13 @@ class Expectation:
     """
 
     def __init__(
-        self,
-        elimination: Elimination,
-        factors: Sequence[Factor],
-        num_endogenous: int,
-        dtype: Any,
+        self, elimination: Elimination, factors: Sequence[Factor], num_endogenous: int, dtype: Any
     ) -> None:
-        steps = [
-            _make_step(elimination, step, factors, num_endogenous, dtype)
-            for step in elimination.steps
-        ]
+        make = partial(_make_step, elimination, factors, num_endogenous, dtype)
+        steps = [make(step) for step in elimination.steps]
         self._global_steps = steps[: elimination.num_global]
         self._local_steps = steps[elimination.num_global :]
-        self._buffers = [
-            np.empty(size * num_endogenous, dtype=dtype) for size in elimination.buffers
-        ]
+        self._buffers = [np.empty(size * num_endogenous, dtype) for size in elimination.buffers]
         self._num_endogenous = num_endogenous
         self._num_units = elimination.num_units
         self._chunk_units = elimination.chunk_units
@@ -127,57 +120,39 @@ def _pieces(step: _Step) -> Iterator[_Piece]:
     """Split a step so that the clock can be looked at in between."""
     rows = step.output_size // step.inner
     entries = max(1, len(step.offsets) // max(1, len(step.starts) - 1))
-    together = PIECE_MULTIPLICATIONS // (step.middle * step.inner * entries)
-    if together:
-        for first in range(0, rows, together * step.middle):
-            yield first, min(first + together * step.middle, rows), 0, step.inner, 0, 0
-        return
     width = min(step.inner, max(BLOCK_ELEMENTS, PIECE_MULTIPLICATIONS // (step.middle * entries)))
-    height = min(step.middle, max(1, PIECE_MULTIPLICATIONS // (width * entries)))
-    for outer in range(0, rows, step.middle):
-        for start in range(0, step.inner, width):
-            for first in range(outer, outer + step.middle, height):
-                last = min(first + height, outer + step.middle)
-                yield first, last, start, min(start + width, step.inner), 0, 0
+    height = max(1, PIECE_MULTIPLICATIONS // (width * entries))
+    for start in range(0, step.inner, width):
+        for first in range(0, rows, height):
+            last, end = min(first + height, rows), min(start + width, step.inner)
+            yield first, last, start, end, 0, 0
 
 
 def _make_step(
-    elimination: Elimination,
-    step: Step,
-    factors: Sequence[Factor],
-    num_endogenous: int,
-    dtype: Any,
+    elimination: Elimination, factors: Sequence[Factor], num_endogenous: int, dtype: Any, step: Step
 ) -> _Step:
-    first, last = elimination.span(step)
-    sizes = np.array(elimination.sizes, dtype=np.int64)
-    before = [axis for axis in step.before if first <= axis[0] < last]
-    after = [axis for axis in step.after if first <= axis[0] < last]
-    inner = num_endogenous * elimination.size([a for a in step.after if a[0] >= last])
+    sizes = elimination.sizes
+    after = [axis for axis in step.after if axis[0] in step.span]
+    inner = num_endogenous * elimination.size(a for a in step.after if a[0] >= step.span.stop)
     strides: dict[Axis, int] = {}  # of the input, in elements
     stride = inner
-    for axis in reversed(before):
-        strides[axis] = stride
-        stride *= elimination.sizes[axis[0]]
+    for axis in reversed(step.before):
+        if axis[0] in step.span:
+            strides[axis] = stride
+            stride *= sizes[axis[0]]
     middle = elimination.size(after)
-    bases = np.zeros(middle, dtype=np.int64)
-    rows = np.zeros(middle, dtype=np.int64)
-    shape = [elimination.sizes[variable] for variable, _ in after]
-    for axis, values in zip(after, joint_values(np.arange(middle), shape).T, strict=True):
-        bases += values * strides.get(axis, 0)  # zero for what this step adds
-        if axis[0] in step.parents and not axis[1]:
-            later = [parent for parent in step.parents if parent > axis[0]]
-            rows += values * math.prod(elimination.sizes[parent] for parent in later)
-    table = joint_rows(
-        factors, step.group, step.parents, sizes, [strides[i, True] for i in step.group]
-    )
+    values = joint_values(np.arange(middle), [sizes[variable] for variable, _ in after])
+    moved = [strides[i, True] for i in step.group]
+    table = joint_factor(factors, step.group, step.parents, sizes, moved)
+    current = [after.index((parent, False)) for parent in step.parents]
     return _Step(
         input_size=num_endogenous * elimination.size(step.before),
         output_size=num_endogenous * elimination.size(step.after),
         middle=middle,
         inner=inner,
         stride=stride,
-        bases=bases,
-        rows=rows,
+        bases=values @ np.array([strides.get(axis, 0) for axis in after]),  # 0: the step adds it
+        rows=joint_index(values[:, current], [sizes[parent] for parent in step.parents]),
         starts=table.starts,
         offsets=table.values,
         probabilities=table.probabilities.astype(dtype),

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.arrays import Floats, Ints, starts_of
+from planners.arrays import Floats, Ints, join, starts_of
 from planners.tables import DecisionLists, follow_rules
 
 Unsigned = NDArray[np.uint64]
@@ -31,7 +31,7 @@ NEGLIGIBLE_PROBABILITY = 1e-12
 class RuleGroups(NamedTuple):
     """Rules that look at the same variables form a group, whose rows lie side by side.
 
-    At the joint value ``v = sum(values * strides)`` of group g its rules have the rows
+    At the joint value v (C order) of its variables group g has the rows
     ``rows[row_starts[g] + v * size :]``, in the order of ``rules[starts[g] : starts[g] + size]``;
     rules and values share rows that are equal.
     """
@@ -39,8 +39,7 @@ class RuleGroups(NamedTuple):
     starts: Ints  # (groups + 1,) in rules
     rules: Ints
     variable_starts: Ints  # (groups + 1,)
-    variables: Ints  # decreasing within a group
-    strides: Ints
+    variables: Ints  # increasing within a group
     row_starts: Ints  # (groups,)
     rows: Unsigned
 
@@ -80,53 +79,61 @@ class _ShortRules(NamedTuple):
     pair_starts: Ints  # (N * A + 1,): the rules of each pair
     begins: Ints  # (rules,)
     ends: Ints  # (rules,)
-    closing: NDArray[np.bool_]  # (rules,): the last rule of a pair always decides
     variable_starts: Ints  # (rules + 1,)
-    variables: Ints  # decreasing within a rule
-    strides: Ints
+    variables: Ints  # increasing within a rule
     row_starts: Ints  # (rules + 1,)
 
 
 class _Rows(NamedTuple):
-    """What the rows of shortened rules decide, and what they pass on."""
+    """What the rows of shortened rules decide, and what they pass on; equal ones are kept once."""
 
-    entry_starts: Ints  # (rows + 1,)
+    places: Unsigned  # (rows,): which one of those that are kept a row is
+    starts: Ints  # (rows + 1,)
     targets: NDArray[np.uint32]  # (entries,)
     probabilities: Floats  # (entries,)
     left: Floats  # (rows,)
 
     @classmethod
-    def empty(cls, entry_starts: Ints, dtype: Any) -> _Rows:
+    def empty(cls, rows: int, entries: int, dtype: Any) -> _Rows:
         """Rows to be filled."""
-        size, rows = int(entry_starts[-1]), len(entry_starts) - 1
-        return cls(
-            entry_starts, np.empty(size, np.uint32), np.empty(size, dtype), np.empty(rows, dtype)
-        )
+        places, starts = np.empty(rows, np.uint64), np.zeros(rows + 1, np.int64)
+        targets, probabilities = np.empty(entries, np.uint32), np.empty(entries, dtype)
+        return cls(places, starts, targets, probabilities, np.empty(rows, dtype))
 
 
 def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
     """What :func:`successor_rows` takes at most while it works, found without doing it."""
-    rules = _shorten(lists)
-    entry_starts = _count_entries(lists, rules)
-    rows = len(entry_starts)
+    rules = _ShortRules(*_shorten(lists))
+    _, entries = _fill_rows(lists, rules, _Rows.empty(0, 0, np.float64))
+    rows = int(rules.row_starts[-1]) + 1
     indices = len(lists.rule_starts) + 8 * len(rules.row_starts) + 2 * len(rules.variables)
-    return int(
-        8 * (indices + 5 * rows) + 2 * itemsize * rows + 3 * (4 + itemsize) * entry_starts[-1]
-    )
+    return 8 * (indices + 5 * rows) + 2 * itemsize * rows + 3 * (4 + itemsize) * int(entries)
 
 
 def successor_rows(lists: DecisionLists, dtype: Any) -> SuccessorRows:
     """Shorten the decision lists and lay out their rows."""
-    rules = _shorten(lists)
-    made = _Rows.empty(_count_entries(lists, rules), dtype)
-    _fill_rows(lists, rules, made, fill=True)
-    rows, num_rows = _share_rows(rules.row_starts, made)
-    entries = _pad(made.entry_starts[: num_rows + 1], made.targets, made.probabilities)
+    rules = _ShortRules(*_shorten(lists))
+    _, most = _fill_rows(lists, rules, _Rows.empty(0, 0, np.float64))
+    made = _Rows.empty(int(rules.row_starts[-1]), most, dtype)
+    num_rows, num_entries = _fill_rows(lists, rules, made)
+    starts = made.starts[: num_rows + 1]
+    lengths = np.diff(starts)
+    longest = int(lengths.max(initial=0))
+    # All rows are made equally long, if that is not much: their ends are then easy to predict.
+    padding = num_rows * longest <= 2 * num_entries
+    padded = np.arange(num_rows + 1) * longest if padding else starts
+    place = np.arange(num_entries) + np.repeat(padded[:-1] - starts[:-1], lengths)
+    targets = np.zeros(padded[-1], dtype=np.uint32)
+    targets[place] = made.targets[:num_entries]
+    probabilities = np.zeros(padded[-1], dtype=dtype)
+    probabilities[place] = made.probabilities[:num_entries]
     return SuccessorRows(
         rules.pair_starts.astype(np.uint64),
-        _group(rules, rows),
-        *entries,
-        left=made.left[:num_rows].copy(),
+        _group(rules, made.places),
+        padded.astype(np.uint64),
+        targets,
+        probabilities,
+        made.left[:num_rows].copy(),
     )
 
 
@@ -137,194 +144,124 @@ def _group(rules: _ShortRules, rows: Unsigned) -> RuleGroups:
     for rule in range(len(rules.begins)):
         looks = rules.variables[starts[rule] : starts[rule + 1]]
         groups.setdefault(tuple(looks.tolist()), []).append(rule)
-    members = list(groups.values())
-    tables = []
+    members, tables = list(groups.values()), []
     for chosen in members:
         firsts = rules.row_starts[chosen]
         values = np.arange(rules.row_starts[chosen[0] + 1] - firsts[0])
         tables.append(rows[firsts + values[:, None]].reshape(-1))
     return RuleGroups(
         starts=starts_of(members),
-        rules=np.concatenate([np.array(chosen, dtype=np.int64) for chosen in members]),
+        rules=join(members, np.int64),
         variable_starts=starts_of(list(groups)),
-        variables=np.array([i for looks in groups for i in looks], dtype=np.int64),
-        strides=np.concatenate(
-            [rules.strides[starts[first] : starts[first + 1]] for first, *_ in members]
-        ),
+        variables=join(list(groups), np.int64),
         row_starts=starts_of(tables)[:-1],
         rows=np.concatenate(tables),
     )
 
 
-def _pad(starts: Ints, targets: Any, probabilities: Any) -> tuple[Any, Any, Any]:
-    """Make all rows equally long, if that is not much: their ends are then easy to predict."""
-    lengths = np.diff(starts)
-    num_rows, num_entries, longest = len(lengths), int(starts[-1]), int(lengths.max(initial=0))
-    if num_rows * longest > 2 * num_entries:
-        return (
-            starts.astype(np.uint64),
-            targets[:num_entries].copy(),
-            probabilities[:num_entries].copy(),
-        )
-    place = np.arange(num_entries) + np.repeat(np.arange(num_rows) * longest - starts[:-1], lengths)
-    padded_targets = np.zeros(num_rows * longest, dtype=targets.dtype)
-    padded_targets[place] = targets[:num_entries]
-    padded_probabilities = np.zeros(num_rows * longest, dtype=probabilities.dtype)
-    padded_probabilities[place] = probabilities[:num_entries]
-    return (
-        np.arange(num_rows + 1, dtype=np.uint64) * np.uint64(longest),
-        padded_targets,
-        padded_probabilities,
-    )
-
-
-def _shorten(lists: DecisionLists) -> _ShortRules:
+@njit(cache=True)
+def _shorten(lists: Any) -> Any:
     """The rules that are ever asked, with those of a list in one where that is small."""
-    row_sums = np.bincount(
-        np.repeat(np.arange(len(lists.entry_starts) - 1), np.diff(lists.entry_starts)),
-        weights=lists.probabilities,
-        minlength=len(lists.entry_starts) - 1,
-    )
-    kept, joint = _analyse(lists, row_sums)
-    first = lists.rule_starts[:-1]
-    counts = np.where(joint, 1, kept)
-    pair_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    pair = np.repeat(np.arange(len(counts)), counts)
-    begins = first[pair] + np.arange(len(pair)) - pair_starts[pair]
-    ends = np.where(joint[pair], first[pair] + kept[pair], begins + 1)
-    closing = np.zeros(len(begins), dtype=np.bool_)
-    closing[pair_starts[1:] - 1] = True
-    variable_starts, variables, strides, rows = _looks(lists, begins, ends)
-    row_starts = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    looks = variable_starts, variables, strides
-    return _ShortRules(pair_starts, begins, ends, closing, *looks, row_starts)
-
-
-def _count_entries(lists: DecisionLists, rules: _ShortRules) -> Ints:
-    """Where the entries of each row of the rules start."""
-    rows = _Rows.empty(np.zeros(1, dtype=np.int64), np.float64)
-    rows = rows._replace(entry_starts=np.zeros(rules.row_starts[-1] + 1, dtype=np.int64))
-    _fill_rows(lists, rules, rows, fill=False)
-    return rows.entry_starts
-
-
-@njit(cache=True)
-def _analyse(lists: Any, row_sums: Any) -> Any:
-    """For each pair: how many of its rules are ever asked, and whether they become one."""
-    pairs = len(lists.rule_starts) - 1
-    kept = np.zeros(pairs, np.int64)
-    joint = np.zeros(pairs, np.bool_)
-    total = 0
-    looked_at = np.zeros(len(lists.sizes), np.bool_)
-    for pair in range(pairs):
-        looked_at[:] = False
-        rows = 1
-        for rule in range(lists.rule_starts[pair], lists.rule_starts[pair + 1]):
-            kept[pair] += 1
-            for k in range(lists.variable_starts[rule], lists.variable_starts[rule + 1]):
-                i = lists.variables[k]
-                if not looked_at[i]:
-                    looked_at[i] = True
-                    # Capped: a product over every variable of a crowd would overflow.
-                    rows = min(rows * lists.sizes[i], MAX_JOINT_ROWS + 1)
-            decided = row_sums[lists.row_starts[rule] : lists.row_starts[rule + 1]]
-            if decided.min() >= 1.0 - NEGLIGIBLE_PROBABILITY:
+    sizes, rule_starts, looks = lists.sizes, lists.rule_starts, lists.variable_starts
+    pair_starts = np.zeros(len(rule_starts), np.int64)
+    begins = np.empty(rule_starts[-1], np.int64)
+    ends = np.empty(rule_starts[-1], np.int64)
+    variable_starts = np.zeros(rule_starts[-1] + 1, np.int64)
+    variables = np.empty(len(lists.variables), np.int64)
+    row_starts = np.zeros(rule_starts[-1] + 1, np.int64)
+    total = count = 0  # of joint rows and of rules
+    for pair in range(len(rule_starts) - 1):
+        first = last = rule_starts[pair]
+        while last < rule_starts[pair + 1]:
+            last += 1
+            if _always_decides(lists, last - 1):
                 break
-        if kept[pair] > 1 and rows <= MAX_JOINT_ROWS and total + rows <= MAX_TOTAL_ROWS:
-            joint[pair] = True
-            total += rows
-    return kept, joint
+        # Capped: a product over every variable of a crowd would overflow.
+        rows = 1
+        for i in np.unique(lists.variables[looks[first] : looks[last]]):
+            rows = min(rows * sizes[i], MAX_JOINT_ROWS + 1)
+        joint = last - first > 1 and rows <= MAX_JOINT_ROWS and total + rows <= MAX_TOTAL_ROWS
+        total += rows if joint else 0
+        for begin in range(first, first + 1 if joint else last):
+            begins[count], ends[count] = begin, last if joint else begin + 1
+            looked_at = np.unique(lists.variables[looks[begin] : looks[ends[count]]])
+            start = variable_starts[count]
+            count += 1
+            variable_starts[count] = start + len(looked_at)
+            variables[start : variable_starts[count]] = looked_at
+            row_starts[count] = row_starts[count - 1] + np.prod(sizes[looked_at])
+        pair_starts[pair + 1] = count
+    shortened = pair_starts, begins[:count], ends[:count], variable_starts[: count + 1]
+    return *shortened, variables[: variable_starts[count]], row_starts[: count + 1]
 
 
 @njit(cache=True)
-def _looks(lists: Any, begins: Any, ends: Any) -> Any:
-    """What each new rule looks at (C order), the strides of its rows and how many there are."""
-    starts = np.zeros(len(begins) + 1, np.int64)
-    looked_at = np.empty(len(lists.variables), np.int64)
-    strides = np.empty(len(lists.variables), np.int64)
-    rows = np.ones(len(begins), np.int64)
-    seen = np.zeros(len(lists.sizes), np.bool_)
-    total = 0
-    for rule in range(len(begins)):
-        seen[:] = False
-        for k in range(lists.variable_starts[begins[rule]], lists.variable_starts[ends[rule]]):
-            seen[lists.variables[k]] = True
-        for i in range(len(seen) - 1, -1, -1):
-            if seen[i]:
-                looked_at[total] = i
-                strides[total] = rows[rule]
-                rows[rule] *= lists.sizes[i]
-                total += 1
-        starts[rule + 1] = total
-    return starts, looked_at[:total].copy(), strides[:total].copy(), rows
-
-
-@njit(cache=True)
-def _fill_rows(lists: Any, rules: Any, out: Any, fill: bool) -> None:
-    """Fill the rows of the rules; or only set ``out.entry_starts``, from which to fill."""
-    x = np.zeros(len(lists.sizes), np.int64)
-    mass = np.zeros(lists.num_states)
-    reached = np.zeros(lists.num_states, np.int64)
-    for rule in range(len(rules.begins)):
-        for row in range(rules.row_starts[rule], rules.row_starts[rule + 1]):
-            for k in range(rules.variable_starts[rule], rules.variable_starts[rule + 1]):
-                i = rules.variables[k]
-                x[i] = (row - rules.row_starts[rule]) // rules.strides[k] % lists.sizes[i]
-            count, total, passed = follow_rules(
-                lists, rules.begins[rule], rules.ends[rule], x, mass, reached
-            )
-            start = out.entry_starts[row]
-            if fill:
-                out.left[row] = 0.0 if rules.closing[rule] else passed
-                scale = 1.0 / total if rules.closing[rule] else 1.0
-                for k in range(count):
-                    out.targets[start + k] = reached[k]
-                    out.probabilities[start + k] = mass[reached[k]] * scale
-            else:
-                out.entry_starts[row + 1] = start + count
-            for k in range(count):
-                mass[reached[k]] = 0.0
-
-
-@njit(cache=True)
-def _share_rows(row_starts: Any, made: Any) -> Any:
-    """Keep equal rows of a rule once, in place: the row of each, and how many are left.
-
-    A cell ahead is blocked or not, wherever else the obstacle may be: a hundred rows, two of them
-    different, and these two stay in the cache.
-    """
-    entry_starts, targets, probabilities, left = made
-    rows = np.empty(len(left), np.uint64)
-    kept = 0
-    for rule in range(len(row_starts) - 1):
-        first = kept  # of this rule
-        for row in range(row_starts[rule], row_starts[rule + 1]):
-            start = entry_starts[row]
-            length = entry_starts[row + 1] - start
-            same = kept
-            for other in range(first, min(first + MAX_COMPARED, kept)):
-                begin, end = entry_starts[other], entry_starts[other + 1]
-                if end - begin == length and _equal(start, begin, length, targets, probabilities):
-                    same = other
-                    break
-            rows[row] = same
-            if same == kept:
-                place = entry_starts[kept]
-                for k in range(length):
-                    targets[place + k] = targets[start + k]
-                    probabilities[place + k] = probabilities[start + k]
-                left[kept] = left[row]
-                kept += 1
-                entry_starts[kept] = place + length
-    return rows, kept
-
-
-@njit(cache=True)
-def _equal(first: int, second: int, length: int, targets: Any, probabilities: Any) -> bool:
-    for k in range(length):
-        if (
-            targets[first + k] != targets[second + k]
-            or probabilities[first + k] != probabilities[second + k]
-        ):
+def _always_decides(lists: Any, rule: int) -> bool:
+    for row in range(lists.row_starts[rule], lists.row_starts[rule + 1]):
+        decided = 0.0
+        for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
+            decided += lists.probabilities[entry]
+        if decided < 1.0 - NEGLIGIBLE_PROBABILITY:
             return False
     return True
+
+
+@njit(cache=True)
+def _fill_rows(lists: Any, rules: Any, out: Any) -> Any:
+    """Fill the rows, equal ones of a rule once: how many rows and entries are kept.
+
+    A cell ahead is blocked or not, wherever else the obstacle may be: a hundred rows, two of them
+    different, and these two stay in the cache. Without room, all entries are only counted.
+    """
+    places, starts, targets, probabilities, left = out
+    filling = len(places) > 0
+    sizes, variable_starts, variables = lists.sizes, rules.variable_starts, rules.variables
+    x = np.zeros(len(sizes), np.int64)
+    mass = np.zeros(lists.num_states)
+    reached = np.zeros(lists.num_states, np.int64)
+    kept = end = 0
+    for pair in range(len(rules.pair_starts) - 1):
+        for rule in range(rules.pair_starts[pair], rules.pair_starts[pair + 1]):
+            closing = rule + 1 == rules.pair_starts[pair + 1]  # it always decides
+            first = kept
+            for row in range(rules.row_starts[rule], rules.row_starts[rule + 1]):
+                rest = row - rules.row_starts[rule]
+                for k in range(variable_starts[rule + 1] - 1, variable_starts[rule] - 1, -1):
+                    x[variables[k]] = rest % sizes[variables[k]]
+                    rest //= sizes[variables[k]]
+                count, total, passed = follow_rules(
+                    lists, rules.begins[rule], rules.ends[rule], x, mass, reached
+                )
+                start, end = end, end + count
+                if filling:
+                    for k in range(count):
+                        share = mass[reached[k]]
+                        targets[start + k] = reached[k]
+                        probabilities[start + k] = share * (1.0 / total) if closing else share
+                    same = _find_equal(first, kept, start, end, starts, targets, probabilities)
+                    places[row] = same
+                    if same == kept:
+                        left[kept] = 0.0 if closing else passed
+                        kept += 1
+                        starts[kept] = end
+                    end = starts[kept]
+                for k in range(count):
+                    mass[reached[k]] = 0.0
+    return kept, end
+
+
+@njit(cache=True)
+def _find_equal(
+    first: int, kept: int, start: int, end: int, starts: Any, targets: Any, probabilities: Any
+) -> int:
+    """The first row from ``first`` on that has the entries start ... end - 1, or else ``kept``."""
+    for row in range(first, min(first + MAX_COMPARED, kept)):
+        back = start - starts[row]
+        same = starts[row + 1] - starts[row] == end - start
+        for k in range(start, end if same else start):
+            if targets[k] != targets[k - back] or probabilities[k] != probabilities[k - back]:
+                same = False
+                break
+        if same:
+            return row
+    return kept

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from planners.arrays import Floats, Ints, set_joint_values
+from planners.arrays import Floats, Ints, set_joint_values, subset_index
 from planners.value_iteration.successors import SuccessorRows
 
 ONE = np.uint64(1)
@@ -92,7 +92,7 @@ def sweep(
     least, largest, lowest, highest = infinite, -infinite, infinite, -infinite
     for x in range(first, first + len(expected)):
         changed = _turn(x, x == first, digits, sizes)
-        _find_rows(successors.groups, changed, digits, rows)
+        _find_rows(successors.groups, changed, digits, sizes, rows)
         rewards = _add_rewards(reward_tables, changed, digits, sums)
         w = expected[x - first]
         for n in range(len(terminal)):
@@ -173,17 +173,15 @@ def _turn(x: int, start: bool, digits: Any, sizes: Any) -> Any:
 
 
 @njit(cache=True, inline="always")
-def _find_rows(groups: Any, changed: int, digits: Any, rows: Any) -> None:
+def _find_rows(groups: Any, changed: int, digits: Any, sizes: Any, rows: Any) -> None:
     """The current row of each rule, unless nothing that it looks at has changed."""
     variables, starts = groups.variables, groups.starts
     for group in range(len(groups.row_starts)):
         first, last = groups.variable_starts[group], groups.variable_starts[group + 1]
-        newest = -1 if first == last else variables[first]
+        newest = -1 if first == last else variables[last - 1]
         if newest < changed:
             continue
-        value = 0
-        for k in range(first, last):
-            value += digits[variables[k]] * groups.strides[k]
+        value = subset_index(digits, variables, first, last, sizes)
         start, size = starts[group], starts[group + 1] - starts[group]
         place = groups.row_starts[group] + value * size
         for k in range(size):

@@ -8,7 +8,8 @@ import numpy as np
 
 from exo_envs import State, Variable
 from planners.tables.decision_lists import DecisionLists
-from planners.tables.factored_mdp import Factor, FactoredMDP
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
 from planners.tables.rules import Rule
 
 

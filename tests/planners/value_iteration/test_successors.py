@@ -9,16 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planners import ValueIteration, to_discrete_dp
+from planners.arrays import joint_index
 from planners.value_iteration.successors import MAX_JOINT_ROWS, rows_bytes, successor_rows
 
 
-def distribution(rows, pair, x, num_states):
+def distribution(rows, pair, x, sizes, num_states):
     """P(n'|n,a,x) by the rows."""
     current = {}
     groups = rows.groups
     for group in range(len(groups.row_starts)):
         looks = slice(groups.variable_starts[group], groups.variable_starts[group + 1])
-        value = int((np.asarray(x)[groups.variables[looks]] * groups.strides[looks]).sum())
+        variables = groups.variables[looks]
+        value = joint_index(np.asarray(x)[variables], np.asarray(sizes)[variables])
         rules = groups.rules[groups.starts[group] : groups.starts[group + 1]]
         place = groups.row_starts[group] + value * len(rules)
         current |= dict(zip(rules.tolist(), groups.rows[place : place + len(rules)], strict=True))
@@ -41,7 +43,7 @@ def test_rows_are_the_decision_lists(seed, num_rules):
     for x in itertools.product(range(2), range(3), range(2)):
         for n, a in itertools.product(range(3), range(mdp.num_actions)):
             one = mdp.decision_lists.distribution(np.array([n]), np.array([a]), np.array([x]))[0]
-            found = distribution(rows, n * mdp.num_actions + a, x, 3)
+            found = distribution(rows, n * mdp.num_actions + a, x, (2, 3, 2), 3)
             np.testing.assert_allclose(found, one, atol=1e-12)
 
 

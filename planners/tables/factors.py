@@ -1,0 +1,135 @@
+"""Exogenous dynamics P(x' | x): a table for each variable given a few parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from exo_envs.mdp import FloatArray, IntArray
+from planners.arrays import Ints, join, joint_values, starts_of, subset_index
+
+
+@dataclass(frozen=True)
+class Factor:
+    """P(x'_i | parents) in sparse rows, one for each joint value of the parents (C order)."""
+
+    parents: tuple[int, ...]
+    starts: Ints  # (rows + 1,)
+    values: Ints  # (entries,), increasing within a row
+    probabilities: FloatArray  # (entries,)
+
+    @classmethod
+    def from_table(cls, parents: Sequence[int], table: FloatArray) -> Factor:
+        """From a dense table of shape (*parent sizes, size), or (rows, size)."""
+        rows = np.asarray(table, dtype=np.float64).reshape(-1, np.shape(table)[-1])
+        if not np.allclose(rows.sum(axis=1), 1.0) or (rows < 0).any():
+            raise ValueError("every row of a factor's table is a probability distribution")
+        row, value = np.nonzero(rows)
+        starts = np.concatenate([[0], np.bincount(row, minlength=len(rows)).cumsum()])
+        return cls(tuple(int(p) for p in parents), starts, value, rows[row, value])
+
+    def to_table(self, size: int) -> FloatArray:
+        """The dense table, shape (rows, size)."""
+        table = np.zeros((len(self.starts) - 1, size))
+        row = np.repeat(np.arange(len(table)), np.diff(self.starts))
+        table[row, self.values] = self.probabilities
+        return table
+
+
+class Factors(NamedTuple):
+    """The factors of all variables, one after another."""
+
+    sizes: Ints  # (m,)
+    parent_starts: Ints  # (m + 1,)
+    parents: Ints
+    row_starts: Ints  # (m + 1,)
+    entry_starts: Ints  # (rows + 1,)
+    values: Ints  # (entries,)
+    probabilities: FloatArray  # (entries,)
+
+    @classmethod
+    def of(cls, factors: Sequence[Factor], sizes: Ints) -> Factors:
+        """One factor for each variable of these sizes."""
+        entries = starts_of([factor.values for factor in factors])
+        rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(factors)]
+        return cls(
+            sizes=sizes,
+            parent_starts=starts_of([factor.parents for factor in factors]),
+            parents=join([factor.parents for factor in factors], np.int64),
+            row_starts=starts_of(rows),
+            entry_starts=join([*rows, entries[-1:]], np.int64),
+            values=join([factor.values for factor in factors], np.int64),
+            probabilities=join([factor.probabilities for factor in factors], np.float64),
+        )
+
+    def sample(self, exogenous: IntArray, uniform: FloatArray) -> Ints:
+        """Draw x': values and uniform numbers of shape (..., m) give (..., m)."""
+        # Not -1: without variables the number of lanes does not follow from the size.
+        flat = math.prod(exogenous.shape[:-1]), exogenous.shape[-1]
+        drawn: Ints = _sample(self, exogenous.reshape(flat), uniform.reshape(flat))
+        return drawn.reshape(exogenous.shape)
+
+
+@njit(cache=True)
+def _sample(factors: Any, x: Any, uniform: Any) -> Any:
+    sizes, parent_starts, parents, row_starts, entry_starts, values, probabilities = factors
+    out = np.empty(x.shape, np.int64)
+    for lane in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            start, end = parent_starts[i], parent_starts[i + 1]
+            row = row_starts[i] + subset_index(x[lane], parents, start, end, sizes)
+            below = 0.0
+            chosen = 0
+            for entry in range(entry_starts[row], entry_starts[row + 1]):
+                chosen = values[entry]
+                below += probabilities[entry]
+                if uniform[lane, i] < below:
+                    break
+            out[lane, i] = chosen
+    return out
+
+
+def joint_factor(
+    factors: Sequence[Factor],
+    group: Sequence[int],
+    parents: Sequence[int],
+    sizes: Sequence[int] | IntArray,
+    strides: Sequence[int],
+) -> Factor:
+    """P(x'_i for i in group | parents), with rows that sum to one.
+
+    The parents include those of every variable of the group (one with a single value may be left
+    out). A joint value of x' is given as the sum of the values times the ``strides``, one stride
+    for each variable of the group.
+    """
+    if len(group) == 1 and factors[group[0]].parents == tuple(parents):
+        factor = factors[group[0]]
+        sums = np.add.reduceat(factor.probabilities, factor.starts[:-1])
+        probabilities = factor.probabilities / np.repeat(sums, np.diff(factor.starts))
+        return replace(factor, values=factor.values * strides[0], probabilities=probabilities)
+    shape = [int(sizes[parent]) for parent in parents]
+    rows = math.prod(shape)
+    digits = dict(zip(parents, joint_values(np.arange(rows), shape).T, strict=True))
+    row = np.arange(rows)  # of each entry so far
+    values = np.zeros(rows, dtype=np.int64)
+    probabilities = np.ones(rows)
+    for i, stride in zip(group, strides, strict=True):
+        factor = factors[i]
+        own = np.zeros(rows, dtype=np.int64)  # the row of this factor in each joint row
+        for parent in factor.parents:
+            own = own * int(sizes[parent]) + digits.get(parent, 0)
+        counts = np.diff(factor.starts)[own][row]
+        entry = np.repeat(np.arange(len(row)), counts)
+        within = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = factor.starts[own][row][entry] + within
+        row = row[entry]
+        values = values[entry] + factor.values[chosen] * stride
+        probabilities = probabilities[entry] * factor.probabilities[chosen]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))])
+    sums = np.bincount(row, weights=probabilities, minlength=rows)
+    return Factor(tuple(parents), starts, values, probabilities / sums[row])
