@@ -94,9 +94,8 @@ class _Question(NamedTuple):
     def is_answered(self, found: Information, num_rows: int) -> bool:
         """Whether a variable passes its test, and leaves rows of enough backgrounds."""
         enough = MIN_SAMPLES if self.log_level is None else MIN_TESTED
-        if num_rows * enough > len(self.where):
-            return False
-        return self.log_level is None or found.log_p < self.log_level
+        passes = self.log_level is None or found.log_p < self.log_level
+        return passes and num_rows * enough <= len(self.where)
 
 
 class _Reduction:

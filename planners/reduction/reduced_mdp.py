@@ -162,12 +162,11 @@ class ReducedMDP(ExoMDP):
             }
             return fit_factors(data, parents, smoothing, memory=counted)
 
+        asked = {"endogenous": survey.endogenous_samples, "reward": survey.reward_samples}
         estimated: dict[str, Any] = {
             "full_names": mdp.exogenous_names,
             "data": data.restrict(names),
-            "samples": SampleCounts(
-                *_counted(data), survey.endogenous_samples, survey.reward_samples
-            ),
+            "samples": SampleCounts(**_counted(data), **asked),
             "fit": fit,
             "smoothing": smoothing,
         }
@@ -191,10 +190,9 @@ class ReducedMDP(ExoMDP):
             )
         data = self.data.extend(mdp, num_rollouts, rng)
         parents = {i: factor.parents for i, factor in enumerate(self.fit.factors)}
-        exogenous, held_out = _counted(data)
         longer = {
             "data": data,
-            "samples": self.samples._replace(exogenous=exogenous, held_out=held_out),
+            "samples": self.samples._replace(**_counted(data)),
             "fit": fit_factors(data, parents, self.smoothing),
         }
         return type(self)(**{**self.arguments(), **longer})
@@ -265,9 +263,10 @@ def _check_names(what: str, names: tuple[str, ...], mdp: ExoMDP) -> None:
         raise ValueError(f"the {what} is of {_short(names)}, not of this model")
 
 
-def _counted(data: ExogenousData) -> tuple[int, int]:
+def _counted(data: ExogenousData) -> dict[str, int]:
     """How many transitions tables are counted in, and how many are held out."""
-    return len(data.fitted) * data.num_steps, int(data.held_out.sum()) * data.num_steps
+    rollouts = {"exogenous": len(data.fitted), "held_out": int(data.held_out.sum())}
+    return {part: number * data.num_steps for part, number in rollouts.items()}
 
 
 def _short(names: Sequence[str]) -> str:
