@@ -13,6 +13,12 @@ from planners.tables.factors import Factor
 from planners.tables.rules import Rule
 
 
+def independent_moves(moves, sizes):
+    """Decision lists that look at no x, from P(n' | n, a) of shape (N, A, N)."""
+    lists = [[Rule.from_table((), row[None])] for row in moves.reshape(-1, moves.shape[2])]
+    return DecisionLists.from_lists(lists, moves.shape[1], sizes)
+
+
 def random_mdp(
     rng,
     *,
