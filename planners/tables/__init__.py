@@ -17,8 +17,6 @@ from planners.tables.indexing import (
     format_count,
     num_endogenous_states,
     num_exogenous_states,
-    state_at,
-    state_index,
 )
 from planners.tables.rules import Rule, count_outcomes, simplify, split_rows, with_default
 
@@ -37,8 +35,6 @@ __all__ = [
     "num_exogenous_states",
     "simplify",
     "split_rows",
-    "state_at",
-    "state_index",
     "to_arrays",
     "to_discrete_dp",
     "with_default",

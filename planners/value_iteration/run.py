@@ -123,11 +123,9 @@ class Run:
         flat = np.empty(starts[-1], dtype=self.dtype)
         for k, table in enumerate(tables):
             self.clock.tick()
+            base = mdp.base_reward if k == 0 else np.zeros(1)
             out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
-            if k == 0:
-                np.add(table, mdp.base_reward, out=out, casting="same_kind")
-            else:
-                out[:] = table
+            np.add(table, base, out=out, casting="same_kind")
         return RewardTables(np.array(paying, dtype=np.int64), starts, flat)
 
     def iterate(self) -> None:
@@ -236,13 +234,12 @@ class Run:
         shift = self.dtype.type(self.shift)
         self.expectation.begin(values, self.clock.tick)
         model, kept = self.model, self.kept
-        for first, expected in self.expectation.chunks():
+        for chunk in self.expectation.chunks():
             self.clock.tick()
             if improving or not kept.rows.size:
-                found = sweep(model, kept, improving, shift, first, expected, values, actions)
+                found = sweep(model, kept, improving, shift, chunk, values, actions)
             else:
-                changes = self.changes[place]
-                found = evaluate(tuple(kept), shift, first, expected, values, changes)
+                found = evaluate(tuple(kept), shift, chunk, values, self.changes[place])
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
             lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
         self.sweeps += 1
@@ -308,13 +305,12 @@ def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
         or any(wanted.get(name, size) != size for name, size in known.items())
     ):
         return None
-    places = {name: place for place, name in enumerate(known)}
-    dropped = [places[name] for name in known if name not in wanted]
-    common = [places[name] for name in wanted if name in known]
+    dropped = [name for name in known if name not in wanted]
+    order = [*dropped, *(name for name in wanted if name in known)]
     tensor = values.reshape(*known.values(), values.shape[1])
-    tensor = tensor.transpose(*dropped, *common, len(known))
-    shape = [known.get(name, 1) for name in wanted]
-    return tensor.reshape(*tensor.shape[: len(dropped)], *shape, values.shape[1])
+    tensor = tensor.transpose(*(list(known).index(name) for name in order), len(known))
+    shape = [*(known[name] for name in dropped), *(known.get(name, 1) for name in wanted)]
+    return tensor.reshape(*shape, values.shape[1])
 
 
 def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:

@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from factored import independent_moves, random_mdp
+from factored import independent_moves, random_mdp, state_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import CoinMDP
@@ -19,7 +19,7 @@ from planners import (
     ValueIteration,
     to_discrete_dp,
 )
-from planners.tables import TooLargeError, state_at
+from planners.tables import TooLargeError
 
 
 def any_mdp(seed):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from factored import independent_moves, random_mdp
+from factored import independent_moves, random_mdp, state_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +26,6 @@ from planners import (
     to_discrete_dp,
 )
 from planners.planner import warm_start_for
-from planners.tables import state_at
 
 SIZES = {"pays": 3, "pays_too": 4, "idle": 5, "idle_too": 2}
 
