@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from planners.tree_search import UCT
 from planners.value_iteration import ValueIteration
 
 
+@dataclass(kw_only=True, eq=False)
 class DefaultPlanner:
     """Value iteration where it fits, forecasts where only n can be enumerated, else tree search.
 
@@ -29,20 +30,16 @@ class DefaultPlanner:
         dtype: of value iteration; by default its own.
     """
 
-    def __init__(
-        self,
-        *,
-        max_states: int = 5_000_000,
-        memory_limit: float = 2e9,
-        max_endogenous_pairs: int = 100_000,
-        tolerance: float | None = None,
-        dtype: type[np.floating[Any]] | None = None,
-    ) -> None:
-        self.max_states = max_states
-        self.max_endogenous_pairs = max_endogenous_pairs
-        given: dict[str, Any] = {"tolerance": tolerance, "dtype": dtype}
+    max_states: int = 5_000_000
+    memory_limit: float = 2e9
+    max_endogenous_pairs: int = 100_000
+    tolerance: float | None = None
+    dtype: type[np.floating[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        given: dict[str, Any] = {"tolerance": self.tolerance, "dtype": self.dtype}
         given = {name: value for name, value in given.items() if value is not None}
-        self.value_iteration = ValueIteration(memory_limit=memory_limit, **given)
+        self.value_iteration = ValueIteration(memory_limit=self.memory_limit, **given)
 
     def choose(self, mdp: ExoMDP) -> Planner:
         """The planner for a model of this size."""

@@ -17,8 +17,6 @@ from planners.tables.indexing import (
     format_count,
     num_endogenous_states,
     num_exogenous_states,
-    state_at,
-    state_index,
 )
 from planners.tables.rules import Rule, count_outcomes, simplify, with_default
 
@@ -36,8 +34,6 @@ __all__ = [
     "num_endogenous_states",
     "num_exogenous_states",
     "simplify",
-    "state_at",
-    "state_index",
     "to_arrays",
     "to_discrete_dp",
     "with_default",

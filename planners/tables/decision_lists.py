@@ -7,14 +7,16 @@ the endogenous state and (n, a) a *pair*, ``n * num_actions + a``. Numba takes a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints, join, starts_of, subset_index
+from planners.arrays import Ints, join_tables, starts_of, subset_index
 from planners.tables.rules import Rule
 
 
@@ -45,22 +47,10 @@ class DecisionLists(NamedTuple):
     ) -> DecisionLists:
         """The list of every pair, in order; the last rule of each must decide."""
         rules = [rule for listed in lists for rule in listed]
-        entries = starts_of([rule.targets for rule in rules])
-        return cls(
-            num_states=len(lists) // num_actions,
-            num_actions=num_actions,
-            sizes=np.asarray(sizes, dtype=np.int64),
-            rule_starts=starts_of(lists),
-            variable_starts=starts_of([rule.variables for rule in rules]),
-            variables=join([rule.variables for rule in rules], np.int64),
-            row_starts=np.cumsum([0, *(rule.num_rows for rule in rules)]),
-            entry_starts=np.append(
-                join([rule.starts[:-1] + entries[i] for i, rule in enumerate(rules)], np.int64),
-                entries[-1],
-            ),
-            targets=join([rule.targets for rule in rules], np.int64),
-            probabilities=join([rule.probabilities for rule in rules], np.float64),
-        )
+        tables = [(rule.variables, rule.starts, rule.targets, rule.probabilities) for rule in rules]
+        all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
+        counts = len(lists) // num_actions, num_actions
+        return cls(*counts, all_sizes, starts_of(lists), *join_tables(tables))
 
     @classmethod
     def from_rules(
@@ -71,40 +61,20 @@ class DecisionLists(NamedTuple):
         rules: Mapping[tuple[int, int], Sequence[Rule]],
     ) -> DecisionLists:
         """From ``rules[n, a]``, which are checked."""
-        all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
-        lists = []
-        for n in range(num_states):
-            for a in range(num_actions):
-                last = rules[n, a][-1]
-                if last.variables or not np.isclose(last.probabilities.sum(), 1.0):
-                    raise ValueError(f"the last rule of state {n} and action {a} does not decide")
-                for rule in rules[n, a]:
-                    rows = int(np.prod(all_sizes[list(rule.variables)], dtype=np.int64))
-                    highest = int(rule.targets.max(initial=0))
-                    if rule.num_rows != rows or highest >= num_states:
-                        raise ValueError(
-                            f"a rule on variables {rule.variables} has {rule.num_rows} rows and "
-                            f"targets up to {highest}; it should have {rows} rows and targets "
-                            f"below {num_states}"
-                        )
-                lists.append(rules[n, a])
-        return cls.from_lists(lists, num_actions, all_sizes)
-
-    @classmethod
-    def from_table(
-        cls, table: FloatArray, parents: tuple[int, ...], sizes: Sequence[int] | IntArray
-    ) -> DecisionLists:
-        """From one joint table P(n' | n, a, parents) of shape (N, A, *parent sizes, N)."""
-        num_states, num_actions = table.shape[:2]
-        rows = table.reshape(num_states, num_actions, -1, num_states)
-        rules = {}
-        for n in range(num_states):
-            for a in range(num_actions):
-                if len(rows[n, a]) == 1 or (rows[n, a] == rows[n, a, :1]).all():
-                    rules[n, a] = [Rule.from_table((), rows[n, a, :1])]
-                else:  # the second rule is never asked: the first always decides
-                    rules[n, a] = [Rule.from_table(parents, rows[n, a]), Rule.certain(n)]
-        return cls.from_rules(num_states, num_actions, sizes, rules)
+        lists = [rules[n, a] for n in range(num_states) for a in range(num_actions)]
+        for pair, listed in enumerate(lists):
+            if listed[-1].variables or not np.isclose(listed[-1].probabilities.sum(), 1.0):
+                n, a = divmod(pair, num_actions)
+                raise ValueError(f"the last rule of state {n} and action {a} does not decide")
+        for rule in chain.from_iterable(lists):
+            rows = math.prod(int(sizes[i]) for i in rule.variables)
+            highest = int(rule.targets.max(initial=0))
+            if rule.num_rows != rows or highest >= num_states:
+                raise ValueError(
+                    f"a rule on variables {rule.variables} has {rule.num_rows} rows and targets up "
+                    f"to {highest}; it should have {rows} rows and targets below {num_states}"
+                )
+        return cls.from_lists(lists, num_actions, sizes)
 
     def dependencies(self) -> tuple[int, ...]:
         """The exogenous variables that any rule looks at."""

@@ -132,10 +132,6 @@ class FactoredMDP(ExoMDP):
         """The flat index of n, shape (...)."""
         return joint_index(endogenous, self.endogenous_sizes)
 
-    def endogenous_values(self, index: IntArray) -> Ints:
-        """The variables of n from its flat index, shape (..., k)."""
-        return joint_values(index, self.endogenous_sizes)
-
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
@@ -159,7 +155,7 @@ class FactoredMDP(ExoMDP):
             state.exogenous.reshape(n.size, state.exogenous.shape[-1]).astype(np.int64),
             rng.random(n.size),
         )
-        return self.endogenous_values(following.reshape(batch_shape))
+        return joint_values(following.reshape(batch_shape), self.endogenous_sizes)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """From the tables; zero in terminal states."""

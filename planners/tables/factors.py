@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints, join, joint_values, starts_of, subset_index
+from planners.arrays import Ints, join_tables, joint_values, subset_index
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,8 @@ class Factors(NamedTuple):
     @classmethod
     def of(cls, factors: Sequence[Factor], sizes: Ints) -> Factors:
         """One factor for each variable of these sizes."""
-        entries = starts_of([factor.values for factor in factors])
-        rows = [factor.starts[:-1] + entries[i] for i, factor in enumerate(factors)]
-        return cls(
-            sizes=sizes,
-            parent_starts=starts_of([factor.parents for factor in factors]),
-            parents=join([factor.parents for factor in factors], np.int64),
-            row_starts=starts_of(rows),
-            entry_starts=join([*rows, entries[-1:]], np.int64),
-            values=join([factor.values for factor in factors], np.int64),
-            probabilities=join([factor.probabilities for factor in factors], np.float64),
-        )
+        tables = [(f.parents, f.starts, f.values, f.probabilities) for f in factors]
+        return cls(sizes, *join_tables(tables))
 
     def sample(self, exogenous: IntArray, uniform: FloatArray) -> Ints:
         """Draw x': values and uniform numbers of shape (..., m) give (..., m)."""

@@ -9,6 +9,7 @@ are close enough.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from planners.value_iteration.run import Run, action_type
 from planners.value_iteration.successors import rows_bytes
 
 
+@dataclass(kw_only=True, eq=False)
 class ValueIteration:
     """Exact planning by modified policy iteration.
 
@@ -48,30 +50,26 @@ class ValueIteration:
         max_iterations: sweeps of both kinds, at most.
     """
 
-    def __init__(
-        self,
-        *,
-        tolerance: float = 1e-4,
-        memory_limit: float = 4e9,
-        dtype: type[np.floating[Any]] = np.float64,
-        inner_sweeps: int = 32,
-        max_iterations: int | None = None,
-    ) -> None:
-        if not tolerance > 0:
-            raise ValueError(f"the tolerance is a positive number, not {tolerance!r}")
-        if not memory_limit > 0:
-            raise ValueError(f"memory_limit is a positive number of bytes, not {memory_limit!r}")
-        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f"dtype is float64 or float32, not {np.dtype(dtype)}")
-        if inner_sweeps < 0:
-            raise ValueError(f"inner_sweeps is not negative, as {inner_sweeps!r} is")
-        if max_iterations is not None and max_iterations < 1:
-            raise ValueError(f"max_iterations is at least 1, or None, not {max_iterations!r}")
-        self.tolerance = tolerance
-        self.memory_limit = memory_limit
-        self.dtype = np.dtype(dtype)
-        self.inner_sweeps = inner_sweeps
-        self.max_iterations = max_iterations
+    tolerance: float = 1e-4
+    memory_limit: float = 4e9
+    dtype: Any = np.float64
+    inner_sweeps: int = 32
+    max_iterations: int | None = None
+
+    def __post_init__(self) -> None:
+        self.dtype = np.dtype(self.dtype)
+        if not self.tolerance > 0:
+            raise ValueError(f"the tolerance is a positive number, not {self.tolerance!r}")
+        if not self.memory_limit > 0:
+            raise ValueError(
+                f"memory_limit is a positive number of bytes, not {self.memory_limit!r}"
+            )
+        if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype is float64 or float32, not {self.dtype}")
+        if self.inner_sweeps < 0:
+            raise ValueError(f"inner_sweeps is not negative, as {self.inner_sweeps!r} is")
+        if self.max_iterations is not None and self.max_iterations < 1:
+            raise ValueError(f"max_iterations is at least 1, or None, not {self.max_iterations!r}")
 
     def bytes_needed(self, mdp: ExoMDP) -> int:
         """The memory that a plan in ``mdp`` takes at least, in bytes, found without taking it.
@@ -87,20 +85,16 @@ class ValueIteration:
             return at_least
         elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
         rewards = max(1, sum(int(mdp.exogenous_sizes[i]) for i in mdp.terms)) * mdp.base_reward.size
-        return (
-            states * item
-            + actions
-            + elimination.nbytes(mdp.num_endogenous_states, item)
-            + rows_bytes(mdp.decision_lists, item)
-            + rewards * item
-        )
+        tables = elimination.nbytes(mdp.num_endogenous_states, item)
+        tables += rows_bytes(mdp.decision_lists, item)
+        return (states + rewards) * item + actions + tables
 
     def attainable_tolerance(self, mdp: FactoredMDP) -> float:
         """A tolerance that rounding in this ``dtype`` lets a plan reach, whatever V may be.
 
         Plans may do better, as V is rarely as large as the rewards allow: ``Plan.loss_bound``.
         """
-        run = self._run(mdp, Clock(None))
+        run = Run(mdp, Clock(None), self, self.memory_limit - self._refuse_large(mdp))
         run.build()
         size = (run.reward_range[1] - run.reward_range[0]) / (1.0 - mdp.discount)
         return 4.0 * run.rounding(size) / (1.0 - mdp.discount)
@@ -141,24 +135,12 @@ class ValueIteration:
         if not isinstance(mdp, FactoredMDP):
             self._refuse_large(mdp)  # before anything is estimated
         model = tabulate(mdp, np.random.default_rng(0) if rng is None else rng)
-        run = self._run(model, clock, warm_start)
+        spare_bytes = self.memory_limit - self._refuse_large(model)
+        run = Run(model, clock, self, spare_bytes, warm_start)
         with contextlib.suppress(OutOfTimeError):
             run.build()
             run.iterate()
         return run.finish()
-
-    def _run(self, mdp: FactoredMDP, clock: Clock, warm_start: Plan | None = None) -> Run:
-        needed = self._refuse_large(mdp)
-        return Run(
-            mdp,
-            clock,
-            tolerance=self.tolerance,
-            dtype=self.dtype,
-            inner_sweeps=self.inner_sweeps,
-            max_sweeps=self.max_iterations,
-            spare_bytes=self.memory_limit - needed,
-            warm_start=warm_start,
-        )
 
     def _refuse_large(self, mdp: ExoMDP) -> int:
         needed = self.bytes_needed(mdp)

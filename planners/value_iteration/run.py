@@ -15,7 +15,8 @@ Rounding is part of it: where a sweep is off by up to r, everything above is by 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ from planners.value_iteration.extrapolation import extrapolate
 from planners.value_iteration.successors import successor_rows
 from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, evaluate, sweep
 from planners.value_iteration.tabular_policy import TabularPolicy
+
+if TYPE_CHECKING:
+    from planners.value_iteration.planner import ValueIteration
 
 #: Sweeps with fixed actions end once the span of their changes is below this share of the span
 #: that the last sweep with the best actions had.
@@ -60,6 +64,7 @@ def action_type(mdp: ExoMDP) -> np.dtype[Any]:
     return np.min_scalar_type(mdp.num_actions - 1)
 
 
+@dataclass(eq=False)
 class Run:
     """One plan in the making.
 
@@ -67,42 +72,29 @@ class Run:
     value is known, the constant need not be added to V: subtracting ``shift`` from every reward
     lowers V* by ``shift / (1 - discount)``, so changing the shift does the same. That keeps
     V near zero, where floating-point numbers are densest.
-
-    The arguments are those of :class:`~planners.ValueIteration`.
     """
 
-    def __init__(
-        self,
-        mdp: FactoredMDP,
-        clock: Clock,
-        *,
-        tolerance: float,
-        dtype: np.dtype[Any],
-        inner_sweeps: int,
-        max_sweeps: int | None,
-        spare_bytes: float,
-        warm_start: Plan | None = None,
-    ) -> None:
-        self.mdp = mdp
-        self.clock = clock
-        self.tolerance = tolerance
-        self.dtype = dtype
-        self.inner_sweeps = inner_sweeps
-        self.spare_bytes = spare_bytes
-        self.warm_start = warm_start
-        self.max_sweeps = math.inf if max_sweeps is None else max_sweeps
-        self.reward_range, self.reward_size = _reward_sizes(mdp)
-        self.sweeps = 0
-        self.offset = 0.0
-        self.shift = 0.0
-        if not mdp.terminal.any():
-            self.shift = float(dtype.type(sum(self.reward_range) / 2.0))
-        self.size = 0.0  # of the largest V
+    mdp: FactoredMDP
+    clock: Clock
+    settings: ValueIteration
+    spare_bytes: float
+    warm_start: Plan | None = None
+    sweeps: int = 0
+    offset: float = 0.0
+    shift: float = 0.0
+    size: float = 0.0  # of the largest V
+    converged: bool = False
+    policy: NDArray[Any] | None = None  # the actions of the last whole sweep
+
+    def __post_init__(self) -> None:
+        self.dtype = self.settings.dtype
+        self.max_sweeps = self.settings.max_iterations or math.inf
+        self.reward_range, self.reward_size = _reward_sizes(self.mdp)
+        if not self.mdp.terminal.any():
+            self.shift = float(self.dtype.type(sum(self.reward_range) / 2.0))
         # Before the first sweep: V = 0, and any policy at all.
         self.residual = self.reward_range[1] - self.reward_range[0]
-        self.loss_bound = self.residual / (1.0 - mdp.discount)
-        self.converged = False
-        self.policy: NDArray[Any] | None = None  # the actions of the last whole sweep
+        self.loss_bound = self.residual / (1.0 - self.mdp.discount)
 
     def build(self) -> None:
         """Allocate, and bring the tables into the form in which the sweeps read them."""
@@ -119,10 +111,9 @@ class Run:
             successors=self.rows,
         )
         self.clock.tick()
-        self.elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
-        self.expectation = Expectation(
-            self.elimination, mdp.factors, mdp.num_endogenous_states, dtype
-        )
+        given = mdp.factors, mdp.num_endogenous_states
+        self.elimination = eliminate(mdp.exogenous_sizes, *given)
+        self.expectation = Expectation(self.elimination, *given, dtype)
 
     def _reward_tables(self) -> RewardTables:
         mdp = self.mdp
@@ -132,11 +123,9 @@ class Run:
         flat = np.empty(starts[-1], dtype=self.dtype)
         for k, table in enumerate(tables):
             self.clock.tick()
+            base = mdp.base_reward if k == 0 else np.zeros(1)
             out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
-            if k == 0:
-                np.add(table, mdp.base_reward, out=out, casting="same_kind")
-            else:
-                out[:] = table
+            np.add(table, base, out=out, casting="same_kind")
         return RewardTables(np.array(paying, dtype=np.int64), starts, flat)
 
     def iterate(self) -> None:
@@ -155,11 +144,13 @@ class Run:
             before = self.size + max(-least, largest)  # the largest V before the sweep, at most
             rounding = 2.0 * self.rounding(before) / (1.0 - self.mdp.discount)
             self.residual, self.loss_bound = span, gain * span + rounding
-            self.converged = self.loss_bound <= self.tolerance
+            self.converged = self.loss_bound <= self.settings.tolerance
             best, since = (span, 0) if span < best else (best, since + 1)
             if self.converged or gain * span <= rounding or since > patience:
                 return
-            enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * (self.tolerance - rounding) / gain)
+            enough = max(
+                SPAN_SHARE * span, TOLERANCE_SHARE * (self.settings.tolerance - rounding) / gain
+            )
             self._evaluate(actions[0], enough, extrapolating=since < MAX_SETBACKS)
 
     def _allocate(self) -> list[NDArray[Any]]:
@@ -171,7 +162,9 @@ class Run:
             self._warm_up(self.warm_start)
             self.clock.tick()
         # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
-        room = self.spare_bytes if self.inner_sweeps and self.rows.longest_list == 1 else 0.0
+        room = (
+            self.spare_bytes if self.settings.inner_sweeps and self.rows.longest_list == 1 else 0.0
+        )
         room -= states * (self.dtype.itemsize + 4)
         kept = shape if room >= 0 else nothing
         self.kept = KeptActions(
@@ -216,7 +209,7 @@ class Run:
 
     def _evaluate(self, actions: NDArray[Any], enough: float, *, extrapolating: bool) -> None:
         """Sweeps with these actions, until the span of their changes is small enough."""
-        for k in range(self.inner_sweeps):
+        for k in range(self.settings.inner_sweeps):
             if self.sweeps >= self.max_sweeps:
                 return
             place = k % self.cycle
@@ -241,13 +234,12 @@ class Run:
         shift = self.dtype.type(self.shift)
         self.expectation.begin(values, self.clock.tick)
         model, kept = self.model, self.kept
-        for first, expected in self.expectation.chunks():
+        for chunk in self.expectation.chunks():
             self.clock.tick()
             if improving or not kept.rows.size:
-                found = sweep(model, kept, improving, shift, first, expected, values, actions)
+                found = sweep(model, kept, improving, shift, chunk, values, actions)
             else:
-                changes = self.changes[place]
-                found = evaluate(tuple(kept), shift, first, expected, values, changes)
+                found = evaluate(tuple(kept), shift, chunk, values, self.changes[place])
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
             lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
         self.sweeps += 1
@@ -313,13 +305,12 @@ def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
         or any(wanted.get(name, size) != size for name, size in known.items())
     ):
         return None
-    places = {name: place for place, name in enumerate(known)}
-    dropped = [places[name] for name in known if name not in wanted]
-    common = [places[name] for name in wanted if name in known]
+    dropped = [name for name in known if name not in wanted]
+    order = [*dropped, *(name for name in wanted if name in known)]
     tensor = values.reshape(*known.values(), values.shape[1])
-    tensor = tensor.transpose(*dropped, *common, len(known))
-    shape = [known.get(name, 1) for name in wanted]
-    return tensor.reshape(*tensor.shape[: len(dropped)], *shape, values.shape[1])
+    tensor = tensor.transpose(*(list(known).index(name) for name in order), len(known))
+    shape = [*(known[name] for name in dropped), *(known.get(name, 1) for name in wanted)]
+    return tensor.reshape(*shape, values.shape[1])
 
 
 def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:

@@ -198,10 +198,8 @@ def _shorten(lists: Any) -> Any:
 @njit(cache=True)
 def _always_decides(lists: Any, rule: int) -> bool:
     for row in range(lists.row_starts[rule], lists.row_starts[rule + 1]):
-        decided = 0.0
-        for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
-            decided += lists.probabilities[entry]
-        if decided < 1.0 - NEGLIGIBLE_PROBABILITY:
+        start, end = lists.entry_starts[row], lists.entry_starts[row + 1]
+        if lists.probabilities[start:end].sum() < 1.0 - NEGLIGIBLE_PROBABILITY:
             return False
     return True
 

@@ -56,14 +56,7 @@ class KeptActions(NamedTuple):
 
 @njit(cache=True)
 def sweep(
-    model: Any,
-    kept: Any,
-    improving: bool,
-    shift: Any,
-    first: int,
-    expected: Any,
-    values: Any,
-    actions: Any,
+    model: Any, kept: Any, improving: bool, shift: Any, chunk: Any, values: Any, actions: Any
 ) -> Any:
     """V <- R - shift + discount * E[W], with the best actions if ``improving``, else the given.
 
@@ -72,14 +65,14 @@ def sweep(
         kept: the :class:`KeptActions`, whose rewards and rows are overwritten if ``improving``.
         improving: whether to look for the best actions.
         shift: what is subtracted from every reward.
-        first: the first x.
-        expected: W of this and the following x, shape (., N).
+        chunk: the first x, and W of this and the following x, shape (., N).
         values: V, shape (X, N), overwritten for these x.
         actions: (X, N), likewise if ``improving``.
 
     Returns:
         The least and the largest change of V, and the least and the largest new V.
     """
+    first, expected = chunk
     discount, num_actions, terminal, sizes, reward_tables, successors = model
     rule_starts = successors.rule_starts
     digits = np.zeros(len(sizes), np.int64)
@@ -124,13 +117,14 @@ def sweep(
 
 
 @njit(cache=True)
-def evaluate(kept: Any, shift: Any, first: int, expected: Any, values: Any, changes: Any) -> Any:
+def evaluate(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any) -> Any:
     """The same with the kept actions, which is faster.
 
     The changes of V are written to ``changes``, shape (X, N), unless that has no rows. The record
     comes as a plain tuple: Numba recognises that in a fraction of the time, and a sweep over a
     small model takes microseconds.
     """
+    first, expected = chunk
     discount, terminal, rewards, rows, entry_starts, targets, probabilities = kept
     recording = len(changes) > 0
     infinite = values.dtype.type(np.inf)
@@ -143,11 +137,7 @@ def evaluate(kept: Any, shift: Any, first: int, expected: Any, values: Any, chan
         for n in range(len(terminal)):
             value = values.dtype.type(0)
             if not terminal[n]:
-                row = own_rows[n]
-                entry, stop = entry_starts[row], entry_starts[row + ONE]
-                while entry < stop:
-                    value += probabilities[entry] * w[targets[entry]]
-                    entry += ONE
+                value = _mean(own_rows[n], w, entry_starts, targets, probabilities)
                 value = own_rewards[n] + discount * value - shift
             change = value - v[n]
             v[n] = value
@@ -212,28 +202,28 @@ def _add_rewards(rewards: Any, changed: int, digits: Any, sums: Any) -> Any:
 
 
 @njit(cache=True, inline="always")
-def _future(successors: Any, single: bool, w: Any, pair: Any, rows: Any) -> Any:
-    """E[W(x, n')] by the rules of a pair."""
-    rule_starts, _, entry_starts, targets, probabilities, left = successors
-    rule = pair if single else rule_starts[pair]
-    row = rows[rule]
+def _mean(row: Any, w: Any, entry_starts: Any, targets: Any, probabilities: Any) -> Any:
+    """The mean of W(x, n') over one row of successors."""
     total = w.dtype.type(0)
     entry, stop = entry_starts[row], entry_starts[row + ONE]
     while entry < stop:
         total += probabilities[entry] * w[targets[entry]]
         entry += ONE
+    return total
+
+
+@njit(cache=True, inline="always")
+def _future(successors: Any, single: bool, w: Any, pair: Any, rows: Any) -> Any:
+    """E[W(x, n')] by the rules of a pair."""
+    rule_starts, _, entry_starts, targets, probabilities, left = successors
+    rule = pair if single else rule_starts[pair]
+    total = _mean(rows[rule], w, entry_starts, targets, probabilities)
     if single:
         return total
-    passed = left[row]
+    passed = left[rows[rule]]
     rule += ONE
     while passed > 0 and rule < rule_starts[pair + ONE]:
-        row = rows[rule]
-        part = w.dtype.type(0)
-        entry, stop = entry_starts[row], entry_starts[row + ONE]
-        while entry < stop:
-            part += probabilities[entry] * w[targets[entry]]
-            entry += ONE
-        total += passed * part
-        passed *= left[row]
+        total += passed * _mean(rows[rule], w, entry_starts, targets, probabilities)
+        passed *= left[rows[rule]]
         rule += ONE
     return total

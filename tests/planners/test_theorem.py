@@ -112,7 +112,7 @@ def loss_of_ignoring(mdp, mask):
     optimal = planner.plan(mdp).values
     joint = joint_values(mdp.exogenous_sizes)
     states = mdp.num_endogenous_states
-    n = mdp.endogenous_values(np.arange(states))
+    n = joint_values(mdp.endogenous_sizes)
     actions = np.stack(
         [reduced_policy(State(n, np.tile(x[list(mask)], (states, 1)))) for x in joint]
     )

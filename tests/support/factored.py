@@ -7,10 +7,30 @@ import itertools
 import numpy as np
 
 from exo_envs import State, Variable
+from planners.arrays import joint_index, joint_values
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
+from planners.tables.indexing import num_endogenous_states
 from planners.tables.rules import Rule
+
+
+def state_index(mdp, state):
+    """The index of each state, in the order of ``Plan.values``: shape (...)."""
+    x = joint_index(state.exogenous, mdp.exogenous_sizes)
+    return x * num_endogenous_states(mdp) + joint_index(state.endogenous, mdp.endogenous_sizes)
+
+
+def state_at(mdp, index):
+    """The states with these indices: arrays of shape (..., k) and (..., m)."""
+    x, n = np.divmod(index, num_endogenous_states(mdp))
+    return State(joint_values(n, mdp.endogenous_sizes), joint_values(x, mdp.exogenous_sizes))
+
+
+def independent_moves(moves, sizes):
+    """Decision lists that look at no x, from P(n' | n, a) of shape (N, A, N)."""
+    lists = [[Rule.from_table((), row[None])] for row in moves.reshape(-1, moves.shape[2])]
+    return DecisionLists.from_lists(lists, moves.shape[1], sizes)
 
 
 def random_mdp(

@@ -4,12 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-from factored import random_mdp
+from factored import random_mdp, state_at, state_index
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planners import to_arrays, to_discrete_dp
-from planners.tables import TooLargeError, state_at, state_index
+from planners.tables import TooLargeError
 
 
 @given(seed=st.integers(0, 2**32))

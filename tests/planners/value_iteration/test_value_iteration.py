@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from factored import random_mdp
+from factored import independent_moves, random_mdp, state_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import CoinMDP
@@ -13,14 +13,13 @@ from models import CoinMDP
 from exo_envs.crowd import CrowdMDP
 from exo_envs.grid import GridMDP
 from planners import (
-    DecisionLists,
     Factor,
     FactoredMDP,
     TabularPolicy,
     ValueIteration,
     to_discrete_dp,
 )
-from planners.tables import TooLargeError, state_at
+from planners.tables import TooLargeError
 
 
 def any_mdp(seed):
@@ -105,7 +104,7 @@ def large_mdp(num_variables, size, num_states=50):
             Factor.from_table((i,), rng.dirichlet(np.ones(size), size=size))
             for i in range(num_variables)
         ],
-        decision_lists=DecisionLists.from_table(moves[:, :, None, :], (), sizes),
+        decision_lists=independent_moves(moves, sizes),
         base_reward=base.base_reward,
         terms={i: rng.normal(size=(size, num_states, 4)) for i in range(num_variables)},
         terminal=base.terminal,

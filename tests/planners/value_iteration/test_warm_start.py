@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from factored import random_mdp
+from factored import independent_moves, random_mdp, state_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +14,6 @@ from exo_envs import State, Variable
 from exo_envs.grid import GridMDP
 from planners import (
     UCT,
-    DecisionLists,
     DefaultPlanner,
     EndogenousSurvey,
     ExogenousData,
@@ -27,7 +26,6 @@ from planners import (
     to_discrete_dp,
 )
 from planners.planner import warm_start_for
-from planners.tables import state_at
 
 SIZES = {"pays": 3, "pays_too": 4, "idle": 5, "idle_too": 2}
 
@@ -50,7 +48,7 @@ def product_mdp(names, *, num_states=6, discount=0.99, sizes=SIZES, terminal=0):
         discount=discount,
         horizon=10,
         factors=[Factor.from_table((i,), factors[name]) for i, name in enumerate(names)],
-        decision_lists=DecisionLists.from_table(moves[:, :, None, :], (), lengths),
+        decision_lists=independent_moves(moves, lengths),
         base_reward=rng.normal(size=(num_states, 3)) + 1.0,
         terms={i: terms[name] for i, name in enumerate(names) if name.startswith("pays")},
         terminal=ended,
