@@ -130,7 +130,7 @@ class Run:
 
     def iterate(self) -> None:
         """Sweep until the tolerance is reached, or nothing more can be."""
-        actions = self._allocate()
+        actions, tolerance = self._allocate(), self.settings.tolerance
         gain = self.mdp.discount / (1.0 - self.mdp.discount)
         best, since = math.inf, 0
         # Without rounding the span shrinks by the discount with every sweep, or faster.
@@ -144,13 +144,11 @@ class Run:
             before = self.size + max(-least, largest)  # the largest V before the sweep, at most
             rounding = 2.0 * self.rounding(before) / (1.0 - self.mdp.discount)
             self.residual, self.loss_bound = span, gain * span + rounding
-            self.converged = self.loss_bound <= self.settings.tolerance
+            self.converged = self.loss_bound <= tolerance
             best, since = (span, 0) if span < best else (best, since + 1)
             if self.converged or gain * span <= rounding or since > patience:
                 return
-            enough = max(
-                SPAN_SHARE * span, TOLERANCE_SHARE * (self.settings.tolerance - rounding) / gain
-            )
+            enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * (tolerance - rounding) / gain)
             self._evaluate(actions[0], enough, extrapolating=since < MAX_SETBACKS)
 
     def _allocate(self) -> list[NDArray[Any]]:
@@ -162,20 +160,13 @@ class Run:
             self._warm_up(self.warm_start)
             self.clock.tick()
         # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
-        room = (
-            self.spare_bytes if self.settings.inner_sweeps and self.rows.longest_list == 1 else 0.0
-        )
+        useful = self.settings.inner_sweeps and self.rows.longest_list == 1
+        room = self.spare_bytes if useful else 0.0
         room -= states * (self.dtype.itemsize + 4)
         kept = shape if room >= 0 else nothing
-        self.kept = KeptActions(
-            self.model.discount,
-            self.model.terminal,
-            np.empty(kept, dtype=self.dtype),
-            np.empty(kept, dtype=np.uint32),
-            self.rows.entry_starts,
-            self.rows.targets,
-            self.rows.probabilities,
-        )
+        found = np.empty(kept, dtype=self.dtype), np.empty(kept, dtype=np.uint32)
+        entries: Any = (self.rows.entry_starts, self.rows.targets, self.rows.probabilities)
+        self.kept = KeptActions(self.model.discount, self.model.terminal, *found, *entries)
         self.cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
         recorded = shape if self.cycle >= SHORTEST_CYCLE else nothing
         self.cycle = max(self.cycle, SHORTEST_CYCLE)
