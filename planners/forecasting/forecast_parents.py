@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -62,12 +62,19 @@ class ForecastParentSearch:
         log_level = math.log(self.level / max(1, len(candidates) * len(self._lags)))
 
         @cache
-        def split(given: Key) -> list[Rows]:
-            """The samples of each lag by the joint value of some variables."""
+        def split(given: Key) -> list[Cases]:
+            """The samples of each lag by the joint value of some variables and the later target."""
+            size = int(self.sizes[(target, *given)[-1]])
             if not given:
-                return [Rows.of(len(now.states)) for _, now in self._lags]
-            size, lags = int(self.sizes[given[-1]]), zip(split(given[:-1]), self._lags, strict=True)
-            return [rows.split(now.column(given[-1]), size) for rows, (_, now) in lags]
+                return [
+                    Cases(Rows.of(len(then)), now.values[then, target], size)
+                    for now, then in self._lags
+                ]
+            lags = zip(split(given[:-1]), self._lags, strict=True)
+            return [
+                replace(cases, rows=cases.rows.split(now.column(given[-1]), size))
+                for cases, (now, _) in lags
+            ]
 
         def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
             given = (target, *chosen)
@@ -94,8 +101,8 @@ class ForecastParentSearch:
         return [int(self.sizes[j]) for j in variables]
 
     @cached_property
-    def _lags(self) -> list[tuple[int, Columns]]:
-        """The lags that the rollouts are long enough for, and all variables where they begin."""
+    def _lags(self) -> list[tuple[Columns, Ints]]:
+        """For each lag that fits the rollouts: all variables now, and the states it leads to."""
         number, steps, variables = self.rollouts.shape
         values = np.ascontiguousarray(self.rollouts).reshape(-1, variables)
         lags = []
@@ -103,11 +110,11 @@ class ForecastParentSearch:
             times = np.arange(0, steps - lag, lag)
             enough = min(number, -(-MAX_SAMPLES // len(times)))
             states = (np.arange(enough)[:, None] * steps + times).reshape(-1)
-            lags.append((lag, Columns(values, states.astype(np.uint64), self.sizes)))
+            lags.append((Columns(values, states.astype(np.uint64), self.sizes), states + lag))
         return lags
 
     def _scores(
-        self, given: Key, candidates: IntArray, split: Callable[[Key], list[Rows]]
+        self, given: Key, candidates: IntArray, split: Callable[[Key], list[Cases]]
     ) -> FloatArray:
         """What candidates tell about the first of some variables, given all of them now.
 
@@ -121,17 +128,14 @@ class ForecastParentSearch:
         places = self.memory.columns[candidates]
         unknown = np.isnan(known[0, places])
         if unknown.any():
-            known[:, places[unknown]] = self._count(given[0], split(given), candidates[unknown])
+            known[:, places[unknown]] = self._count(split(given), candidates[unknown])
         scores: FloatArray = known[:, places]
         return scores
 
-    def _count(self, target: int, by_lag: list[Rows], candidates: IntArray) -> Any:
-        tests = []
-        for rows, (lag, now) in zip(by_lag, self._lags, strict=True):
-            later = now.values[now.states + np.uint64(lag), target]
-            cases = Cases(rows, later, int(self.sizes[target]))
-            tests.append(now.information(cases, candidates))
-        return _add_up(np.array(tests), np.array([len(rows.row) for rows in by_lag]))
+    def _count(self, by_lag: list[Cases], candidates: IntArray) -> Any:
+        lags = zip(by_lag, self._lags, strict=True)
+        tests = [now.information(cases, candidates) for cases, (now, _) in lags]
+        return _add_up(np.array(tests), np.array([len(cases.target) for cases in by_lag]))
 
     def _num_rows(self, given: Key) -> int:
         """How many joint values of some variables occur, or may, if that is few."""

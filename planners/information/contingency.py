@@ -75,12 +75,12 @@ class Cases:
     @property
     def count(self) -> int:
         """The number of cases; if it is that of the rows, there is nothing left to tell."""
-        return len(self.counted.totals)
+        return len(self.counted[2])
 
     @cached_property
     def bits(self) -> NDArray[np.uint64]:
         """Which samples belong to a case, a bit for each, shape (cases, words)."""
-        bits: NDArray[np.uint64] = kernels.pack_cases(self.counted.case, self.count)
+        bits: NDArray[np.uint64] = kernels.pack_cases(self.counted[0], self.count)
         return bits
 
 

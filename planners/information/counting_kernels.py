@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit, types
@@ -52,14 +52,12 @@ def group_samples(row: Any, count: int) -> Any:
 # --- cases -----------------------------------------------------------------------------------
 
 
-class CaseCounts(NamedTuple):
-    """How many samples each row and each case has; cases are numbered row by row."""
-
-    case: NDArray[np.uint32]  # (samples,): of each sample
-    starts: Ints  # (rows + 1,): the cases of each row
-    totals: Ints  # (cases,): the samples of each case
-    by_case: NDArray[np.float64]  # (cases,): the total times its logarithm
-    by_row: NDArray[np.float64]  # (rows,): the same of each row
+#: The case of each sample, where the cases of each row start, shape (rows + 1,), the samples of
+#: each case, and these times their logarithm, by case and by row. It is a plain tuple because
+#: Numba takes much longer to recognise a named one.
+CaseCounts: TypeAlias = tuple[
+    NDArray[np.uint32], Ints, Ints, NDArray[np.float64], NDArray[np.float64]
+]
 
 
 @njit(cache=True)
@@ -84,7 +82,7 @@ def count_cases(row: Any, count: int, target: Any, size: int) -> Any:
     case = np.empty(len(row), np.uint32)
     for s in range(len(row)):
         case[s] = number[np.int64(row[s]) * size + target[s]]
-    return CaseCounts(case, starts, totals[:found].copy(), by_case[:found].copy(), by_row)
+    return case, starts, totals[:found].copy(), by_case[:found].copy(), by_row
 
 
 @njit(cache=True)
@@ -131,6 +129,7 @@ def bit_information(packed: Any, population: Any, candidates: Any, bits: Any, co
     Words are taken in blocks, so that those of the cases stay in the fastest cache.
     """
     cases, words = bits.shape
+    totals = counted[2]
     counts = np.zeros((len(candidates), cases), np.int64)
     block = max(16, 2048 // cases)
     for begin in range(0, words, block):
@@ -148,7 +147,7 @@ def bit_information(packed: Any, population: Any, candidates: Any, bits: Any, co
     for j in range(len(candidates)):
         counts[j, cases - 1] = population[candidates[j]] - counts[j, : cases - 1].sum()
         for k in range(cases):
-            table[0, k] = counted.totals[k] - counts[j, k]
+            table[0, k] = totals[k] - counts[j, k]
             table[1, k] = counts[j, k]
         statistic[j], freedom[j] = dense_information(table, counted)
     return statistic, freedom
@@ -175,7 +174,7 @@ def lay_out(values: Any, states: Any, columns: Any, slots: Any, out: Any) -> Non
 def table_information(laid_out: Any, slots: Any, sizes: Any, counted: Any) -> Any:
     """G and degrees of freedom of candidates whose tables are counted whole."""
     statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
-    case, cases = counted.case, len(counted.totals)
+    case, cases = counted[0], len(counted[2])
     cells = np.empty(sizes.max() * cases, np.int32)
     for j in range(len(slots)):
         table = cells[: sizes[j] * cases].reshape(sizes[j], cases)

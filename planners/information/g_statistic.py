@@ -28,7 +28,7 @@ def dense_information(table: Any, counted: Any) -> Any:
 
     The cases are ``counted`` without the candidate.
     """
-    starts, by_case, by_row = counted.starts, counted.by_case, counted.by_row
+    _, starts, _, by_case, by_row = counted
     statistic, freedom = 0.0, 0.0
     for r in range(len(starts) - 1):
         first, last = starts[r], starts[r + 1]
