@@ -123,15 +123,17 @@ class ReducedMDP(ExoMDP):
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
             memory: what was counted for other masks with the same ``data`` and ``survey``, which
-                have to be given too; by default nothing is shared.
+                are given too or are in the memory already; by default nothing is shared.
         """
         # Here, not above: the two kinds of reduced models are subclasses of this one.
         from planners.reduction.simulated import SimulatedReducedMDP
         from planners.reduction.tabulated import TabulatedReducedMDP
 
         names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
-        if memory is not None and (data is None or survey is None):
-            raise ValueError("a memory is about data and a survey; give both with it")
+        if memory is not None:
+            data, survey = data or memory.data, survey or memory.survey
+            if data is None or survey is None:
+                raise ValueError("a memory is about data and a survey; give both with it")
         if not smoothing > 0:
             raise ValueError(f"smoothing is positive, not {smoothing!r}")
         if data is None:

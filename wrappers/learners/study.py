@@ -104,10 +104,8 @@ class Study:
         self.mdp = as_mdp(mdp_or_env)
         self.spec = _spec_of(mdp_or_env)
         self.counted = CountedMDP(self.mdp)
-        if isinstance(rng, np.random.Generator):
-            self.seed = int(rng.integers(2**63))
-        else:
-            self.seed = 0 if rng is None else int(rng)
+        drawn = rng.integers(2**63) if isinstance(rng, np.random.Generator) else rng
+        self.seed = 0 if drawn is None else int(drawn)
         self.n_data_rollouts = n_data_rollouts
         self.reward: Reward = reward
         self.level = level
@@ -136,9 +134,8 @@ class Study:
     def data(self) -> ExogenousData:
         """Rollouts of x, without a policy."""
         if self.memory.data is None:
-            self.memory.data = ExogenousData.collect(
-                self.counted, self.n_data_rollouts, self.rng("data")
-            )
+            rng = self.rng("data")
+            self.memory.data = ExogenousData.collect(self.counted, self.n_data_rollouts, rng)
         return self.memory.data
 
     def survey(self) -> EndogenousSurvey:
@@ -189,15 +186,8 @@ class Study:
             settings = {"max_parents": 1, "interventions": False}
         else:
             self.actors(mask)  # asked now, and not when somebody reads the tables of the model
-        return ReducedMDP.estimate(
-            self.counted,
-            mask,
-            rng=rng,
-            data=self.data(),
-            survey=self.survey(),
-            memory=self.memory,
-            **settings,
-        )
+        self.survey()  # is in the memory from then on
+        return ReducedMDP.estimate(self.counted, mask, rng=rng, memory=self.memory, **settings)
 
     def planner(self) -> Planner:
         """The planner; the default one is as precise as rollouts can tell."""
