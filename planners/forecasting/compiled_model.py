@@ -68,13 +68,10 @@ class CompiledModel(NamedTuple):
         which = np.searchsorted(first_atoms, used, side="right") - 1
         # Where a pair leads if no rule decides: the target of a last rule that always does.
         nowhere = mdp.num_endogenous_states
-        defaults = [
-            rules[-1][0][0]
-            if rules and [outcome[1:] for outcome in rules[-1]] == [(1.0, ())]
-            else nowhere
-            for rules in lists
-        ]
-        otherwise = np.array(defaults, dtype=np.int64)
+        otherwise = np.full(len(lists), nowhere, dtype=np.int64)
+        for pair, own in enumerate(lists):
+            if own and [outcome[1:] for outcome in own[-1]] == [(1.0, ())]:
+                otherwise[pair] = own[-1][0][0]
         rule_starts = starts_of(lists)
         return cls(
             forecasts=which,
