@@ -18,7 +18,6 @@ from planners.information.contingency import (
     Rows,
     conditional_information,
     count_table,
-    joint_codes,
     smooth,
 )
 from planners.information.forward_selection import select_forward
@@ -52,7 +51,6 @@ __all__ = [
     "draw_probes",
     "find_relevant",
     "influence",
-    "joint_codes",
     "pairwise_information",
     "select_forward",
     "smooth",

@@ -8,7 +8,6 @@ value of a target splits a row into *cases*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,15 +92,6 @@ def conditional_information(cases: Cases, column: IntArray, size: int) -> Inform
         grouped = cases.rows.grouped
         statistic, freedom = sparse_information(*grouped, cases.target, cases.size, column, size)
     return Information(max(0.0, float(statistic)), float(freedom))
-
-
-def joint_codes(columns: Sequence[IntArray], sizes: Sequence[int], samples: int) -> Ints:
-    """The joint value of some variables in each sample, in C order."""
-    codes = np.zeros(samples, dtype=np.int64)
-    for column, size in zip(columns, sizes, strict=True):
-        codes *= size
-        codes += column
-    return codes
 
 
 def count_table(codes: Ints, rows: int, target: IntArray, size: int) -> Ints:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray
-from planners.information import ExogenousData, count_table, joint_codes, smooth
+from planners.arrays import joint_index
+from planners.information import ExogenousData, count_table, smooth
 from planners.memory import Memory
 from planners.tables import Factor
 
@@ -37,7 +38,8 @@ def transition_counts(
     """
     shape = [int(data.sizes[j]) for j in parents]
     target = data.after(i, rollouts)
-    codes = joint_codes([data.before(j, rollouts) for j in parents], shape, len(target))
+    before = np.array([data.before(j, rollouts) for j in parents]).reshape(len(shape), len(target))
+    codes = joint_index(before.T, shape)
     size = int(data.sizes[i])
     return count_table(codes, math.prod(shape), target, size).reshape(*shape, size)
 

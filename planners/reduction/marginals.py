@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.mdp import IntArray
-from planners.arrays import Ints
+from planners.arrays import Ints, joint_index
 from planners.information import (
     Cases,
     Information,
     Rows,
     conditional_information,
     count_table,
-    joint_codes,
     select_forward,
     smooth,
 )
@@ -139,8 +138,8 @@ class _Reduction:
 
     def _row(self, variables: Sequence[int], where: Ints) -> Ints:
         """The joint values of some variables in some backgrounds."""
-        values = [self._column(j)[where] for j in variables]
-        return joint_codes(values, self._shape(variables), len(where))
+        values = np.array([self._column(j)[where] for j in variables], dtype=np.int64)
+        return joint_index(values.reshape(len(variables), len(where)).T, self._shape(variables))
 
     def _reaching(self, before: Sequence[Rule]) -> Ints:
         """The backgrounds in which none of the rules decides."""

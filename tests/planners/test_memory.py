@@ -84,7 +84,9 @@ def test_a_memory_is_about_one_collection_and_one_survey(world):
     with pytest.raises(ValueError, match="another survey"):
         planned((mdp, data, dataclasses.replace(survey)), MASKS[0], memory)
     with pytest.raises(ValueError, match="give both"):
-        ReducedMDP.estimate(mdp, MASKS[0], rng=0, data=data, memory=memory)
+        ReducedMDP.estimate(mdp, MASKS[0], rng=0, data=data, memory=Memory())
+    remembered = ReducedMDP.estimate(mdp, MASKS[0], rng=0, memory=memory)
+    assert remembered.columns.tolist() == list(MASKS[0])
 
 
 def test_more_data_is_counted_afresh(world):

@@ -7,7 +7,8 @@ import pytest
 from processes import ProcessMDP, lazily
 
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners.information.contingency import count_table, joint_codes
+from planners.arrays import joint_index
+from planners.information.contingency import count_table
 from planners.information.rollouts import ExogenousData
 
 
@@ -44,7 +45,7 @@ def test_counts_of_more_rollouts_add_up():
 
     def counts(rollouts):
         shape = [int(more.sizes[j]) for j in (2, 5)]
-        codes = joint_codes([more.before(j, rollouts) for j in (2, 5)], shape, len(rollouts) * 50)
+        codes = joint_index(np.stack([more.before(j, rollouts) for j in (2, 5)], axis=-1), shape)
         return count_table(codes, math.prod(shape), more.after(1, rollouts), int(more.sizes[1]))
 
     parts = [counts(np.arange(16)), counts(np.arange(16, 40))]
@@ -60,7 +61,7 @@ def test_the_data_agrees_with_the_model():
         i = mdp.exogenous_names.index(name)
         given = [mdp.exogenous_names.index(parent) for parent in mdp.parents[name]]
         shape = [int(data.sizes[j]) for j in given]
-        codes = joint_codes([data.before(j, everything) for j in given], shape, 400 * 50)
+        codes = joint_index(np.stack([data.before(j, everything) for j in given], axis=-1), shape)
         counts = count_table(codes, math.prod(shape), data.after(i, everything), 2)
         samples = counts.sum(axis=-1, keepdims=True)
         spread = np.sqrt(np.log(2 / 1e-6) / (2 * samples))
