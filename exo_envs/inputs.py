@@ -116,8 +116,15 @@ def as_parameters(cls: type[P], given: Mapping[str, Any]) -> P:
     return cls(**given)
 
 
-def check_whole(name: str, number: Any, least: int, most: int | None = None) -> None:
-    """Refuse a parameter that is not a whole number, or not from ``least`` to ``most``."""
+def check_whole(
+    name: str, number: Any, least: int, most: int | None = None, *, optional: bool = False
+) -> None:
+    """Refuse a parameter that is not a whole number, or not from ``least`` to ``most``.
+
+    An ``optional`` one may be None.
+    """
+    if optional and number is None:
+        return
     whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
     if not whole or number < least or (most is not None and number > most):
         choices = f"at least {least}" if most is None else f"from {least} to {most}"
@@ -137,6 +144,13 @@ def check_probability(name: str, number: Any) -> None:
     check_real(name, number)
     if not 0 <= number <= 1:
         raise ValueError(f"{name} is a probability, 0 ... 1, not {number!r}")
+
+
+def check_level(name: str, number: Any) -> None:
+    """Refuse what cannot be the level of a test or of an interval."""
+    check_real(name, number)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} is a probability between 0 and 1, not {number!r}")
 
 
 def check_discount(number: Any) -> None:

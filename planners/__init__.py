@@ -5,6 +5,7 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
+from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.files import replacing
@@ -38,6 +39,7 @@ from planners.reduction import (
     Reward,
     SimulatedReducedMDP,
     TabulatedReducedMDP,
+    check_reward,
 )
 from planners.tables import (
     DecisionLists,
@@ -57,6 +59,7 @@ __all__ = [
     "Clock",
     "Comparison",
     "Cost",
+    "CountedMDP",
     "DecisionLists",
     "DefaultPlanner",
     "EndogenousSurvey",
@@ -88,6 +91,7 @@ __all__ = [
     "UCTPolicy",
     "ValueIteration",
     "actors_of",
+    "check_reward",
     "conditional_information",
     "cost_function",
     "estimate_objective",

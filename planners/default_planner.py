@@ -10,7 +10,7 @@ import numpy as np
 from exo_envs import ExoMDP
 from planners.forecasting import ForecastPlanner
 from planners.planner import Clock, Plan, Planner, warm_start_for
-from planners.reduction import tabulate
+from planners.reduction import can_enumerate, tabulate
 from planners.tables import FactoredMDP, num_endogenous_states
 from planners.tree_search import UCT
 from planners.value_iteration import ValueIteration
@@ -43,7 +43,9 @@ class DefaultPlanner:
 
     def choose(self, mdp: ExoMDP) -> Planner:
         """The planner for a model of this size."""
-        if num_endogenous_states(mdp) * mdp.num_actions > self.max_endogenous_pairs:
+        pairs = num_endogenous_states(mdp) * mdp.num_actions
+        has_tables = isinstance(mdp, FactoredMDP) or can_enumerate(mdp)
+        if pairs > self.max_endogenous_pairs or not has_tables:
             return UCT()
         exact = self.value_iteration
         fits = mdp.num_states <= self.max_states and mdp.discount < 1

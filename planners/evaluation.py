@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
-from exo_envs.inputs import as_actions
+from exo_envs.inputs import as_actions, check_level, check_whole
 from exo_envs.mdp import FloatArray
 
 ActionRule = Callable[[State], Any]
@@ -47,8 +47,7 @@ class Scenarios:
     ) -> Scenarios:
         """Draw trajectories from ``mdp``, as long as its episodes unless told otherwise."""
         rng = np.random.default_rng(rng)
-        if n_rollouts < 1:
-            raise ValueError(f"n_rollouts is at least 1, not {n_rollouts}")
+        check_whole("n_rollouts", n_rollouts, 1)
         horizon = mdp.horizon if horizon is None else horizon
         largest = int(max(mdp.exogenous_sizes, default=1)) - 1
         state = mdp.sample_initial(n_rollouts, rng)
@@ -128,8 +127,7 @@ class Estimate:
         >>> round(low, 2), round(high, 2)
         (8.04, 11.96)
         """
-        if not 0 < level < 1:
-            raise ValueError(f"a confidence level lies between 0 and 1, not {level}")
+        check_level("level", level)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
         return self.mean - half, self.mean + half
 

@@ -112,7 +112,7 @@ class Memory:
 
     # --- changing one variable at a time: planners.information.interventions ------------------
 
-    #: number -> so many x that occur, and what follows them.
+    #: number of states -> that many x from the rollouts, and the x' that follow them.
     base_states: Store[int, tuple[IntArray, IntArray]] = field(default_factory=Store)
     #: j -> how much a change of x_j changes each variable, (m,).
     influence: Store[int, FloatArray] = field(default_factory=Store)
@@ -143,10 +143,10 @@ class Memory:
         default_factory=_large
     )
 
-    def check(
+    def bind(
         self, *, data: ExogenousData | None = None, survey: EndogenousSurvey | None = None
     ) -> None:
-        """Refuse rollouts, or a survey, other than those that this memory was first used with."""
+        """Be about these rollouts, or this survey, from now on; refuse others than the first."""
         self.data = self.data or data
         self.survey = self.survey or survey
         if data not in (None, self.data) or survey not in (None, self.survey):

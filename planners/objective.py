@@ -79,28 +79,13 @@ class Objective:
     reduced: ReducedMDP = field(repr=False)
 
     @classmethod
-    def of(
-        cls,
-        returns: FloatArray,
-        plan: Plan,
-        reduced: ReducedMDP,
-        *,
-        cost_weight: float = 0.0,
-        cost: Cost = "size",
-    ) -> Objective:
+    def of(cls, returns: FloatArray, trial: Trial, cost_weight: float, cost: Cost) -> Objective:
         """J, from the returns of a plan."""
-        estimate = Estimate.of(returns)
-        price = cost_function(cost)(reduced.mask, plan)
-        return cls(
-            value=estimate.mean - cost_weight * price,
-            mean_return=estimate.mean,
-            standard_error=estimate.standard_error,
-            cost=price,
-            plan=plan,
-            returns=returns,
-            cost_weight=cost_weight,
-            reduced=reduced,
-        )
+        estimate, plan = Estimate.of(returns), trial.plan
+        price = cost_function(cost)(trial.reduced.mask, plan)
+        value = estimate.mean - cost_weight * price
+        mean, error = estimate.mean, estimate.standard_error
+        return cls(value, mean, error, price, plan, returns, cost_weight, trial.reduced)
 
     @property
     def mask(self) -> Mask:
@@ -158,10 +143,7 @@ class MaskEvaluator:
         rng: gives the generator for what has this name, such as ("plan", 3, 7).
         n_rollouts: episodes that each policy plays.
         time_limit: for one plan, in seconds.
-        trials: the masks that were planned with; by default none.
-
-    Attributes:
-        trials: the same, with those of this evaluator.
+        trials: the masks that were planned with, to which this evaluator adds; by default none.
     """
 
     def __init__(
@@ -214,7 +196,7 @@ class MaskEvaluator:
             returns = self._returns(trial, 1 if first_look else len(self.scenarios()))
         else:
             returns, _ = self._play(trial.plan, scenarios)
-        return Objective.of(returns, trial.plan, trial.reduced, cost_weight=cost_weight, cost=cost)
+        return Objective.of(returns, trial, cost_weight, cost)
 
     def compare(
         self,
@@ -232,13 +214,7 @@ class MaskEvaluator:
 
         def play(parts: int) -> Comparison:
             tried, rival = (
-                Objective.of(
-                    self._returns(trial, parts),
-                    trial.plan,
-                    trial.reduced,
-                    cost_weight=cost_weight,
-                    cost=cost,
-                )
+                Objective.of(self._returns(trial, parts), trial, cost_weight, cost)
                 for trial in trials
             )
             difference = paired_difference(tried.returns, rival.returns)
@@ -276,7 +252,7 @@ class MaskEvaluator:
         return self._scenarios
 
     def fresh_scenarios(self) -> Scenarios:
-        """Others, for an estimate of the chosen mask that its choice had no part in."""
+        """Trajectories on which no mask was chosen, for the final estimate of J."""
         if self._fresh_scenarios is None:
             rng = self._rng("fresh scenarios")
             self._fresh_scenarios = Scenarios.sample(self.mdp, self.n_rollouts, rng)
@@ -300,16 +276,34 @@ class MaskEvaluator:
             return self.trials[mask]
         rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())
         reduced = self._reduce(mask, rng)
-        planner = self._planner()
-        limits = [limit for limit in (self.time_limit, time_limit) if limit is not None]
-        start = warm_start_for(planner, warm_start or self._last)
-        plan = planner.plan(reduced, rng=rng, time_limit=min(limits, default=None), **start)
+        plan, was_cut = self.solve(
+            reduced, rng, time_limit=time_limit, warm_start=warm_start or self._last
+        )
         if plan.values is not None:
             self._last = plan
         trial = Trial(plan, reduced, [], np.zeros(self._num_pairs))
-        if plan.converged or time_limit is None:  # not if it was cut short for one caller
+        if not was_cut:
             self.trials[mask] = trial
         return trial
+
+    def solve(
+        self,
+        model: ExoMDP,
+        rng: np.random.Generator,
+        *,
+        time_limit: float | None = None,
+        warm_start: Plan | None = None,
+    ) -> tuple[Plan, bool]:
+        """Plan in a model; and whether the caller's time limit, not the evaluator's, cut it short.
+
+        What was cut short for one caller is not remembered for others.
+        """
+        planner = self._planner()
+        limits = [limit for limit in (time_limit, self.time_limit) if limit is not None]
+        limit = min(limits, default=None)
+        start = warm_start_for(planner, warm_start)
+        plan = planner.plan(model, rng=rng, time_limit=limit, **start)
+        return plan, not plan.converged and limit != self.time_limit
 
     def _returns(self, trial: Trial, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""

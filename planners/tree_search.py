@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import IntArray
 from planners.arrays import Ints, joint_index
 from planners.files import read_file, write_file
@@ -42,9 +43,8 @@ class UCT:
     exploration: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, number in (("simulations", self.simulations), ("depth", self.depth)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} is at least 1, not {number}")
+        check_whole("simulations", self.simulations, 1)
+        check_whole("depth", self.depth, 1, optional=True)
 
     def plan(
         self,
@@ -52,8 +52,9 @@ class UCT:
         *,
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
+        warm_start: Plan | None = None,
     ) -> Plan:
-        """All work is done when the policy is asked; planning only draws its seed."""
+        """Draw a seed, since all work is done when the policy is asked; nothing starts warm."""
         start = time.perf_counter()
         rng = np.random.default_rng(0) if rng is None else rng
         policy = UCTPolicy(

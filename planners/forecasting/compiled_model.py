@@ -1,7 +1,7 @@
 """Rewards and decision lists of a model, flattened for the look-ahead.
 
-A *condition* is a conjunction of atoms, and an *atom* says that a variable has some value. How
-likely an atom is so many steps ahead is what forecasts tell.
+A *condition* is a conjunction of atoms, and an *atom* says that a variable has some value.
+Forecasts give the probability of each atom h steps ahead.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CompiledModel(NamedTuple):
     rewards: NDArray[np.float64]  # (rewards,)
     otherwise: Ints  # (N * A + N,): where a pair leads if none of its rules decides
     rule_starts: Ints  # (N * A + N + 1,): the rules of each pair
-    rule_ends: Ints  # (N * A + N,): the end of them, without a last rule that always decides
+    rule_ends: Ints  # (N * A + N,): where they end, not counting a last rule that always decides
     outcome_starts: Ints  # (rules + 1,): the outcomes of each rule
     targets: Ints  # (outcomes,)
     conditions: Ints  # (outcomes,): the condition of each outcome

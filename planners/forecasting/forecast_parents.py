@@ -38,7 +38,7 @@ MIN_SAMPLES_PER_ROW = 8
 _log_tail = njit(cache=True)(chi_squared_log_tail)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ForecastParentSearch:
     """Looks for the variables, besides a variable itself, that its forecast should look at.
 

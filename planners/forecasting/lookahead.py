@@ -50,7 +50,7 @@ def _action_values(model: Any, forecasts: Any, discount: float, n: Any, x: Any) 
     num_states, num_lists = len(model.terminal), len(model.base)
     num_actions = num_lists // num_states - 1
     width = min(LANES_PER_BLOCK, len(n))
-    # The last axis of all of these are lanes.
+    # The last axis of each array below is the lane.
     chances = np.empty((horizon + 1, len(model.values), width), np.float32)  # of each atom
     weights = np.empty((len(model.probabilities), width))  # of each condition
     values = np.empty((num_lists, width))  # of each pair, and of what they share

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import IntArray
 from planners.arrays import joint_index
 from planners.evaluation import Scenarios
@@ -50,9 +51,8 @@ class ForecastPlanner:
     max_parents: int = 4
 
     def __post_init__(self) -> None:
-        for name, number in (("horizon", self.horizon), ("num_rollouts", self.num_rollouts)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} is at least 1, not {number}")
+        check_whole("horizon", self.horizon, 1, optional=True)
+        check_whole("num_rollouts", self.num_rollouts, 1)
 
     def plan(
         self,

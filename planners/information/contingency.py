@@ -26,7 +26,7 @@ NEGLIGIBLE = 1e-4
 SMALL_TABLE = 2**12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Rows:
     """Samples grouped by the joint value of some variables: a row for each one that occurs."""
 
@@ -50,7 +50,7 @@ class Rows:
         return order, starts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Cases:
     """Samples grouped by their row and the value of a target: a case for each pair that occurs."""
 

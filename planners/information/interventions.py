@@ -56,7 +56,7 @@ def influence(
         numbers, the total variation between the distributions of x'_i where it is significant.
     """
     memory = Memory() if memory is None else memory
-    memory.check(data=data)
+    memory.bind(data=data)
     j = int(mdp.exogenous_indices([name])[0])
     return memory.influence.get(j, lambda: _influence(mdp, data, j, memory))
 

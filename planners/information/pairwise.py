@@ -116,7 +116,7 @@ class Columns:
     """Values of many variables in the same samples: a column each, counted against any cases."""
 
     values: NDArray[np.integer[Any]]  # (states, variables)
-    states: NDArray[np.uint64]  # (samples,): which of them each sample looks at
+    states: NDArray[np.uint64]  # (samples,): the row of ``values`` that each sample is
     sizes: Ints  # (variables,): how many values each has
     pays_to_pack: bool = True  # whether columns are counted against often enough to make bits
 
@@ -187,7 +187,7 @@ class Columns:
             kept, is_kept = self._kept
             columns = candidates[which]
             new = columns[~is_kept[columns]]
-            if len(new):  # with their neighbours, which come in the same line of the cache
+            if len(new):  # neighbouring columns share a cache line, so they are copied too
                 blocks = np.arange(len(self.sizes)) // kernels.BLOCK
                 new = np.flatnonzero(np.isin(blocks, new // kernels.BLOCK) & ~is_kept)
                 kernels.lay_out(self.values, self.states, new, new, kept)

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exo_envs.inputs import check_level, check_whole
 from exo_envs.mdp import IntArray
 from planners.information.forward_selection import select_forward
 from planners.information.rollouts import ExogenousData
@@ -40,7 +41,7 @@ from planners.memory import Memory
 SCREENING = 12_000
 #: Candidates that are tested on all transitions before a parent is chosen.
 TESTED = 6
-#: Candidates that stay in the race after the first parent.
+#: Candidates that are ranked again once the first parent is chosen.
 LIVE = 32
 #: Cells, rows times values, of a table with several parents.
 MAX_CELLS = 2**18
@@ -52,7 +53,7 @@ class Evidence(NamedTuple):
     """What the data says for one parent, given the others."""
 
     information: float  # conditional mutual information in nats, less the bias, not below 0
-    plug_in: float  # the plug-in estimate of it: statistic / (2 samples)
+    plug_in: float  # the plug-in estimate of that information: statistic / (2 samples)
     statistic: float  # G
     freedom: float  # its degrees of freedom, of the values that occur
     log_p: float  # the logarithm of the p-value
@@ -78,12 +79,10 @@ class ParentSearch:
     memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise ValueError(f"level is a probability between 0 and 1, not {self.level!r}")
-        for name, least in (("max_parents", 0), ("min_samples", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is at least {least}, not {getattr(self, name)}")
-        self.memory.check(data=self.data)
+        check_level("level", self.level)
+        check_whole("max_parents", self.max_parents, 0)
+        check_whole("min_samples", self.min_samples, 1)
+        self.memory.bind(data=self.data)
         step = max(1, -(-len(self.data.fitted) * self.data.num_steps // SCREENING))
         self.all, self.few = (TransitionCounts(self.data, k, self.memory) for k in (1, step))
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
 from exo_envs.errors import unknown_name
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints
 
@@ -66,8 +67,7 @@ class ExogenousData:
         """
         rng = np.random.default_rng(0) if rng is None else rng
         steps = mdp.horizon if num_steps is None else num_steps
-        if steps < 1:
-            raise ValueError(f"num_steps is at least 1, not {steps}")
+        check_whole("num_steps", steps, 1)
         if num_rollouts is None:
             transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOWER)
             affordable = MAX_VALUES // ((steps + 1) * max(1, len(mdp.exogenous_variables)))
@@ -140,10 +140,7 @@ class ExogenousData:
 def _roll_out(
     mdp: ExoMDP, num_rollouts: int, num_steps: int, rng: np.random.Generator, names: Sequence[str]
 ) -> tuple[NDArray[np.integer[Any]], Ints]:
-    if isinstance(num_rollouts, bool) or not isinstance(num_rollouts, (int, np.integer)):
-        raise TypeError(f"num_rollouts is a whole number, not {num_rollouts!r}")
-    if num_rollouts < 1:
-        raise ValueError(f"num_rollouts is at least 1, not {num_rollouts}")
+    check_whole("num_rollouts", num_rollouts, 1)
     # A slice where everything is kept: no copy of each step.
     everything = names == mdp.exogenous_names
     columns: Any = slice(None) if everything else mdp.exogenous_indices(names)

@@ -25,12 +25,11 @@ class TransitionCounts:
 
     def __init__(self, data: ExogenousData, stride: int, memory: Memory) -> None:
         self.data = data
-        self.stride = stride  # every so many-th of the rollouts that are not held out is used
+        self.stride = stride  # k: every k-th rollout that is not held out is used
         self.memory = memory  # where what was counted is kept
         self.rollouts = data.fitted[::stride]
         self.count = len(self.rollouts) * data.num_steps
 
-    @property
     def columns(self) -> Columns:
         """All variables where the transitions begin."""
         return self.memory.columns.get(self.stride, partial(Columns.of, self.data, self.rollouts))
@@ -47,7 +46,7 @@ class TransitionCounts:
         if not len(given):
             return Rows.of(self.count)
         *others, last = given
-        return self.rows(others).split(self.columns.column(last), int(self.data.sizes[last]))
+        return self.rows(others).split(self.columns().column(last), int(self.data.sizes[last]))
 
     def cases(self, target: int, given: Sequence[int]) -> Cases:
         """The samples by the joint value of some variables and of x'_i."""
@@ -75,7 +74,7 @@ class TransitionCounts:
         )
         new = candidates[np.isnan(known[0, candidates])]
         if len(new):
-            known[:, new] = self.columns.information(self.cases(target, given), new)
+            known[:, new] = self.columns().information(self.cases(target, given), new)
         return known[0, candidates], known[1, candidates]
 
     def information(self, target: int, given: Sequence[int], *group: int) -> Information:

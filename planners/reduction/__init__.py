@@ -12,7 +12,7 @@
 
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.simulated import SimulatedReducedMDP
-from planners.reduction.survey import EndogenousSurvey, Reward
+from planners.reduction.survey import EndogenousSurvey, Reward, check_reward
 from planners.reduction.surveyed_states import can_enumerate
 from planners.reduction.tabulated import TabulatedReducedMDP, tabulate
 
@@ -24,5 +24,6 @@ __all__ = [
     "SimulatedReducedMDP",
     "TabulatedReducedMDP",
     "can_enumerate",
+    "check_reward",
     "tabulate",
 ]

@@ -30,7 +30,7 @@ MIN_DRAWS = 200
 MAX_DRAWS = 10_000
 #: States that are drawn for the rows of all tables together.
 DRAW_STATES = 5_000_000
-#: Values of x in those states.
+#: Values of single variables that are drawn for the rows of all tables together.
 DRAW_VALUES = 200_000_000
 
 
@@ -145,7 +145,7 @@ class DecisionListEstimator:
                 x[np.arange(len(rows)), columns[rows, k]] = values[rows, k]
             if domain.excluded:
                 inside = domain.contains(x)
-                # A row that never occurs there is asked about where it does.
+                # A row that never occurs inside the domain is asked about outside of it.
                 inside |= ~np.isin(rows, rows[inside])
                 rows, x = rows[inside], x[inside]
             cells = rows * len(self.sampler.endogenous) + self.sampler.draw(pairs[rows], x)

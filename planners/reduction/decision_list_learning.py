@@ -34,8 +34,8 @@ SMALL_JOINT = 64
 LARGE_JOINT = 1024
 #: Comparisons that every condition, or every value of a variable, has to pass at first.
 FEW_TESTS = 16
-#: Comparisons for those that pass the first. What makes a difference in a share q of the
-#: comparisons is overlooked with probability (1 - q) ** MANY_TESTS.
+#: Comparisons for a condition that has passed FEW_TESTS. What makes a difference in a share q of
+#: the comparisons is overlooked with probability (1 - q) ** MANY_TESTS.
 MANY_TESTS = 512
 #: Conditions on two variables that are tried at most; if there are more, none is.
 MAX_CONDITIONS = 20_000

@@ -57,7 +57,7 @@ def fit_factors(
     memory, if there is one, is that of the data.
     """
     memory = Memory() if memory is None else memory
-    memory.check(data=data)
+    memory.bind(data=data)
     place = {i: k for k, i in enumerate(parents)}
     factors, losses = [], np.empty((2, len(parents)))
     for i, given in parents.items():

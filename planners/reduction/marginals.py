@@ -44,7 +44,7 @@ from planners.tables import Rule, simplify, with_default
 MAX_INFORMATIVE = 2
 #: Joint values of the variables that tell about a dropped one: each is a condition to forecast.
 MAX_INFORMATIVE_ROWS = 48
-#: Variables that an open end may look at.
+#: Variables that the rule which closes an undecided list may look at.
 MAX_OPEN = 8
 #: Cells of the largest table: rows times values of what is averaged over.
 MAX_CELLS = 2**16
@@ -75,7 +75,7 @@ def reduce_lists(
         One list for each pair; variables are numbered by their place in the mask.
     """
     memory = Memory() if memory is None else memory
-    memory.check(survey=survey)
+    memory.bind(survey=survey)
     reduction = _Reduction(survey, [int(j) for j in columns], level, memory)
     return [reduction.reduce(pair) for pair in range(len(survey.lists))]
 

@@ -26,7 +26,7 @@ class SampleCounts(NamedTuple):
     """How many samples a reduced model was estimated from."""
 
     exogenous: int  # transitions x, x' that the tables were counted in
-    held_out: int  # transitions that only measured them
+    held_out: int  # held-out transitions, on which log_loss is measured
     endogenous: int  # n' drawn at states of our choice
     reward: int  # rewards asked for
 

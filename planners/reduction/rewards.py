@@ -27,7 +27,6 @@ class Rewards(NamedTuple):
 
     base_reward: FloatArray  # (S, A)
     terms: dict[int, FloatArray]  # variable -> (size, S, A)
-    reward_samples: int  # how many rewards were asked for
 
 
 def terminal_states(
@@ -71,8 +70,7 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
             for i in np.flatnonzero((terms != 0).any(axis=0) & (value < sizes)).tolist():
                 table = tables.setdefault(i, np.zeros((int(sizes[i]), pairs)))
                 table[value, part] = terms[:, i]
-    asked = pairs * (1 + int(sizes.max(initial=0)))
-    return _rewards(base, {i: tables[i] for i in sorted(tables)}, asked, terminal)
+    return _rewards(base, {i: tables[i] for i in sorted(tables)}, terminal)
 
 
 def total_rewards(
@@ -95,11 +93,8 @@ def total_rewards(
         ValueError: if the difference that a variable makes depends on other variables.
     """
     states, actions, sizes = len(endogenous), mdp.num_actions, data.sizes
-    asked = 0
 
     def reward(pairs: Ints, x: IntArray) -> FloatArray:
-        nonlocal asked
-        asked += len(pairs)
         n, action = np.divmod(pairs, actions)
         x, out = np.broadcast_to(x, (len(pairs), len(sizes))), np.empty(len(pairs))
         for part in chunks(len(pairs), len(sizes)):
@@ -131,19 +126,17 @@ def total_rewards(
         terms[i] = np.zeros((int(sizes[i]), len(everything)))
         terms[i][:, pairs] = differences[0]
     base = amounts[0] - sum(table[bases[0, i]] for i, table in terms.items())
-    return _rewards(_choose_zeros(base, terms, data), terms, asked, terminal)
+    return _rewards(_choose_zeros(base, terms, data), terms, terminal)
 
 
-def _rewards(
-    base: FloatArray, terms: dict[int, FloatArray], asked: int, terminal: BoolArray
-) -> Rewards:
+def _rewards(base: FloatArray, terms: dict[int, FloatArray], terminal: BoolArray) -> Rewards:
     """From R of all pairs. A terminal state pays nothing, whatever the model says about it."""
     shape, over = (len(terminal), -1), terminal[:, None]
     shaped = {
         i: np.where(over, 0.0, table.reshape(len(table), *shape)) for i, table in terms.items()
     }
     kept = {i: table for i, table in shaped.items() if table.any()}
-    return Rewards(np.where(over, 0.0, base.reshape(shape)), kept, asked)
+    return Rewards(np.where(over, 0.0, base.reshape(shape)), kept)
 
 
 def _choose_zeros(

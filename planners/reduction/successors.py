@@ -28,7 +28,7 @@ from planners.information import (
 
 #: Draws of n' from each of two states whose distributions are compared.
 NUM_DRAWS = 64
-#: Level of the test that compares them.
+#: Level of the G-test between the n' that are drawn from two states.
 LEVEL = 1e-6
 
 
@@ -42,14 +42,12 @@ class SuccessorSampler:
         rng: where all noise comes from.
 
     Attributes:
-        num_samples: how many n' have been drawn.
         common_noise: whether the model honours common random numbers.
     """
 
     mdp: ExoMDP
     endogenous: IntArray
     rng: np.random.Generator
-    num_samples: int = 0
     common_noise: bool = True
 
     @cached_property
@@ -75,7 +73,6 @@ class SuccessorSampler:
             state = State(self.endogenous[n[part]], x[part])
             following = self.mdp.sample_endogenous(state, action[part], rng)
             out[part] = following @ self._weights
-        self.num_samples += len(pairs)
         return out
 
     def seed(self) -> int:

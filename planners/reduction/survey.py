@@ -18,8 +18,10 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import BoolArray, FloatArray
 from planners.arrays import Ints
+from planners.counted import CountedMDP
 from planners.information import NUM_TESTS, ExogenousData, find_relevant
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_estimation import DecisionListEstimator
@@ -40,6 +42,12 @@ MIN_TESTS = 32
 SLOW_TESTS = 32
 #: Draws of n' for each row of a table from a model that answers one question at a time.
 SLOW_DRAWS = 200
+
+
+def check_reward(reward: str) -> None:
+    """Refuse what is no kind of reward, and name the choices."""
+    if reward not in ("terms", "total"):
+        raise unknown_name("kind of reward", reward, ("terms", "total"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,20 +113,19 @@ class EndogenousSurvey:
                 for a model that is slow to ask.
             num_draws: how many n' to draw for each row of a table, where n' is left to chance.
         """
-        if reward not in ("terms", "total"):
-            raise unknown_name("kind of reward", reward, ("terms", "total"))
+        check_reward(reward)
         if data.names != mdp.exogenous_names:
             raise ValueError(
                 f"the data has {len(data.names)} variables, not the "
                 f"{len(mdp.exogenous_names)} of the model; collect it for the whole model"
             )
-        for name, number in (("num_tests", num_tests), ("num_draws", num_draws)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} is at least 1, not {number}")
+        check_whole("num_tests", num_tests, 1, optional=True)
+        check_whole("num_draws", num_draws, 1, optional=True)
+        mdp = CountedMDP(mdp)
         if not mdp.is_batched:
             num_tests, num_draws = num_tests or SLOW_TESTS, num_draws or SLOW_DRAWS
 
-        endogenous, is_complete, samples = survey_states(mdp, rng)
+        endogenous, is_complete = survey_states(mdp, rng)
         if reward == "total" and not is_complete:
             raise ValueError(
                 f"{mdp!r} has too many n to find out what each of them pays from reward='total'; "
@@ -150,9 +157,11 @@ class EndogenousSurvey:
             undecided=undecided,
             terminal=terminal,
             backgrounds=backgrounds,
-            endogenous_samples=samples + sampler.num_samples,
+            base_reward=rewards.base_reward,
+            terms=rewards.terms,
+            endogenous_samples=mdp.endogenous_samples,
+            reward_samples=mdp.reward_samples,
             common_noise=sampler.common_noise,
-            **rewards._asdict(),
         )
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,14 +22,6 @@ SLOWER = 10
 STEPS_PER_STATE = 4
 
 
-class SurveyedStates(NamedTuple):
-    """The n that a survey asks about."""
-
-    endogenous: Ints  # (S, k)
-    is_complete: bool  # whether these are all n, in the order of their flat index
-    samples: int  # n' that were drawn to find them
-
-
 def can_enumerate(mdp: ExoMDP) -> bool:
     """Whether all pairs (n, a) can be asked about."""
     return num_endogenous_states(mdp) * mdp.num_actions <= MAX_PAIRS
@@ -41,10 +32,13 @@ def all_endogenous(mdp: ExoMDP) -> Ints:
     return joint_values(np.arange(num_endogenous_states(mdp)), mdp.endogenous_sizes)
 
 
-def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> SurveyedStates:
-    """All n if they can be enumerated, else a sample: n met by random actions, and uniform ones."""
+def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> tuple[Ints, bool]:
+    """The n to ask about, shape (S, k), and whether these are all, in the order of their flat index.
+
+    If they cannot be enumerated they are a sample: n met by random actions, and uniform ones.
+    """
     if can_enumerate(mdp):
-        return SurveyedStates(all_endogenous(mdp), True, 0)
+        return all_endogenous(mdp), True
     share = 1 if mdp.is_batched else SLOWER
     affordable = max(2, MAX_PAIRS // mdp.num_actions)
     num_met = min(NUM_MET // share, affordable // 2)
@@ -59,4 +53,4 @@ def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> SurveyedStates:
     met: Ints = np.concatenate(on_rollouts).astype(np.int64)
     met = rng.permutation(np.unique(met, axis=0))[:num_met]
     uniform = rng.integers(mdp.endogenous_sizes, size=(num_uniform, met.shape[1]))
-    return SurveyedStates(np.unique(np.concatenate([met, uniform]), axis=0), False, lanes * length)
+    return np.unique(np.concatenate([met, uniform]), axis=0), False

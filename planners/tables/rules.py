@@ -20,7 +20,7 @@ from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Rule:
     """One rule of a list: what is decided at each joint value of its variables (C order).
 

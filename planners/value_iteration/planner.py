@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP
+from exo_envs.inputs import check_whole
 from planners.planner import Clock, OutOfTimeError, Plan
 from planners.reduction import tabulate
 from planners.tables import (
@@ -66,10 +67,8 @@ class ValueIteration:
             )
         if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype is float64 or float32, not {self.dtype}")
-        if self.inner_sweeps < 0:
-            raise ValueError(f"inner_sweeps is not negative, as {self.inner_sweeps!r} is")
-        if self.max_iterations is not None and self.max_iterations < 1:
-            raise ValueError(f"max_iterations is at least 1, or None, not {self.max_iterations!r}")
+        check_whole("inner_sweeps", self.inner_sweeps, 0)
+        check_whole("max_iterations", self.max_iterations, 1, optional=True)
 
     def bytes_needed(self, mdp: ExoMDP) -> int:
         """The memory that a plan in ``mdp`` takes at least, in bytes, found without taking it.

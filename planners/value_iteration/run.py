@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 #: that the last sweep with the best actions had.
 SPAN_SHARE = 0.2
 
-#: Sweeps with fixed actions also end once the span of their changes is below this share of what
-#: would do for the tolerance: the next sweep with the best actions may enlarge it a little.
+#: Sweeps with fixed actions also end once the span of their changes is below this share of the span
+#: that meets the tolerance, since the next sweep with the best actions may enlarge it a little.
 TOLERANCE_SHARE = 0.7
 
 #: Most sweeps with fixed actions from one extrapolation to the next.
 LONGEST_CYCLE = 8
 
-#: Fewest sweeps with fixed actions from one extrapolation to the next: with no room to record the
-#: changes of so many, there is no extrapolation.
+#: Fewest sweeps between two extrapolations. V is not extrapolated if there is no memory to record
+#: the changes of that many sweeps.
 SHORTEST_CYCLE = 3
 
-#: Exogenous variables of a model and its warm start at most: arrays have only so many dimensions,
-#: and more variables than these cannot be enumerated anyway.
+#: Exogenous variables that a model and its warm start may have together: NumPy limits the axes of
+#: an array, and a model with more could not be enumerated anyway.
 MAX_WARM_VARIABLES = 30
 
 #: Sweeps with the best actions in a row without a new smallest residual, after which extrapolation
@@ -136,7 +136,7 @@ class Run:
         # Without rounding the span shrinks by the discount with every sweep, or faster.
         patience = 10 + 3.0 / (1.0 - self.mdp.discount)
         while self.sweeps < self.max_sweeps:
-            # The other one, so that when the clock runs out there is one that is whole.
+            # Two action arrays are written in turn: one is whole if time runs out in a sweep.
             actions.reverse()
             least, largest = self._sweep(actions[0], improving=True)
             self.policy = actions[0]
@@ -186,7 +186,7 @@ class Run:
                 np.mean(known, axis=dropped, dtype=self.dtype, out=tensor)  # without a copy
             else:
                 tensor[...] = np.mean(known, axis=dropped, dtype=self.dtype) if dropped else known
-        # V* lies between these, and V gets no further from it by being moved there.
+        # V* lies between the extreme rewards over (1 - discount); clipping V there cannot hurt.
         low, high = (reward / (1.0 - mdp.discount) for reward in self.reward_range)
         np.clip(values, low, high, out=values)
         low, high = float(values.min()), float(values.max())

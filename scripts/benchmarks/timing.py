@@ -12,7 +12,7 @@ import numpy as np
 
 Result = TypeVar("Result")
 
-#: Runs for about so many seconds, and returns how many steps it made in each.
+#: Runs for about that many seconds, and returns how many steps it made in each.
 Contender = Callable[[float], float]
 
 

@@ -100,7 +100,7 @@ def test_intervals_cover_as_often_as_they_say():
 
 def test_bad_input_is_refused():
     mdp = CoinMDP()
-    with pytest.raises(ValueError, match="n_rollouts is at least 1, not 0"):
+    with pytest.raises(ValueError, match="n_rollouts is a whole number, at least 1, not 0"):
         evaluate(constant(0), mdp, 0, np.random.default_rng(0))
     with pytest.raises(ValueError, match="needs a generator"):
         evaluate(constant(0), mdp, 5)

@@ -89,5 +89,5 @@ def test_settings_are_saved_and_the_model_is_given_again(tmp_path):
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="simulations is at least 1, not 0"):
+    with pytest.raises(ValueError, match="simulations is a whole number, at least 1, not 0"):
         UCT(simulations=0)

@@ -9,7 +9,6 @@
 ``calibrated/``         ours
 ``base.py``             what all learners share: ``fit``, results, hyper-parameters
 ``study.py``            what learners share: samples of the model, and what masks are worth
-``counted.py``          the model, counting what it is asked
 ``session.py``          one call of ``fit``: prices, clock, callback
 ``history.py``          records of what a learner did
 ``saved.py``            masks as files

@@ -17,7 +17,17 @@ from typing_extensions import Self
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real
-from planners import Cost, Mask, Objective, OutOfTimeError, Planner, Policy, Reward, cost_function
+from planners import (
+    Cost,
+    Mask,
+    Objective,
+    OutOfTimeError,
+    Planner,
+    Policy,
+    Reward,
+    check_reward,
+    cost_function,
+)
 from wrappers.learners.history import Callback, History, Record
 from wrappers.learners.saved import SavedMask, versions
 from wrappers.learners.session import Session
@@ -136,8 +146,7 @@ class MaskLearner(_Results, ABC):
         """Refuse hyper-parameters that make no sense."""
         check_real("cost_weight", self.cost_weight, 0.0)
         cost_function(self.cost)
-        if self.reward not in ("terms", "total"):
-            raise unknown_name("kind of reward", self.reward, ("terms", "total"))
+        check_reward(self.reward)
         for name in ("time_limit", "planning_time_limit"):
             limit = getattr(self, name)
             if limit is not None and not limit > 0:

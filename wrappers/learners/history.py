@@ -27,16 +27,17 @@ class Record:
             None if the step found nothing of the kind.
         target: the variable that the candidate predicts.
         mask: the learner's mask after the step.
-        score: what spoke for the candidate: information in nats, or a variance of rewards.
+        score: what spoke for the candidate: information in nats, a variance of rewards, or the
+            share of pairs (n, a) that it moves.
         p_value: of the test that it passed, over all candidates.
-        value: the estimate of J of the mask that was tried, with half of its 95 % interval.
+        value: the estimate of J of the mask that was tried.
         half_width: half of the 95 % interval of J, and of the mean return.
         mean_return: of that mask's policy in the full model.
         gain: J of the tried mask less J of the mask before, paired where both played the same
             trajectories.
         gain_error: its standard error.
         plan_seconds: how long planning took.
-        samples: what the model had been asked for so far, in transitions and rewards.
+        samples: what the model had been asked for so far, in x', n' and rewards.
         seconds: since learning began.
     """
 

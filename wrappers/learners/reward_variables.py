@@ -90,21 +90,26 @@ def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -
     its policy plays some episodes in the full model.
     """
     visited = study.memory.visited
-    if mask not in visited:
-        rng = study.rng("relaxed")
-        relaxed = study.reduce(mask, rng, relaxed=True)
-        limits = [limit for limit in (study.evaluator.time_limit, time_limit) if limit is not None]
-        plan = study.planner().plan(relaxed, rng=rng, time_limit=min(limits, default=None))
-        met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
-        evaluate(
-            plan.policy,
-            study.counted,
-            scenarios=Scenarios.sample(study.counted, RELAXED_EPISODES, rng),
-            watch=lambda _, state, actions: met.append((*state, actions)),
-        )
-        endogenous, exogenous, actions = (np.concatenate(parts) for parts in zip(*met, strict=True))
-        visited[mask] = State(endogenous, exogenous), actions
-    states, actions = visited[mask]
+    if mask in visited:
+        return _sampler_of(*visited[mask])
+    rng = study.rng("relaxed")
+    relaxed = study.reduce(mask, rng, relaxed=True)
+    plan, was_cut = study.evaluator.solve(relaxed, rng, time_limit=time_limit)
+    met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+    evaluate(
+        plan.policy,
+        study.counted,
+        scenarios=Scenarios.sample(study.counted, RELAXED_EPISODES, rng),
+        watch=lambda _, state, actions: met.append((*state, actions)),
+    )
+    n, x, actions = (np.concatenate(parts) for parts in zip(*met, strict=True))
+    if not was_cut:
+        visited[mask] = State(n, x), actions
+    return _sampler_of(State(n, x), actions)
+
+
+def _sampler_of(states: State, actions: NDArray[Any]) -> Sampler:
+    """Each of some states, with its action, is as likely as any other."""
 
     def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
         chosen = rng.integers(len(actions), size=size)
@@ -173,13 +178,16 @@ class RewardVariableMaskLearner(MaskLearner):
         study, left = session.study, session.clock.left()
         key = (self.n1, self.n2, sampling, mask)
         known = study.memory.reward_variances
-        if key not in known:
-            known[key] = estimate_reward_variables(
-                study.counted,
-                study.rng("reward variables", sampling),
-                n1=self.n1,
-                n2=self.n2,
-                sampler=visited_sampler(study, mask, left) if sampling == "visited" else None,
-                reward=study.reward,
-            )
-        return known[key]
+        if key in known:
+            return known[key]
+        variances = estimate_reward_variables(
+            study.counted,
+            study.rng("reward variables", sampling),
+            n1=self.n1,
+            n2=self.n2,
+            sampler=visited_sampler(study, mask, left) if sampling == "visited" else None,
+            reward=study.reward,
+        )
+        if sampling == "uniform" or mask in study.memory.visited:  # the relaxed plan was not cut
+            known[key] = variances
+        return variances

@@ -21,6 +21,7 @@ from exo_envs import ExoMDP, State, as_mdp
 from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray, IntArray
 from planners import (
+    CountedMDP,
     DefaultPlanner,
     EndogenousSurvey,
     Evidence,
@@ -35,7 +36,6 @@ from planners import (
     Trial,
     actors_of,
 )
-from wrappers.learners.counted import CountedMDP
 
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
@@ -99,8 +99,7 @@ class Study:
         level: float = 0.05,
     ) -> None:
         check_whole("n_rollouts", n_rollouts, 1)
-        if n_data_rollouts is not None:
-            check_whole("n_data_rollouts", n_data_rollouts, 1)
+        check_whole("n_data_rollouts", n_data_rollouts, 1, optional=True)
         self.mdp = as_mdp(mdp_or_env)
         self.spec = _spec_of(mdp_or_env)
         self.counted = CountedMDP(self.mdp)
@@ -123,7 +122,7 @@ class Study:
 
     @property
     def samples(self) -> int:
-        """How many x', n' and rewards the model was asked for."""
+        """How many x', n' and rewards the model was asked for, by tree search's policies too."""
         return self.counted.samples
 
     def rng(self, *name: str | int) -> np.random.Generator:

@@ -1,5 +1,6 @@
 """The online planner, against plain enumeration."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -8,7 +9,8 @@ from factored import random_mdp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners import ExogenousData
+from exo_envs.crowd import CrowdMDP
+from planners import ExogenousData, FactoredMDP, estimate_objective
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
@@ -153,6 +155,22 @@ def test_forecasts_are_counted_in_the_rollouts_of_the_model():
     assert forecast(None).max() < 0.9
 
 
+def test_a_reduced_model_is_the_model_that_was_planned_in():
+    """Its own rollouts, given to its constructor, are all that forecasts are counted in."""
+    mdp = CrowdMDP()
+    mask = ("porter_0_cell", "porter_0_destination", "object_0", "occupancy_3_3")
+    objective = estimate_objective(
+        mdp, mask, rng=0, num_rollouts=50, n_rollouts=3, planner=ForecastPlanner()
+    )
+    reduced, forecasts = objective.reduced, objective.plan.policy.forecasts
+    assert reduced.data.names == reduced.mask
+    given = set(inspect.signature(FactoredMDP).parameters) - {"memory"}
+    copied = FactoredMDP(**{name: getattr(reduced, name) for name in given})
+    again = ForecastPlanner().plan(copied, rng=np.random.default_rng(9)).policy.forecasts
+    for part, same in zip(forecasts, again, strict=True):
+        np.testing.assert_array_equal(part, same)
+
+
 def test_at_the_time_limit_it_says_so():
     mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3, 2))
     plan = ForecastPlanner(num_rollouts=50).plan(mdp, rng=np.random.default_rng(1), time_limit=1e-9)
@@ -168,5 +186,5 @@ def test_values_out_of_range_get_an_answer():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="horizon is at least 1, not 0"):
+    with pytest.raises(ValueError, match="horizon is a whole number, at least 1, not 0"):
         ForecastPlanner(horizon=0)

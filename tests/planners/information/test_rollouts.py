@@ -71,10 +71,10 @@ def test_the_data_agrees_with_the_model():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"num_rollouts": 0}, ValueError, "num_rollouts is at least 1, not 0"),
-        ({"num_rollouts": 2.5}, TypeError, "num_rollouts is a whole number, not 2.5"),
-        ({"num_rollouts": True}, TypeError, "not True"),
-        ({"num_steps": 0}, ValueError, "num_steps is at least 1, not 0"),
+        ({"num_rollouts": 0}, ValueError, "num_rollouts is a whole number, at least 1, not 0"),
+        ({"num_rollouts": 2.5}, ValueError, "num_rollouts is a whole number, at least 1, not 2.5"),
+        ({"num_rollouts": True}, ValueError, "not True"),
+        ({"num_steps": 0}, ValueError, "num_steps is a whole number, at least 1, not 0"),
     ],
 )
 def test_bad_amounts_of_data_are_refused(arguments, error, message):

@@ -116,8 +116,8 @@ def test_without_any_exogenous_variables():
     ("settings", "message"),
     [
         ({"reward": "sum"}, "unknown kind of reward 'sum'"),
-        ({"num_tests": 0}, "num_tests is at least 1, not 0"),
-        ({"num_draws": -1}, "num_draws is at least 1, not -1"),
+        ({"num_tests": 0}, "num_tests is a whole number, at least 1, not 0"),
+        ({"num_draws": -1}, "num_draws is a whole number, at least 1, not -1"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -248,7 +248,7 @@ def test_without_a_past_the_score_is_the_mutual_information():
     assert transition_divergence(data, [0], [1, 2]) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_the_plug_in_score_is_biased_as_design_says():
+def test_the_plug_in_score_is_biased():
     """Independent coins: 2 * samples * score is chi-squared with 4*3 - 2*1 - 2*1 = 8 degrees.
 
     Outside of the interval once in 500,000 times for each candidate. The paper's 1e-5 is below
@@ -348,7 +348,7 @@ def test_the_cost_is_part_of_what_must_increase(monkeypatch):
 
 
 def test_the_divergence_does_not_see_who_follows_whom():
-    """DESIGN.md, section 4: what merely copies the mask scores like what predicts it.
+    """What merely copies the mask scores like what predicts it.
 
     One of them has 2 * samples * score > 38 with probability 1 - 1e-100, the other one 1e-6.
     """

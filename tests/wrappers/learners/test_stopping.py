@@ -3,6 +3,7 @@
 import time
 import warnings
 
+import numpy as np
 import pytest
 from learners import SMALL, TINY, each_learner, fresh, steps
 from scripted import Watched
@@ -17,6 +18,7 @@ from wrappers import (
     LearningStoppedWarning,
     Study,
 )
+from wrappers.learners.reward_variables import visited_sampler
 
 # --- interrupts -------------------------------------------------------------------------------
 
@@ -149,3 +151,31 @@ def test_a_learner_in_a_hurry_does_not_spoil_the_study():
     hurried = study.evaluator.objective(mask, time_limit=1e-9)
     assert not hurried.plan.converged
     assert study.evaluator.objective(mask).plan.converged
+
+
+def test_the_relaxed_plan_of_a_learner_in_a_hurry_is_forgotten():
+    """Nor are the states that it led to those of the next learner."""
+    study = Study(GridMDP(), 0, planner=ValueIteration(tolerance=1e-9), **SMALL)
+    visited_sampler(study, ("object",), 1e-9)
+    assert ("object",) not in study.memory.visited
+    _, actions = visited_sampler(study, ("object",))(500, np.random.default_rng(0))
+    assert len(np.unique(actions)) > 1  # a plan without a single sweep takes action 0 everywhere
+    assert ("object",) in study.memory.visited
+
+
+def test_a_mask_that_takes_longer_than_the_study_allows_is_planned_once():
+    """Also by a learner that has a time limit of its own, if that is the longer one."""
+
+    class Slow:
+        plans = 0
+
+        def plan(self, mdp, *, rng=None, time_limit=None):
+            self.plans += 1
+            assert time_limit == 1e-9
+            return ValueIteration().plan(mdp, time_limit=time_limit)
+
+    planner = Slow()
+    study = Study(GridMDP(), 0, planner=planner, planning_time_limit=1e-9, **SMALL)
+    for _ in range(3):
+        study.evaluator.compare(("object",), ("guard",), time_limit=50.0)
+    assert planner.plans == 2

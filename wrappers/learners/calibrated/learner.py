@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from exo_envs.inputs import check_probability, check_whole
+from exo_envs.inputs import check_level, check_whole
 from planners import Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated.relevance import Relevance
@@ -38,9 +38,7 @@ class CalibratedMaskLearner(MaskLearner):
     def _check(self) -> None:
         super()._check()
         check_whole("patience", self.patience, 1)
-        check_probability("level", self.level)
-        if not 0 < self.level < 1:
-            raise ValueError(f"level is a probability between 0 and 1, not {self.level!r}")
+        check_level("level", self.level)
 
     def _study_settings(self) -> dict[str, Any]:
         return {**super()._study_settings(), "level": self.level}

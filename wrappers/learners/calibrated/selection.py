@@ -45,7 +45,7 @@ class Selection:
         self.session = session
         self.relevance = relevance
         self.patience = patience
-        self.too_many = math.inf  # the logarithm of so many values of x was too much to plan with
+        self.log_limit = math.inf  # of joint values of x, from which on plans got worse
         self.confidence = NormalDist().inv_cdf(1 - level)
         self.mask = session.in_order(relevance.direct)
 
@@ -76,7 +76,7 @@ class Selection:
             group = waiting.pop(0)
             names = tuple(name for block in group for name in block)
             # Planning with fewer states than these make may have been too much already.
-            split = self._log_states((*self.mask, *names)) >= self.too_many
+            split = self._log_states((*self.mask, *names)) >= self.log_limit
             if not split:
                 record, _, returns = self._try("add", names)
                 yield record
@@ -121,7 +121,7 @@ class Selection:
         mask = self.session.in_order(kept)
         tried, gain, returns = self.session.compare(mask, self.mask)
         if action == "add" and returns.mean < -DECIDED * returns.standard_error:
-            self.too_many = min(self.too_many, self._log_states(mask))
+            self.log_limit = min(self.log_limit, self._log_states(mask))
         accepted = gain.mean >= 0 and (action == "drop" or self._is_beyond_doubt(gain))
         if accepted:
             self.mask = mask
