@@ -33,7 +33,7 @@ def all_endogenous(mdp: ExoMDP) -> Ints:
 
 
 def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> tuple[Ints, bool]:
-    """The n to ask about, shape (S, k), and whether these are all, in the order of their flat index.
+    """The n to ask about, shape (S, k), and whether these are all, in the order of the flat index.
 
     If they cannot be enumerated they are a sample: n met by random actions, and uniform ones.
     """
