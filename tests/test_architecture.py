@@ -116,6 +116,29 @@ def test_no_private_name_crosses_a_file():
     )
 
 
+def test_no_private_attribute_of_another_file_is_read():
+    """A private attribute is one of ``self``, or is made in the same file."""
+    check(
+        (path, f"line {node.lineno} reads {ast.unparse(node)}")
+        for path in files(*LAYERS)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and is_private(node.attr)
+        and node.attr not in {"_asdict", "_fields", "_replace"}  # of named tuples
+        and ast.unparse(node.value) not in {"self", "cls"}
+        and node.attr not in names_made_in(path)
+    )
+
+
+def names_made_in(path):
+    """Functions, classes, variables and attributes that a file defines or assigns."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
+            yield getattr(node, "attr", None) or node.id
+
+
 def is_private(name):
     return name.startswith("_") and not name.endswith("__")
 

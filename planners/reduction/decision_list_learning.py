@@ -91,7 +91,7 @@ class RuleSkeleton(NamedTuple):
 
 
 class ListSkeleton(NamedTuple):
-    """A decision list without its probabilities."""
+    """A decision list whose probabilities are yet to be drawn, for all pairs at once."""
 
     rules: list[RuleSkeleton]
     is_complete: bool  # whether every state is decided by some rule

@@ -59,13 +59,13 @@ def to_discrete_dp(mdp: FactoredMDP, *, memory_limit: float = 4e9) -> Any:
         from scipy import sparse
     except ImportError as error:
         raise ImportError("to_discrete_dp needs QuantEcon: pip install quantecon") from error
-    pairs = num_exogenous_states(mdp) * mdp.num_endogenous_states * mdp.num_actions
-    _refuse_large(mdp, 12 * pairs, memory_limit)  # each has one successor, at least
+    state_actions = num_exogenous_states(mdp) * mdp.num_endogenous_states * mdp.num_actions
+    _refuse_large(mdp, 12 * state_actions, memory_limit)  # each has one successor, at least
     starts, targets, probabilities = _successors(mdp, memory_limit)
     matrix = sparse.csr_matrix(
-        (probabilities, targets, starts), shape=(pairs, pairs // mdp.num_actions)
+        (probabilities, targets, starts), shape=(state_actions, state_actions // mdp.num_actions)
     )
-    state, action = np.divmod(np.arange(pairs), mdp.num_actions)
+    state, action = np.divmod(np.arange(state_actions), mdp.num_actions)
     return DiscreteDP(_rewards(mdp).reshape(-1), matrix, mdp.discount, state, action)
 
 

@@ -83,15 +83,15 @@ class FactoredMDP(ExoMDP):
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        sizes, pairs = self.exogenous_sizes, (self.num_endogenous_states, self.num_actions)
+        sizes, shape = self.exogenous_sizes, (self.num_endogenous_states, self.num_actions)
         shapes: list[tuple[str, Any, tuple[int, ...]]] = [
-            ("base_reward", self.base_reward, pairs),
-            ("terminal", self.terminal, pairs[:1]),
-            *((f"terms[{i}]", self.terms[i], (sizes[i], *pairs)) for i in self.terms),
+            ("base_reward", self.base_reward, shape),
+            ("terminal", self.terminal, shape[:1]),
+            *((f"terms[{i}]", self.terms[i], (sizes[i], *shape)) for i in self.terms),
         ]
-        for name, table, shape in shapes:
-            if table.shape != shape:
-                raise ValueError(f"{name} has shape {table.shape}, not {shape}")
+        for name, table, wanted in shapes:
+            if table.shape != wanted:
+                raise ValueError(f"{name} has shape {table.shape}, not {wanted}")
         if not callable(self._factors):
             self.factors  # noqa: B018
 

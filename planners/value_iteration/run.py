@@ -29,7 +29,7 @@ from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.extrapolation import extrapolate
 from planners.value_iteration.successors import successor_rows
-from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, evaluate, sweep
+from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, sweep, sweep_kept
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Run:
             if improving or not kept.rows.size:
                 found = sweep(model, kept, improving, shift, chunk, values, actions)
             else:
-                found = evaluate(tuple(kept), shift, chunk, values, self.changes[place])
+                found = sweep_kept(tuple(kept), shift, chunk, values, self.changes[place])
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
             lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
         self.sweeps += 1

@@ -74,7 +74,7 @@ class SuccessorRows(NamedTuple):
 
 
 class _ShortRules(NamedTuple):
-    """The rules of shortened lists: rule r stands for the old rules ``begins[r] : ends[r]``."""
+    """Which rules become one, before their rows are: r stands for ``begins[r] : ends[r]``."""
 
     pair_starts: Ints  # (N * A + 1,): the rules of each pair
     begins: Ints  # (rules,)
@@ -87,7 +87,7 @@ class _ShortRules(NamedTuple):
 class _Rows(NamedTuple):
     """What the rows of shortened rules decide, and what they pass on; equal ones are kept once."""
 
-    places: Unsigned  # (rows,): which one of those that are kept a row is
+    places: Unsigned  # (rows,): the kept row that equals each row
     starts: Ints  # (rows + 1,)
     targets: NDArray[np.uint32]  # (entries,)
     probabilities: Floats  # (entries,)

@@ -117,7 +117,7 @@ def sweep(
 
 
 @njit(cache=True)
-def evaluate(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any) -> Any:
+def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any) -> Any:
     """The same with the kept actions, which is faster.
 
     The changes of V are written to ``changes``, shape (X, N), unless that has no rows. The record
