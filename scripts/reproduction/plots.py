@@ -15,14 +15,14 @@ from reproduction.tables import (
     turning_point,
 )
 from shared.intervals import Interval
-from shared.plotting import Format, bytes_of, new_figure
+from shared.plotting import COLOURS, Format, bytes_of, new_figure
 
-#: Okabe and Ito's colours, which the colour-blind can tell apart; and another marker for each.
+#: The colour and the marker of each method.
 STYLES = {
-    "brute force": ("#000000", "s"),
-    "greedy": ("#E69F00", "v"),
-    "paper": ("#56B4E9", "^"),
-    "ours": ("#D55E00", "o"),
+    "brute force": (COLOURS["black"], "s"),
+    "greedy": (COLOURS["orange"], "v"),
+    "paper": (COLOURS["sky"], "^"),
+    "ours": (COLOURS["vermilion"], "o"),
 }
 
 

@@ -12,6 +12,18 @@ from matplotlib.figure import Figure
 
 Format = Literal["png", "svg"]
 
+#: Okabe and Ito's colours, which the colour-blind can tell apart.
+COLOURS = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "yellow": "#F0E442",
+    "black": "#000000",
+}
+
 LOOKS = {
     "axes.grid": True,
     "axes.spines.right": False,

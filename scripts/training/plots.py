@@ -11,11 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
-from shared.plotting import bytes_of, new_figure
+from shared.plotting import COLOURS, bytes_of, new_figure
 from training.curves import Curve, average, by_label
-
-#: Okabe and Ito's colours, which the colour-blind can tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 
 
 def plot_curves(
@@ -36,7 +33,9 @@ def plot_curves(
             axes.axhline(level, color="#999999", linewidth=0.8)
             place = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "top"}
             axes.text(1, level, name, fontsize=7, clip_on=True, **place)
-        for colour, (label, group) in zip(cycle(COLOURS), by_label(curves).items(), strict=False):
+        for colour, (label, group) in zip(
+            cycle(COLOURS.values()), by_label(curves).items(), strict=False
+        ):
             _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
         axes.set_ylim(bottom=_floor(curves, levels))
         axes.legend(loc="best")
