@@ -15,6 +15,7 @@ from planners.information.contingency import (
 )
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")  # scikit-learn 1.7
 @settings(max_examples=25)
 @given(
     st.integers(0, 2**32 - 1),

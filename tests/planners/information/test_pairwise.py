@@ -52,6 +52,7 @@ sizes_of_variables = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")  # scikit-learn 1.7
 @given(
     st.integers(0, 2**32 - 1),
     sizes_of_variables,
