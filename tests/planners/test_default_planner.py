@@ -3,9 +3,10 @@
 import time
 
 import pytest
+from workshop import Workshop
 
 from exo_envs.grid import GridMDP
-from planners import DefaultPlanner, ReducedMDP, default_planner, estimate_objective
+from planners import UCT, DefaultPlanner, ReducedMDP, default_planner, estimate_objective
 
 
 def test_seconds_cover_choosing_and_estimating(monkeypatch):
@@ -48,3 +49,11 @@ def test_the_time_limit_covers_them_too(monkeypatch):
     monkeypatch.setattr(DefaultPlanner, "choose", slow_choose)
     DefaultPlanner().plan(reduced, time_limit=10.0)
     assert left[0] <= 9.8
+
+
+def test_a_model_that_cannot_be_tabulated_is_searched_whatever_the_limit():
+    """More pairs (n, a) are allowed than a survey asks about."""
+    planner = DefaultPlanner(max_endogenous_pairs=10**9)
+    assert isinstance(planner.choose(Workshop()), UCT)
+    plan = planner.plan(Workshop())
+    assert plan.policy.mask == Workshop().exogenous_names
