@@ -25,9 +25,12 @@ class SimulatedReducedMDP(ReducedMDP):
     full model leaves nothing to chance, and what the masked variables tell about dropped ones is
     not used.
 
-    Rewards are exact: each term looks at its own variable, so that dropped ones do not matter. Nor
-    do they to the end of an episode, which depends on n alone; the survey checked that for the n
-    that it asked about.
+    The terms of masked variables are exact: each looks at its own variable, so that dropped ones do
+    not matter. Nor do they to the end of an episode, which depends on n alone; the survey checked
+    that for the n that it asked about. With ``ignored_rewards="average"`` the terms of dropped
+    variables pay their mean given n and a, with each value as frequent as in the rollouts. What the
+    masked variables tell about dropped ones is not used there either. It is asked for when it is
+    needed: one call of the full model for each value that a dropped variable may have.
 
     Args:
         model: the full model.
@@ -47,6 +50,7 @@ class SimulatedReducedMDP(ReducedMDP):
         self.paying = tuple(name for name in survey.paying if name in self.mask)
         self.moving = tuple(name for name in survey.moving if name in self.mask)
         self._full_data = survey.backgrounds.data
+        self._ignored, self._chances = self._ignored_values()
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -92,12 +96,35 @@ class SimulatedReducedMDP(ReducedMDP):
         return self.model.reward_terms(self._anywhere(state), action)[..., self.columns]
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """From the full model."""
-        return self.model.endogenous_reward(endogenous, action)
+        """From the full model, with what dropped variables pay on average."""
+        paid = self.model.endogenous_reward(endogenous, action)
+        batch = endogenous.shape[:-1]
+        for value, chances in enumerate(self._chances):
+            if chances.any():
+                # A term looks at its own variable, so all of them are given this value at once.
+                x = np.minimum(value, self.model.exogenous_sizes - 1)
+                state = State(endogenous, np.tile(x, (*batch, 1)))
+                terms = self.model.reward_terms(state, np.broadcast_to(action, batch))
+                paid = paid + terms[..., self._ignored] @ chances
+        return paid
 
     def is_terminal(self, state: State) -> BoolArray:
         """From the full model."""
         return self.model.is_terminal(self._anywhere(state))
+
+    def _ignored_values(self) -> tuple[Ints, FloatArray]:
+        """The dropped variables that pay on average, and how often each has each value.
+
+        Returns:
+            Their positions, shape (k,), and the frequencies, shape (largest size, k); where a
+            variable has no such value it is 0.
+        """
+        paying = self.survey.terms if self.ignored_rewards == "average" else ()
+        ignored = np.setdiff1d(np.array([*paying], dtype=np.int64), self.columns)
+        sizes = self.model.exogenous_sizes[ignored]
+        values = self._full_data.values[:, :-1][..., ignored].reshape(-1, len(ignored))
+        chances = [(values == value).mean(axis=0) for value in range(sizes.max(initial=0))]
+        return ignored, np.array(chances).reshape(-1, len(ignored))
 
     def _anywhere(self, state: State) -> State:
         """A state of the full model, for questions to which dropped variables do not matter."""
