@@ -122,9 +122,9 @@ class SimulatedReducedMDP(ReducedMDP):
         paying = self.survey.terms if self.ignored_rewards == "average" else ()
         ignored = np.setdiff1d(np.array([*paying], dtype=np.int64), self.columns)
         sizes = self.model.exogenous_sizes[ignored]
-        values = self._full_data.values[:, :-1][..., ignored].reshape(-1, len(ignored))
-        chances = [(values == value).mean(axis=0) for value in range(sizes.max(initial=0))]
-        return ignored, np.array(chances).reshape(-1, len(ignored))
+        values = self._full_data.values[:, :-1][..., ignored]
+        chances = [(values == value).mean(axis=(0, 1)) for value in range(sizes.max(initial=0))]
+        return ignored, np.array(chances).reshape(len(chances), len(ignored))
 
     def _anywhere(self, state: State) -> State:
         """A state of the full model, for questions to which dropped variables do not matter."""

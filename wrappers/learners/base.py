@@ -110,7 +110,7 @@ class MaskLearner(_Results, ABC):
 
         Args:
             mdp_or_env: the model, an environment over it, or a :class:`Study` of it. A study has
-                settings of its own for everything but the prices.
+                settings of its own for everything but the prices, ``ignored_rewards`` included.
             rng: a generator or a seed; by default seed 0. A study has its own.
         """
         self._check()

@@ -51,9 +51,10 @@ def test_seeds_and_generators():
 @pytest.mark.parametrize("order", [list(LEARNERS), list(LEARNERS)[::-1]], ids=["there", "back"])
 def test_learners_on_a_shared_study_do_not_disturb_each_other(order):
     """Each gets what it gets on a study of its own, whoever comes before it."""
-    shared = Study(TINY, 5, **SMALL)
+    rules = ("average", "zero")
+    shared = {rule: Study(TINY, 5, ignored_rewards=rule, **SMALL) for rule in rules}
     for name in order:
-        learner = fresh(name).fit(shared)
+        learner = fresh(name).fit(shared[LEARNERS[name].ignored_rewards])
         alone = fresh(name).fit(TINY, rng=5)
         assert learner.mask_ == alone.mask_, name
         assert steps(learner, "samples") == steps(alone, "samples"), name
