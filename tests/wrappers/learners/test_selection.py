@@ -71,7 +71,7 @@ def consistent(learner):
 @pytest.mark.parametrize("rule", ["average", "zero"])
 @pytest.mark.parametrize("cost_weight", [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0])
 def test_on_the_grid_it_is_as_good_as_brute_force(grids, rule, cost_weight):
-    """With averages the empty mask is the best one from about 3 on, without them from 50 on."""
+    """With averages the empty mask is the best one from about 2 on, without them from 45 on."""
     grid = grids[rule]
     best = BruteForceMaskLearner(cost_weight=cost_weight).fit(grid)
     learned = CalibratedMaskLearner(cost_weight=cost_weight).fit(grid)
