@@ -15,6 +15,9 @@ from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
 from planners.tables import Factor, Factors
 
+#: Values of a dropped variable over which its term is averaged at most.
+MAX_VALUES = 64
+
 
 class SimulatedReducedMDP(ReducedMDP):
     """A reduced model to sample from, for tree search.
@@ -30,7 +33,8 @@ class SimulatedReducedMDP(ReducedMDP):
     that for the n that it asked about. With ``ignored_rewards="average"`` the terms of dropped
     variables pay their mean given n and a, with each value as frequent as in the rollouts. What the
     masked variables tell about dropped ones is not used there either. It is asked for when it is
-    needed: one call of the full model for each value that a dropped variable may have.
+    needed: one call of the full model for each value that a dropped variable had in the rollouts,
+    or for ``MAX_VALUES`` quantiles of them where there were more.
 
     Args:
         model: the full model.
@@ -50,7 +54,7 @@ class SimulatedReducedMDP(ReducedMDP):
         self.paying = tuple(name for name in survey.paying if name in self.mask)
         self.moving = tuple(name for name in survey.moving if name in self.mask)
         self._full_data = survey.backgrounds.data
-        self._ignored, self._chances = self._ignored_values()
+        self._averaged = self._ignored_values()
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -99,13 +103,10 @@ class SimulatedReducedMDP(ReducedMDP):
         """From the full model, with what dropped variables pay on average."""
         paid = self.model.endogenous_reward(endogenous, action)
         batch = endogenous.shape[:-1]
-        for value, chances in enumerate(self._chances):
-            if chances.any():
-                # A term looks at its own variable, so all of them are given this value at once.
-                x = np.minimum(value, self.model.exogenous_sizes - 1)
-                state = State(endogenous, np.tile(x, (*batch, 1)))
-                terms = self.model.reward_terms(state, np.broadcast_to(action, batch))
-                paid = paid + terms[..., self._ignored] @ chances
+        # A term looks at its own variable, so all variables are given one of their values at once.
+        for x, weights in zip(*self._averaged, strict=True):
+            state = State(endogenous, np.tile(x, (*batch, 1)))
+            paid = paid + self.model.reward_terms(state, np.broadcast_to(action, batch)) @ weights
         return paid
 
     def is_terminal(self, state: State) -> BoolArray:
@@ -113,18 +114,22 @@ class SimulatedReducedMDP(ReducedMDP):
         return self.model.is_terminal(self._anywhere(state))
 
     def _ignored_values(self) -> tuple[Ints, FloatArray]:
-        """The dropped variables that pay on average, and how often each has each value.
+        """All x with which dropped variables that pay are averaged, and the weights.
 
         Returns:
-            Their positions, shape (k,), and the frequencies, shape (largest size, k); where a
-            variable has no such value it is 0.
+            The x, shape (calls, all), and the weights of the terms, (calls, all): in each column
+            the values that a dropped variable has, and how often; elsewhere 0.
         """
         paying = self.survey.terms if self.ignored_rewards == "average" else ()
-        ignored = np.setdiff1d(np.array([*paying], dtype=np.int64), self.columns)
-        sizes = self.model.exogenous_sizes[ignored]
-        values = self._full_data.values[:, :-1][..., ignored]
-        chances = [(values == value).mean(axis=(0, 1)) for value in range(sizes.max(initial=0))]
-        return ignored, np.array(chances).reshape(len(chances), len(ignored))
+        ignored = sorted(set(paying) - set(self.columns.tolist()))
+        found = {j: _frequent(self._full_data.values[:, :-1, j].reshape(-1)) for j in ignored}
+        calls = max((len(values) for values, _ in found.values()), default=0)
+        x = np.tile(self._full_data.values[0, 0].astype(np.int64), (calls, 1))
+        weights = np.zeros(x.shape)
+        for j, (values, shares) in found.items():
+            x[: len(values), j] = values
+            weights[: len(values), j] = shares
+        return x, weights
 
     def _anywhere(self, state: State) -> State:
         """A state of the full model, for questions to which dropped variables do not matter."""
@@ -139,3 +144,12 @@ class SimulatedReducedMDP(ReducedMDP):
         out[:] = full
         out[:, self.columns] = masked.reshape(lanes, len(self.mask))
         return out.reshape(*masked.shape[:-1], len(self.full_names))
+
+
+def _frequent(values: IntArray) -> tuple[IntArray, FloatArray]:
+    """The values in a sample and how often each occurs; if they are many, quantiles of it."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= MAX_VALUES:
+        return distinct, counts / len(values)
+    ranks = ((np.arange(MAX_VALUES) + 0.5) / MAX_VALUES * len(values)).astype(np.int64)
+    return np.sort(values)[ranks], np.full(MAX_VALUES, 1.0 / MAX_VALUES)

@@ -9,10 +9,11 @@ from harbour import Harbour, adapt
 from reduced import shared
 from workshop import Workshop
 
-from exo_envs import ExoEnv, State
+from exo_envs import ExoEnv, State, Variable
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
+    CountedMDP,
     DefaultPlanner,
     EndogenousSurvey,
     ExogenousData,
@@ -105,6 +106,30 @@ def test_what_an_ignored_variable_pays_is_averaged_over_its_frequencies():
     assert longer.ignored_rewards == "average"
     kept = ReducedMDP.estimate(mdp, ["demand"], **given)
     np.testing.assert_array_equal(kept.endogenous_reward(full.endogenous, action), -0.01)
+
+
+def test_an_ignored_variable_of_many_values_is_averaged_over_quantiles():
+    """The fee is uniform on 0 ... 999, so 500 on average: 64 quantiles are within two."""
+
+    class Fees(Workshop):
+        exogenous_variables = (Variable("fee", 1000), *Workshop.exogenous_variables[1:])
+
+        def sample_exogenous(self, exogenous, rng):
+            return self._draw(exogenous.shape[:-1], rng)
+
+        def reward_terms(self, state, action):
+            terms = np.zeros(state.exogenous.shape)
+            terms[..., 0] = state.exogenous[..., 0]
+            return terms
+
+    mdp = Fees()
+    counted = CountedMDP(mdp)
+    reduced = ReducedMDP.estimate(counted, ["belt"], **shared(mdp, rollouts=3000))
+    before = counted.reward_samples
+    paid = reduced.endogenous_reward(np.zeros((2, 4), dtype=np.int64), np.zeros(2, dtype=np.int64))
+    assert counted.reward_samples == before + 2 * 64
+    mean = reduced.survey.backgrounds.data.values[:, :-1, 0].mean()
+    assert paid == pytest.approx([mean - 0.01] * 2, abs=2)
 
 
 def test_masked_variables_have_their_parents(workshop):

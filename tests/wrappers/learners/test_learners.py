@@ -94,6 +94,7 @@ WRONG = [
     ({"cost_weight": "much"}, "cost_weight"),
     ({"cost": "sizes"}, "unknown cost 'sizes'; did you mean 'size'"),
     ({"reward": "totals"}, "did you mean 'total'"),
+    ({"ignored_rewards": "averages"}, "did you mean 'average'"),
     ({"n_rollouts": 0}, "n_rollouts"),
     ({"n_rollouts": 2.5}, "n_rollouts"),
     ({"n_data_rollouts": 0}, "n_data_rollouts"),
