@@ -46,8 +46,8 @@ class GridEnv(ExoEnv):
     | object, carrier, guard            | 76.6   | 0.5 to 1.3      |
     | all but the weather               | 77.1   | below 0.5       |
 
-    With averages instead, the planners' default, who sees nothing goes to a table through the
-    door that the guard is less often in and earns about 71; so does who sees the object alone.
+    With averages instead, the planners' default, who sees nothing waits for the object at the
+    table on its own side of the doors and earns about 71; so does who sees the object alone.
 
     ## Action Space
     `Discrete(5)`: stay, up, down, left, right (:class:`exo_envs.floor.Move`). With probability
