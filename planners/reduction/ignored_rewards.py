@@ -46,7 +46,7 @@ IgnoredRewards = Literal["average", "zero"]
 def check_ignored_rewards(rule: str) -> None:
     """Refuse what is no rule for the rewards of ignored variables, and name the choices."""
     if rule not in ("average", "zero"):
-        raise unknown_name("rule for ignored rewards", rule, ("average", "zero"))
+        raise unknown_name("rule for ignored_rewards", rule, ("average", "zero"))
 
 
 def masked_rewards(

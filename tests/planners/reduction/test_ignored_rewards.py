@@ -243,7 +243,7 @@ def test_a_blind_robot_on_the_grid_earns_what_the_averages_promise():
 
 
 def test_unknown_rules_are_refused():
-    with pytest.raises(ValueError, match=r"unknown rule for ignored rewards 'mean'.*average"):
+    with pytest.raises(ValueError, match=r"unknown rule for ignored_rewards 'mean'.*average"):
         ReducedMDP.estimate(GridMDP(), [], rng=0, ignored_rewards="mean")
     with pytest.raises(ValueError, match="did you mean 'zero'"):
         estimate_objective(GridMDP(), [], rng=0, ignored_rewards="zeros")

@@ -79,7 +79,7 @@ def test_the_rule_of_a_study_is_that_of_its_learners():
     assert learner.saved().learner["ignored_rewards"] == "zero"
     assert Study(TINY).ignored_rewards == "average"
     assert study.reduce((), study.rng("any"), relaxed=True).ignored_rewards == "zero"
-    with pytest.raises(ValueError, match="unknown rule for ignored rewards 'nothing'"):
+    with pytest.raises(ValueError, match="unknown rule for ignored_rewards 'nothing'"):
         Study(TINY, ignored_rewards="nothing")
 
 
