@@ -35,10 +35,12 @@ from planners.planner import Clock, OutOfTimeError, Plan, Planner
 from planners.policy import Mask, Policy
 from planners.reduction import (
     EndogenousSurvey,
+    IgnoredRewards,
     ReducedMDP,
     Reward,
     SimulatedReducedMDP,
     TabulatedReducedMDP,
+    check_ignored_rewards,
     check_reward,
 )
 from planners.tables import (
@@ -70,6 +72,7 @@ __all__ = [
     "FactoredMDP",
     "ForecastPlanner",
     "ForecastPolicy",
+    "IgnoredRewards",
     "Mask",
     "MaskEvaluator",
     "Memory",
@@ -91,6 +94,7 @@ __all__ = [
     "UCTPolicy",
     "ValueIteration",
     "actors_of",
+    "check_ignored_rewards",
     "check_reward",
     "conditional_information",
     "cost_function",

@@ -125,12 +125,17 @@ class Memory:
     )
     #: j -> x_j in the states of the rollouts that averages are taken over.
     backgrounds: Store[int, Ints] = field(default_factory=_large)
-    #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes.
+    #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
+    #: (("reward", i), given, j) -> the same about what x_i pays.
     rule_information: Store[tuple[Hashable, Key, int], tuple[Information, int]] = field(
         default_factory=_large
     )
     #: (rules, given) -> the last of some rules, averaged over what it is not given.
     averaged_rules: Store[tuple[Hashable, Key], Rule] = field(default_factory=_large)
+    #: j -> which values of x_j pay the same, (size,), and what they pay in all pairs (n, a).
+    paid_amounts: Store[int, tuple[Ints, FloatArray]] = field(default_factory=_large)
+    #: (j, *given) -> how often x_j pays each of its amounts, and what each given variable adds.
+    averaged_rewards: Store[Key, tuple[FloatArray, ...]] = field(default_factory=_large)
 
     # --- forecasts: planners.forecasting -------------------------------------------------------
 

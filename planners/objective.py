@@ -356,7 +356,10 @@ def estimate_objective(
         warm_start: the objective of a similar mask, whose plan is where planning starts from. That
             makes it faster where the planner can do something with it; see
             :class:`~planners.Planner`.
-        **estimation: what :meth:`ReducedMDP.estimate` takes, data to share among them.
+        **estimation: what :meth:`ReducedMDP.estimate` takes, data to share among them. With
+            ``ignored_rewards="average"``, the default, the reduced model pays the average of what
+            the mask ignores, so even an empty mask gives a sensible policy, a blind one; with
+            "zero", as in the paper, it pays nothing for it.
     """
     cost_function(cost)  # an unknown one is refused before anything is computed
     generator = np.random.default_rng(0 if rng is None else rng)

@@ -23,8 +23,14 @@ import gymnasium as gym
 import exo_envs
 from learning.explanation import Storyteller
 from learning.film import draws_pictures, picture_settings, save_film, save_picture
-from planners import Estimate, Objective
-from shared.arguments import make_env
+from planners import Estimate, Objective, estimate_objective
+from shared.arguments import (
+    BLIND,
+    EVERYTHING,
+    add_ignored_rewards,
+    describe_ignored_rewards,
+    make_env,
+)
 from shared.console import INTERRUPTED, ProgressBar, print_table
 from wrappers import (
     CalibratedMaskLearner,
@@ -87,18 +93,25 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="the price of a variable, in return (the paper's lambda): 1",
     )
     parser.add_argument("--rule", choices=tuple(SILENCE), default="calibrated")
+    add_ignored_rewards(parser, default=None, note="; zero with --rule paper")
     parser.add_argument("--rollouts", type=int, default=500, help="played with each mask: 500")
     parser.add_argument("--data", type=int, help="rollouts that models are estimated from")
     parser.add_argument("--level", type=float, default=0.05, help="of the tests: 0.05")
     parser.add_argument("--time-limit", type=float, help="for each learner, in seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--compare", action=flag, default=True, help="with nothing, greedy and phase one"
+        "--compare",
+        action=flag,
+        default=True,
+        help="with nothing, greedy, phase one and everything",
     )
     parser.add_argument("--output", type=Path, default=Path("outputs"), help="folder: outputs")
     parser.add_argument("--film", action=flag, default=True, help="of one episode")
     parser.add_argument("--frames", type=int, default=50, help="of the film, at most: 50")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.ignored_rewards is None:
+        arguments.ignored_rewards = "zero" if arguments.rule == "paper" else "average"
+    return arguments
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -116,7 +129,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"stopped ({learner.status_}): this is the best mask so far")
     story.explain(learner)
     if arguments.compare and learner.status_ != "interrupted":
-        show_returns(compare(learner, arguments), arguments.rollouts)
+        rows = compare(learner, arguments)
+        show_returns(rows, arguments.rollouts, arguments.ignored_rewards)
     print(f"\nmask     {file}")
     if learner.status_ == "interrupted":
         return INTERRUPTED
@@ -133,7 +147,11 @@ def learn(arguments: argparse.Namespace, story: Storyteller) -> MaskLearner | No
     try:
         arguments.output.mkdir(parents=True, exist_ok=True)
         study = Study(
-            env, arguments.seed, n_rollouts=arguments.rollouts, n_data_rollouts=arguments.data
+            env,
+            arguments.seed,
+            n_rollouts=arguments.rollouts,
+            n_data_rollouts=arguments.data,
+            ignored_rewards=arguments.ignored_rewards,
         )
         with ProgressBar(story.step) as bar:
             fit(learner, study, bar)
@@ -178,12 +196,14 @@ def compare(learner: MaskLearner, arguments: argparse.Namespace) -> list[Row]:
     }
     print("\nOther masks, for comparison", flush=True)
     with ProgressBar(lambda _: "") as bar:
-        rows = [Row("nothing", 0, estimate(study, (), arguments))]
+        rows = [Row(BLIND, 0, estimate_blind(study, arguments))]
         for name, other in others.items():
             fit(other, study, bar)
             if other.status_ == "interrupted":
                 raise KeyboardInterrupt
             rows.append(row(name, other, arguments))
+        names = study.mdp.exogenous_names
+        rows.append(Row(EVERYTHING, len(names), estimate(study, names, arguments)))
     return [*rows, row("learned", learner, arguments)]
 
 
@@ -202,12 +222,31 @@ def estimate(study: Study, mask: tuple[str, ...], arguments: argparse.Namespace)
     return study.evaluator.objective(mask, cost_weight=arguments.cost_weight, scenarios=fresh)
 
 
-def show_returns(rows: list[Row], episodes: int) -> None:
+def estimate_blind(study: Study, arguments: argparse.Namespace) -> Objective:
+    """What is earned without any variable, planned with the averages of all that pays."""
+    if study.ignored_rewards == "average":
+        return estimate(study, (), arguments)
+    return estimate_objective(
+        study.counted,
+        (),
+        rng=study.seed,
+        cost_weight=arguments.cost_weight,
+        planner=study.planner(),
+        scenarios=study.evaluator.fresh_scenarios(),
+        data=study.data(),
+        survey=study.survey(),
+        memory=study.memory,
+        ignored_rewards="average",
+    )
+
+
+def show_returns(rows: list[Row], episodes: int, ignored_rewards: str) -> None:
     """A table: what each mask earns."""
     print("\nWhat an agent earns that knows only these variables", end=" ")
     print(f"({episodes} episodes, 95 % intervals)")
     header = ("mask", "variables", "return", "J", "seconds", "")
     print_table(header, [entry.cells() for entry in rows], "<>>>><")
+    print(f"  {describe_ignored_rewards(ignored_rewards)}")
     print("  J is the return less the price of the variables. Learners share what they estimate:")
     print('  "learned" came first, and left little to do for the others.')
 

@@ -5,7 +5,8 @@
 
 A mask is a list of names or patterns; each line of the table shows the mean return of the policy
 planned in that mask's reduced model, with its 95 % interval, and the paired gain over the line
-before.
+before. The first line knows nothing and plans with the averages of what it ignores, the last one
+knows everything.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import numpy as np
 
 import exo_envs
 from planners import EndogenousSurvey, ExogenousData, Memory, Scenarios, estimate_objective
-from shared.arguments import make_env, matching
+from shared.arguments import (
+    BLIND,
+    EVERYTHING,
+    add_ignored_rewards,
+    describe_ignored_rewards,
+    make_env,
+    matching,
+)
 
 
 def main() -> None:
@@ -33,6 +41,7 @@ def main() -> None:
     parser.add_argument("--data", type=int, help="rollouts that the models are estimated from")
     parser.add_argument("--time-limit", type=float, default=60.0, help="for planning, in seconds")
     parser.add_argument("--cost-weight", type=float, default=0.0, help="the paper's lambda")
+    add_ignored_rewards(parser, default="average")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     mdp = exo_envs.as_mdp(make_env(arguments.env_id, arguments.option))
@@ -45,11 +54,14 @@ def main() -> None:
     survey = EndogenousSurvey.collect(mdp, data, rng)
     memory = Memory()
     scenarios = Scenarios.sample(mdp, arguments.rollouts, rng)
-    print(f"rollouts and survey shared by all masks: {time.perf_counter() - start:.1f} s\n")
+    print(f"rollouts and survey shared by all masks: {time.perf_counter() - start:.1f} s")
+    print(f"{describe_ignored_rewards(arguments.ignored_rewards)}\n")
 
     print(f"{'variables':>9} {'return':>16} {'J':>8} {'gain':>16} {'plan':>8} {'all':>8}  mask")
     before = None
-    for pattern in arguments.mask or ["", "*"]:
+    asked_for = [(mask or "nothing", mask, arguments.ignored_rewards) for mask in arguments.mask]
+    rows = [(BLIND, "", "average"), *asked_for, (EVERYTHING, "*", arguments.ignored_rewards)]
+    for name, pattern, rule in rows:
         start = time.perf_counter()
         objective = estimate_objective(
             mdp,
@@ -61,6 +73,7 @@ def main() -> None:
             scenarios=scenarios,
             cost_weight=arguments.cost_weight,
             time_limit=arguments.time_limit,
+            ignored_rewards=rule,
         )
         low, high = objective.interval()
         earned = f"{objective.mean_return:.1f} ± {(high - low) / 2:.1f}"
@@ -68,7 +81,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
         print(
             f"{len(objective.mask):>9} {earned:>16} {objective.value:>8.1f} {gain:>16} "
-            f"{objective.plan.seconds:>6.1f} s {seconds:>6.1f} s  {pattern or 'none'}"
+            f"{objective.plan.seconds:>6.1f} s {seconds:>6.1f} s  {name}"
             + ("" if objective.plan.converged else "  (stopped at the time limit)"),
             flush=True,
         )

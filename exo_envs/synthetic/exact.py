@@ -43,9 +43,10 @@ def exact_return(
 
     The reduced MDP has the transitions that one sees through the mask, with the other variables
     marginalised by their stationary distribution, and the reward terms of the variables in the
-    mask. It is solved by backward induction over the ``horizon`` steps of an episode, so the policy
-    may depend on the time. (The best one that may not is worth less by at most the fees of one bet,
-    which the end of the episode cuts off.)
+    mask; as in the paper, what is ignored pays nothing (``ignored_rewards="zero"``). It is solved
+    by backward induction over the ``horizon`` steps of an episode, so the policy may depend on the
+    time. (The best one that may not is worth less by at most the fees of one bet, which the end of
+    the episode cuts off.)
 
     Args:
         mdp: the planted problem.

@@ -8,8 +8,11 @@
   they pay.
 * ``decision_list_learning``, ``decision_list_estimation``: P(n' | n, a, x) as decision lists.
 * ``backgrounds``, ``marginals``: the same with dropped variables averaged out.
+* ``ignored_rewards``: what a reduced model pays for dropped variables.
+* ``informative``: which masked variables tell about dropped ones; both averages are given them.
 """
 
+from planners.reduction.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.simulated import SimulatedReducedMDP
 from planners.reduction.survey import EndogenousSurvey, Reward, check_reward
@@ -18,12 +21,14 @@ from planners.reduction.tabulated import TabulatedReducedMDP, tabulate
 
 __all__ = [
     "EndogenousSurvey",
+    "IgnoredRewards",
     "ReducedMDP",
     "Reward",
     "SampleCounts",
     "SimulatedReducedMDP",
     "TabulatedReducedMDP",
     "can_enumerate",
+    "check_ignored_rewards",
     "check_reward",
     "tabulate",
 ]

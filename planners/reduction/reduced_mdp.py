@@ -15,6 +15,11 @@ from exo_envs.mdp import FloatArray
 from planners.information import ExogenousData, ParentSearch, influence
 from planners.memory import MaskMemory, Memory
 from planners.reduction.factors import Fit, fit_factors
+from planners.reduction.ignored_rewards import (
+    IgnoredRewards,
+    check_ignored_rewards,
+    masked_rewards,
+)
 from planners.reduction.marginals import reduce_lists
 from planners.reduction.survey import EndogenousSurvey, Reward
 
@@ -44,8 +49,8 @@ class ReducedMDP(ExoMDP):
     * **P(n' | n, a, x)** is marginalised over dropped variables. Where n can be enumerated the
       model is tabulated (:class:`~planners.reduction.tabulated.TabulatedReducedMDP`), elsewhere it
       is simulated (:class:`~planners.reduction.simulated.SimulatedReducedMDP`).
-    * **R** has the terms of the masked variables; those of dropped variables are dropped, as in
-      the paper.
+    * **R** has the terms of the masked variables. Those of dropped variables pay their average, or
+      nothing, as in the paper (:mod:`planners.reduction.ignored_rewards`).
 
     Attributes:
         full_names: all exogenous variables of the model that was reduced, in its order: what a
@@ -57,7 +62,10 @@ class ReducedMDP(ExoMDP):
         data: the rollouts it was estimated from, restricted to the mask.
         samples: how many samples were used.
         smoothing: how many samples' worth of the table with one parent less each row got.
-        paying: the masked variables that pay.
+        ignored_rewards: what dropped variables pay, "average" or "zero"; see :meth:`estimate`. A
+            file that does not say so is from before there was a choice, and means "zero".
+        paying: the masked variables whose own term pays. A masked variable that only tells about
+            what dropped ones pay is not one of them.
         moving: the masked variables that some n' depends on (of the n that were surveyed).
     """
 
@@ -72,7 +80,9 @@ class ReducedMDP(ExoMDP):
         samples: SampleCounts,
         fit: Fit | Callable[[], Fit],
         smoothing: float,
+        ignored_rewards: IgnoredRewards = "zero",
     ) -> None:
+        check_ignored_rewards(ignored_rewards)
         self.full_names = tuple(full_names)
         self.mask = data.names
         places = {name: i for i, name in enumerate(self.full_names)}
@@ -80,6 +90,7 @@ class ReducedMDP(ExoMDP):
         self.data = data
         self.samples = samples
         self.smoothing = smoothing
+        self.ignored_rewards: IgnoredRewards = ignored_rewards
         self._fit = fit
 
     @classmethod
@@ -99,6 +110,7 @@ class ReducedMDP(ExoMDP):
         interventions: bool = True,
         known_parents: KnownParents | None = None,
         reward: Reward = "terms",
+        ignored_rewards: IgnoredRewards = "average",
         memory: Memory | None = None,
     ) -> ReducedMDP:
         """Estimate the reduced model of a mask from samples of ``mdp``.
@@ -122,6 +134,10 @@ class ReducedMDP(ExoMDP):
                 are all in the mask they are not looked for again. It asks the model nothing.
             reward: "terms" or "total", if ``survey`` is not given; see
                 :meth:`EndogenousSurvey.collect`.
+            ignored_rewards: what the terms of dropped variables pay. "average": their mean given n,
+                a and the masked variables that tell about them, over the same rollouts, so that a
+                model without any variable still knows what pays on average. "zero": nothing, as in
+                the paper. See :mod:`planners.reduction.ignored_rewards`.
             memory: what was counted for other masks with the same ``data`` and ``survey``, which
                 are given too or are in the memory already; by default nothing is shared.
         """
@@ -129,6 +145,7 @@ class ReducedMDP(ExoMDP):
         from planners.reduction.simulated import SimulatedReducedMDP
         from planners.reduction.tabulated import TabulatedReducedMDP
 
+        check_ignored_rewards(ignored_rewards)
         names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
         if memory is not None:
             data, survey = data or memory.data, survey or memory.survey
@@ -171,12 +188,14 @@ class ReducedMDP(ExoMDP):
             "samples": SampleCounts(**_counted(data), **asked),
             "fit": fit,
             "smoothing": smoothing,
+            "ignored_rewards": ignored_rewards,
         }
         if survey.is_complete:
             shared = memory and MaskMemory(memory, np.array(columns, np.intp), len(data.names))
             lists = reduce_lists(survey, columns, level=level, memory=counted)
+            rewards = masked_rewards(survey, columns, ignored_rewards, level=level, memory=counted)
             return TabulatedReducedMDP.from_survey(
-                mdp, survey, columns, lists, memory=shared, **estimated
+                mdp, survey, columns, lists, rewards, memory=shared, **estimated
             )
         return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
 
@@ -208,7 +227,7 @@ class ReducedMDP(ExoMDP):
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
-        given = ("full_names", "data", "samples", "fit", "smoothing")
+        given = ("full_names", "data", "samples", "fit", "smoothing", "ignored_rewards")
         return {name: getattr(self, name) for name in given}
 
     @cached_property
@@ -249,6 +268,7 @@ class ReducedMDP(ExoMDP):
             f"{self!r}: {len(self.mask)} of {len(self.full_names)} exogenous variables",
             f"{used.exogenous} transitions counted, {used.held_out} held out",
             f"{used.endogenous} next states and {used.reward} rewards asked for",
+            f"what ignored variables pay: {self.ignored_rewards}",
         ]
         for i, (name, parents) in enumerate(self.parents.items()):
             roles = ["pays"] * (name in pays) + ["moves n"] * (name in moves)

@@ -86,8 +86,9 @@ def total_rewards(
     that it makes, value by value, to the reward in a state from the rollouts. What a sum leaves
     open is where each term has its zero. The zeros are chosen, from the amounts that occur, so
     that R(n, a) is as near to zero as can be; if several choices are, those amounts that are most
-    frequent in the rollouts. So not to pay is nothing, and to pay or to cost is something; a
-    variable that is left out of a mask counts as if it did neither.
+    frequent in the rollouts. So not to pay is nothing, and to pay or to cost is something; with
+    ``ignored_rewards="zero"`` a variable that is left out of a mask counts as if it did neither.
+    Averages of ignored terms do not depend on where the zeros are.
 
     Raises:
         ValueError: if the difference that a variable makes depends on other variables.

@@ -15,6 +15,9 @@ from planners.reduction.reduced_mdp import ReducedMDP
 from planners.reduction.survey import EndogenousSurvey
 from planners.tables import Factor, Factors
 
+#: Values of a dropped variable over which its term is averaged at most.
+MAX_VALUES = 64
+
 
 class SimulatedReducedMDP(ReducedMDP):
     """A reduced model to sample from, for tree search.
@@ -25,9 +28,13 @@ class SimulatedReducedMDP(ReducedMDP):
     full model leaves nothing to chance, and what the masked variables tell about dropped ones is
     not used.
 
-    Rewards are exact: each term looks at its own variable, so that dropped ones do not matter. Nor
-    do they to the end of an episode, which depends on n alone; the survey checked that for the n
-    that it asked about.
+    The terms of masked variables are exact: each looks at its own variable, so that dropped ones do
+    not matter. Nor do they to the end of an episode, which depends on n alone; the survey checked
+    that for the n that it asked about. With ``ignored_rewards="average"`` the terms of dropped
+    variables pay their mean given n and a, with each value as frequent as in the rollouts. What the
+    masked variables tell about dropped ones is not used there either. It is asked for when it is
+    needed: one call of the full model for each value that a dropped variable had in the rollouts,
+    or for ``MAX_VALUES`` quantiles of them where there were more.
 
     Args:
         model: the full model.
@@ -47,6 +54,7 @@ class SimulatedReducedMDP(ReducedMDP):
         self.paying = tuple(name for name in survey.paying if name in self.mask)
         self.moving = tuple(name for name in survey.moving if name in self.mask)
         self._full_data = survey.backgrounds.data
+        self._averaged = self._ignored_values()
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -92,12 +100,36 @@ class SimulatedReducedMDP(ReducedMDP):
         return self.model.reward_terms(self._anywhere(state), action)[..., self.columns]
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """From the full model."""
-        return self.model.endogenous_reward(endogenous, action)
+        """From the full model, with what dropped variables pay on average."""
+        paid = self.model.endogenous_reward(endogenous, action)
+        batch = endogenous.shape[:-1]
+        # A term looks at its own variable, so all variables are given one of their values at once.
+        for x, weights in zip(*self._averaged, strict=True):
+            state = State(endogenous, np.tile(x, (*batch, 1)))
+            paid = paid + self.model.reward_terms(state, np.broadcast_to(action, batch)) @ weights
+        return paid
 
     def is_terminal(self, state: State) -> BoolArray:
         """From the full model."""
         return self.model.is_terminal(self._anywhere(state))
+
+    def _ignored_values(self) -> tuple[Ints, FloatArray]:
+        """All x with which dropped variables that pay are averaged, and the weights.
+
+        Returns:
+            The x, shape (calls, all), and the weights of the terms, (calls, all): in each column
+            the values that a dropped variable has, and how often; elsewhere 0.
+        """
+        paying = self.survey.terms if self.ignored_rewards == "average" else ()
+        ignored = sorted(set(paying) - set(self.columns.tolist()))
+        found = {j: _frequent(self._full_data.values[:, :-1, j].reshape(-1)) for j in ignored}
+        calls = max((len(values) for values, _ in found.values()), default=0)
+        x = np.tile(self._full_data.values[0, 0].astype(np.int64), (calls, 1))
+        weights = np.zeros(x.shape)
+        for j, (values, shares) in found.items():
+            x[: len(values), j] = values
+            weights[: len(values), j] = shares
+        return x, weights
 
     def _anywhere(self, state: State) -> State:
         """A state of the full model, for questions to which dropped variables do not matter."""
@@ -112,3 +144,12 @@ class SimulatedReducedMDP(ReducedMDP):
         out[:] = full
         out[:, self.columns] = masked.reshape(lanes, len(self.mask))
         return out.reshape(*masked.shape[:-1], len(self.full_names))
+
+
+def _frequent(values: IntArray) -> tuple[IntArray, FloatArray]:
+    """The values in a sample and how often each occurs; if they are many, quantiles of it."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= MAX_VALUES:
+        return distinct, counts / len(values)
+    ranks = ((np.arange(MAX_VALUES) + 0.5) / MAX_VALUES * len(values)).astype(np.int64)
+    return np.sort(values)[ranks], np.full(MAX_VALUES, 1.0 / MAX_VALUES)

@@ -13,6 +13,7 @@ from planners.information import ExogenousData
 from planners.memory import MaskMemory
 from planners.reduction.factors import Fit
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
+from planners.reduction.rewards import Rewards
 from planners.reduction.survey import EndogenousSurvey
 from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
 from planners.tables import DecisionLists, Factor, FactoredMDP, Rule
@@ -23,10 +24,13 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
 
     P(n' | n, a, x) is a decision list for each (n, a), learned by asking the model at states of our
     choice (:mod:`planners.reduction.survey`) and averaged over dropped variables
-    (:mod:`planners.reduction.marginals`).
+    (:mod:`planners.reduction.marginals`). The terms of dropped variables are averaged likewise, or
+    forgotten (:mod:`planners.reduction.ignored_rewards`).
 
     Args:
         tables: what a :class:`FactoredMDP` takes, beside factors, data and initial states.
+        paying: the masked variables whose own term pays; by default all that have a table of
+            rewards, as in files from before ignored rewards were averaged.
         memory: what was counted in the data before, shared with models of other masks.
         **estimated: what a :class:`ReducedMDP` takes.
     """
@@ -35,7 +39,12 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
     data: ExogenousData
 
     def __init__(
-        self, *, tables: Mapping[str, Any], memory: MaskMemory | None = None, **estimated: Any
+        self,
+        *,
+        tables: Mapping[str, Any],
+        paying: tuple[str, ...] | None = None,
+        memory: MaskMemory | None = None,
+        **estimated: Any,
     ) -> None:
         ReducedMDP.__init__(self, **estimated)
         FactoredMDP.__init__(
@@ -47,7 +56,8 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
             **tables,
         )
         self._tables = tables
-        self.paying = tuple(self.mask[i] for i in sorted(self.terms))
+        own = tuple(self.mask[i] for i in sorted(self.terms)) if paying is None else paying
+        self.paying = tuple(own)
         self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
 
     @classmethod
@@ -57,10 +67,10 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         survey: EndogenousSurvey,
         columns: Sequence[int],
         lists: Sequence[Sequence[Rule]],
+        rewards: Rewards,
         **estimated: Any,
     ) -> TabulatedReducedMDP:
-        """The tables of the variables in ``columns``, with ``lists`` in terms of these."""
-        place = {j: k for k, j in enumerate(columns)}
+        """The tables of the variables in ``columns``; lists and rewards are in terms of these."""
         sizes = mdp.exogenous_sizes[list(columns)]
         tables = {
             "endogenous_variables": mdp.endogenous_variables,
@@ -69,15 +79,16 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
             "discount": mdp.discount,
             "horizon": mdp.horizon,
             "decision_lists": DecisionLists.from_lists(lists, mdp.num_actions, sizes),
-            "base_reward": survey.base_reward,
-            "terms": {place[j]: table for j, table in survey.terms.items() if j in place},
+            "base_reward": rewards.base_reward,
+            "terms": rewards.terms,
             "terminal": survey.terminal,
         }
-        return cls(tables=tables, **estimated)
+        paying = tuple(survey.names[j] for j in columns if j in survey.terms)
+        return cls(tables=tables, paying=paying, **estimated)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
-        return {"tables": self._tables, **ReducedMDP.arguments(self)}
+        return {"tables": self._tables, "paying": self.paying, **ReducedMDP.arguments(self)}
 
 
 def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 import exo_envs  # noqa: F401 registers the environments
 from exo_envs import ExoMDP
 from exo_envs.crowd import CrowdMDP
+from planners import IgnoredRewards
 from reproduction.curve import grow
 from reproduction.settings import CROWD, FACTORY, GRID, Settings
 from wrappers import (
@@ -39,6 +40,8 @@ LARGE_METHODS = {
     FACTORY: ("greedy", "first phase", "paper", "ours"),
     CROWD: ("greedy + heuristics", "first phase", "paper", "ours"),
 }
+#: What variables outside a mask pay in its reduced model: nothing, as in the paper.
+IGNORED_REWARDS: IgnoredRewards = "zero"
 #: Seconds that a trial may take: what starts first, and a first guess of the time that is left.
 EXPECTED_SECONDS = {
     (GRID, "brute force"): 2.0,
@@ -220,6 +223,7 @@ def make_learner(spec: TrialSpec, mdp: ExoMDP) -> MaskLearner:
         "n_rollouts": settings.n_rollouts,
         "n_data_rollouts": settings.n_data_rollouts,
         "planning_time_limit": settings.planning_time_limit,
+        "ignored_rewards": IGNORED_REWARDS,
     }
     first_phase: dict[str, Any] = {
         "n1": settings.n1,
@@ -261,6 +265,7 @@ def _make_study(spec: TrialSpec, mdp: ExoMDP) -> Study:
         n_rollouts=spec.settings.n_rollouts,
         n_data_rollouts=spec.settings.n_data_rollouts,
         planning_time_limit=spec.settings.planning_time_limit,
+        ignored_rewards=IGNORED_REWARDS,
     )
 
 

@@ -1,7 +1,8 @@
-"""What a command line names: environments with their options, and exogenous variables."""
+"""What a command line names: environments with their options, variables, rules for rewards."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -10,6 +11,9 @@ from typing import Any
 import gymnasium as gym
 
 import exo_envs
+
+#: Rows of every table that compares masks.
+BLIND, EVERYTHING = "nothing, blind", "everything"
 
 
 def parse_option(option: str) -> tuple[str, object]:
@@ -41,3 +45,25 @@ def matching(names: tuple[str, ...], patterns: str) -> list[str]:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise SystemExit(f"no exogenous variable matches {pattern!r}; there are: {names}")
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in wanted)]
+
+
+def add_ignored_rewards(
+    parser: argparse.ArgumentParser, *, default: str | None, note: str = ""
+) -> None:
+    """The option for what variables outside a mask pay."""
+    parser.add_argument(
+        "--ignored-rewards",
+        choices=("average", "zero"),
+        default=default,
+        help=f"what variables outside a mask pay in its reduced model: average{note}",
+    )
+
+
+def describe_ignored_rewards(rule: str) -> str:
+    """Which rule a table used, and what its first row is."""
+    if rule == "average":
+        return "What a mask ignores pays its average in the reduced model."
+    return (
+        "What a mask ignores pays nothing in the reduced model, as in the paper; "
+        f'only "{BLIND}" plans with averages.'
+    )

@@ -79,7 +79,7 @@ def test_a_mask_is_learned_explained_compared_and_filmed(tmp_path):
     for name in saved.names:
         assert f"  {name} " in (kept if name in saved.mask else dropped)
     table = printed.split("What an agent earns")[1]
-    for line in ("nothing ", "greedy: ", "phase one: ", "learned "):
+    for line in ("nothing, blind ", "greedy: ", "phase one: ", "everything ", "learned "):
         assert f"  {line}" in table
     assert f"{saved.objective['value']:.1f}" in table
     with Image.open(tmp_path / "ExoGrid-v0.png") as picture:
@@ -209,9 +209,16 @@ def test_the_adapter_is_raced_against_a_loop(monkeypatch, capsys):
 
 
 def test_objectives_are_compared_line_by_line():
-    masks = ["--mask", "object", "--mask", "object,guard*", "--mask", "*"]
-    printed = run("objective.py", "ExoGrid-v0", "--rollouts", 50, "--data", 200, *masks)
-    assert [line.split()[0] for line in printed.splitlines()[-3:]] == ["1", "3", "5"]
+    masks = ["--mask", "object", "--mask", "object,guard*"]
+    settings = ["ExoGrid-v0", "--rollouts", 50, "--data", 200, *masks]
+    for rule, told in (("average", "pays its average"), ("zero", "pays nothing")):
+        printed = run("objective.py", *settings, "--ignored-rewards", rule)
+        assert told in printed
+        rows = [line.split() for line in printed.splitlines()[-4:]]
+        assert [row[0] for row in rows] == ["0", "1", "3", "5"]
+        assert [row[-1] for row in rows] == ["blind", "object", "object,guard*", "everything"]
+        assert float(rows[0][1]) > 60  # it plans with averages whatever the rule is
+    assert "pays its average" in run("objective.py", *settings)
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,14 @@ from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real
 from planners import (
     Cost,
+    IgnoredRewards,
     Mask,
     Objective,
     OutOfTimeError,
     Planner,
     Policy,
     Reward,
+    check_ignored_rewards,
     check_reward,
     cost_function,
 )
@@ -70,6 +72,10 @@ class MaskLearner(_Results, ABC):
         time_limit: for learning, in seconds. When it has passed the best mask so far is kept, with
             a :class:`LearningStoppedWarning`; a step that has begun is finished.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
+        ignored_rewards: what the variables outside a mask pay in its reduced model. With "average"
+            they pay their mean (:meth:`~planners.ReducedMDP.estimate`), so a mask is worth what
+            it gains over knowing nothing. With "zero" they pay nothing, as in the paper; that is
+            the default of the paper's learners.
         callback: is called with a :class:`Progress` now and then, and after each step.
 
     Attributes:
@@ -92,6 +98,7 @@ class MaskLearner(_Results, ABC):
     planning_time_limit: float | None = 60.0
     time_limit: float | None = None
     reward: Reward = "terms"
+    ignored_rewards: IgnoredRewards = "average"
     callback: Callback | None = None
 
     def fit(
@@ -103,7 +110,7 @@ class MaskLearner(_Results, ABC):
 
         Args:
             mdp_or_env: the model, an environment over it, or a :class:`Study` of it. A study has
-                settings of its own for everything but the prices.
+                settings of its own for everything but the prices, ``ignored_rewards`` included.
             rng: a generator or a seed; by default seed 0. A study has its own.
         """
         self._check()
@@ -147,13 +154,17 @@ class MaskLearner(_Results, ABC):
         check_real("cost_weight", self.cost_weight, 0.0)
         cost_function(self.cost)
         check_reward(self.reward)
+        check_ignored_rewards(self.ignored_rewards)
         for name in ("time_limit", "planning_time_limit"):
             limit = getattr(self, name)
             if limit is not None and not limit > 0:
                 raise ValueError(f"{name} is a positive number of seconds or None, not {limit!r}")
 
     def _study_settings(self) -> dict[str, Any]:
-        names = ("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit", "reward")
+        names = (
+            *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
+            *("reward", "ignored_rewards"),
+        )
         return {name: getattr(self, name) for name in names}
 
     def _conclude(self, session: Session, status: str) -> Objective | None:
@@ -192,6 +203,7 @@ class MaskLearner(_Results, ABC):
         self._require_fit()
         objective, simple = self.objective_, (bool, int, float, str, type(None))
         hyper = {k: value for k, value in self.get_params().items() if isinstance(value, simple)}
+        hyper["ignored_rewards"] = self.study_.ignored_rewards  # may be a study of somebody else
         return SavedMask(
             mask=self.mask_,
             names=self.feature_names_in_,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from planners import Mask, Objective
+from planners import IgnoredRewards, Mask, Objective
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
@@ -19,10 +19,14 @@ class BruteForceMaskLearner(MaskLearner):
     All masks play the same trajectories, so they are compared without the noise that they share.
     Of masks that are equally good the smallest is kept.
 
+    Variables outside a mask pay nothing in its reduced model, as in the paper, unless
+    ``ignored_rewards="average"``.
+
     Args:
         max_variables: with m variables there are 2 ** m masks; more than this are refused.
     """
 
+    ignored_rewards: IgnoredRewards = "zero"
     max_variables: int = 12
 
     def _steps(self, session: Session) -> Iterator[Record]:

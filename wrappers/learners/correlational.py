@@ -20,7 +20,8 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     """*Mask-Learning-Correlational*: what pays, and what is correlated with it.
 
     The first phase is *Estimate-Reward-Variables* (:class:`RewardVariableMaskLearner`, whose
-    arguments this learner has too: n1, n2, tau_variance, sampling). Then the variable with the
+    arguments this learner has too: n1, n2, tau_variance, sampling, and ignored_rewards, which is
+    "zero" as in the paper). Then the variable with the
     largest divergence (:mod:`wrappers.learners.divergence`) is added while J increases, each
     estimate of J having rollouts of its own, unless all divergences are below tau_correl. The mask
     is the last one for which J increased.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from exo_envs.inputs import as_mask, check_whole
-from planners import Mask
+from planners import IgnoredRewards, Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
@@ -22,6 +22,9 @@ class GreedyMaskLearner(MaskLearner):
     has rollouts of its own, unless ``paired``; and the result is the mode over the trials (the
     first of those that are as frequent).
 
+    Variables outside a mask pay nothing in its reduced model, as in the paper, unless
+    ``ignored_rewards="average"``.
+
     Args:
         initial_mask: where each trial starts: names, indices or booleans. A good guess here is
             what the paper calls "Greedy + heuristics".
@@ -29,6 +32,7 @@ class GreedyMaskLearner(MaskLearner):
         paired: compare masks on the same trajectories.
     """
 
+    ignored_rewards: IgnoredRewards = "zero"
     initial_mask: Sequence[str | int | bool] = ()
     trials: int = 1
     paired: bool = False

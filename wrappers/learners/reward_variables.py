@@ -13,7 +13,7 @@ from exo_envs import ExoMDP, State
 from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real, check_whole
 from exo_envs.mdp import FloatArray
-from planners import Mask, Reward, Scenarios, evaluate
+from planners import IgnoredRewards, Mask, Reward, Scenarios, evaluate
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
@@ -133,6 +133,9 @@ def _mean_variance(rewards: FloatArray, n1: int, n2: int) -> Any:
 class RewardVariableMaskLearner(MaskLearner):
     """The first phase of *Mask-Learning-Correlational* alone: the variables that pay.
 
+    Variables outside a mask pay nothing in its reduced model, as in the paper, unless
+    ``ignored_rewards="average"``.
+
     Args:
         n1: samples of everything but one variable.
         n2: settings of that variable in each.
@@ -141,6 +144,7 @@ class RewardVariableMaskLearner(MaskLearner):
             planning in a relaxed problem.
     """
 
+    ignored_rewards: IgnoredRewards = "zero"
     n1: int = 250
     n2: int = 5
     tau_variance: float = 0.0

@@ -26,6 +26,7 @@ from planners import (
     EndogenousSurvey,
     Evidence,
     ExogenousData,
+    IgnoredRewards,
     Mask,
     MaskEvaluator,
     Memory,
@@ -35,6 +36,7 @@ from planners import (
     Reward,
     Trial,
     actors_of,
+    check_ignored_rewards,
 )
 
 #: What the default planner may lose, as a part of the largest reward.
@@ -75,6 +77,8 @@ class Study:
         planner: by default one that chooses by size, as precise as the rollouts can tell.
         planning_time_limit: for one plan, in seconds.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
+        ignored_rewards: what the variables outside a mask pay in its reduced model: their
+            "average", or "zero" as in the paper; see :meth:`~planners.ReducedMDP.estimate`.
         level: of the tests for what predicts a variable, over all variables and candidates.
 
     Attributes:
@@ -96,10 +100,12 @@ class Study:
         planner: Planner | None = None,
         planning_time_limit: float | None = 60.0,
         reward: Reward = "terms",
+        ignored_rewards: IgnoredRewards = "average",
         level: float = 0.05,
     ) -> None:
         check_whole("n_rollouts", n_rollouts, 1)
         check_whole("n_data_rollouts", n_data_rollouts, 1, optional=True)
+        check_ignored_rewards(ignored_rewards)
         self.mdp = as_mdp(mdp_or_env)
         self.spec = _spec_of(mdp_or_env)
         self.counted = CountedMDP(self.mdp)
@@ -107,6 +113,7 @@ class Study:
         self.seed = 0 if drawn is None else int(drawn)
         self.n_data_rollouts = n_data_rollouts
         self.reward: Reward = reward
+        self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.level = level
         self.memory = StudyMemory()
         self._given_planner = planner
@@ -180,10 +187,11 @@ class Study:
 
         In the ``relaxed`` one every variable moves by itself, whatever the others do.
         """
-        settings: dict[str, Any] = {"known_parents": self.parents}
+        settings: dict[str, Any] = {"ignored_rewards": self.ignored_rewards}
         if relaxed:
-            settings = {"max_parents": 1, "interventions": False}
+            settings |= {"max_parents": 1, "interventions": False}
         else:
+            settings["known_parents"] = self.parents
             self.actors(mask)  # asked now, and not when somebody reads the tables of the model
         self.survey()  # is in the memory from then on
         return ReducedMDP.estimate(self.counted, mask, rng=rng, memory=self.memory, **settings)

@@ -9,10 +9,11 @@ from harbour import Harbour, adapt
 from reduced import shared
 from workshop import Workshop
 
-from exo_envs import ExoEnv, State
+from exo_envs import ExoEnv, State, Variable
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
+    CountedMDP,
     DefaultPlanner,
     EndogenousSurvey,
     ExogenousData,
@@ -56,7 +57,7 @@ def random_states(mdp, reduced, size, rng):
 )
 def test_it_is_the_model_seen_through_a_mask(workshop, mask):
     mdp, given = workshop
-    reduced = ReducedMDP.estimate(mdp, list(mask), **given)
+    reduced = ReducedMDP.estimate(mdp, list(mask), ignored_rewards="zero", **given)
     assert isinstance(reduced, SimulatedReducedMDP)
     assert not isinstance(reduced, FactoredMDP)
     check_mdp(reduced, num_samples=100)
@@ -73,6 +74,62 @@ def test_it_is_the_model_seen_through_a_mask(workshop, mask):
         reduced.endogenous_reward(masked.endogenous, action),
         mdp.endogenous_reward(full.endogenous, action),
     )
+
+
+def test_what_an_ignored_variable_pays_is_averaged_over_its_frequencies():
+    """Given n and a; the demand is a uniform draw, but its third value never occurs."""
+
+    class Tilted(UnevenBelt):
+        def _draw(self, lanes, rng):
+            x = super()._draw(lanes, rng)
+            x[..., (0, 2)] = np.where(x[..., (0, 2)] == 2, 1, x[..., (0, 2)])
+            return x
+
+    mdp = Tilted()
+    given = shared(mdp, rollouts=300)
+    reduced = ReducedMDP.estimate(mdp, ["noise_0", "belt"], **given)
+    check_mdp(reduced, num_samples=100)
+    assert (reduced.ignored_rewards, reduced.paying) == ("average", ())
+    full, masked, action = random_states(mdp, reduced, 200, np.random.default_rng(1))
+    values = given["data"].values[:, :-1, 0]
+    shares = np.array([(values == value).mean() for value in range(4)])
+    room = full.endogenous[np.arange(200), action] < 39
+    np.testing.assert_allclose(
+        reduced.endogenous_reward(masked.endogenous, action), -0.01 + shares[action] * room
+    )
+    np.testing.assert_array_equal(reduced.reward_terms(masked, action), 0.0)
+    assert not reduced.reward(masked, action)[mdp.is_terminal(full)].any()
+    # One action for all, and a single state.
+    one = reduced.endogenous_reward(masked.endogenous[-1], action[-1])
+    assert one == pytest.approx(-0.01 + shares[action[-1]] * room[-1])
+    longer = reduced.extend(mdp, 10, np.random.default_rng(0))
+    assert longer.ignored_rewards == "average"
+    kept = ReducedMDP.estimate(mdp, ["demand"], **given)
+    np.testing.assert_array_equal(kept.endogenous_reward(full.endogenous, action), -0.01)
+
+
+def test_an_ignored_variable_of_many_values_is_averaged_over_quantiles():
+    """The fee is uniform on 0 ... 999, so 500 on average: 64 quantiles are within two."""
+
+    class Fees(Workshop):
+        exogenous_variables = (Variable("fee", 1000), *Workshop.exogenous_variables[1:])
+
+        def sample_exogenous(self, exogenous, rng):
+            return self._draw(exogenous.shape[:-1], rng)
+
+        def reward_terms(self, state, action):
+            terms = np.zeros(state.exogenous.shape)
+            terms[..., 0] = state.exogenous[..., 0]
+            return terms
+
+    mdp = Fees()
+    counted = CountedMDP(mdp)
+    reduced = ReducedMDP.estimate(counted, ["belt"], **shared(mdp, rollouts=3000))
+    before = counted.reward_samples
+    paid = reduced.endogenous_reward(np.zeros((2, 4), dtype=np.int64), np.zeros(2, dtype=np.int64))
+    assert counted.reward_samples == before + 2 * 64
+    mean = reduced.survey.backgrounds.data.values[:, :-1, 0].mean()
+    assert paid == pytest.approx([mean - 0.01] * 2, abs=2)
 
 
 def test_masked_variables_have_their_parents(workshop):

@@ -94,6 +94,7 @@ WRONG = [
     ({"cost_weight": "much"}, "cost_weight"),
     ({"cost": "sizes"}, "unknown cost 'sizes'; did you mean 'size'"),
     ({"reward": "totals"}, "did you mean 'total'"),
+    ({"ignored_rewards": "averages"}, "did you mean 'average'"),
     ({"n_rollouts": 0}, "n_rollouts"),
     ({"n_rollouts": 2.5}, "n_rollouts"),
     ({"n_data_rollouts": 0}, "n_data_rollouts"),
@@ -198,7 +199,7 @@ def test_env_model_and_study_are_the_same(cls):
     mdp = Sites(coins=2)
     by_env = cls(**SMALL).fit(TimeLimit(ExoEnv(mdp), 100), rng=4)
     by_mdp = cls(**SMALL).fit(mdp, rng=4)
-    by_study = cls().fit(Study(mdp, 4, **SMALL))
+    by_study = cls().fit(Study(mdp, 4, ignored_rewards=cls().ignored_rewards, **SMALL))
     assert by_env.mask_ == by_mdp.mask_ == by_study.mask_
     for other in (by_mdp, by_study):
         assert np.array_equal(by_env.objective_.returns, other.objective_.returns)

@@ -51,13 +51,36 @@ def test_seeds_and_generators():
 @pytest.mark.parametrize("order", [list(LEARNERS), list(LEARNERS)[::-1]], ids=["there", "back"])
 def test_learners_on_a_shared_study_do_not_disturb_each_other(order):
     """Each gets what it gets on a study of its own, whoever comes before it."""
-    shared = Study(TINY, 5, **SMALL)
+    rules = ("average", "zero")
+    shared = {rule: Study(TINY, 5, ignored_rewards=rule, **SMALL) for rule in rules}
     for name in order:
-        learner = fresh(name).fit(shared)
+        learner = fresh(name).fit(shared[LEARNERS[name].ignored_rewards])
         alone = fresh(name).fit(TINY, rng=5)
         assert learner.mask_ == alone.mask_, name
         assert steps(learner, "samples") == steps(alone, "samples"), name
         assert np.array_equal(learner.objective_.returns, alone.objective_.returns), name
+
+
+@each_learner
+def test_the_paper_forgets_what_is_ignored_and_others_average_it(name):
+    learner = fresh(name)
+    rule = "average" if isinstance(learner, CalibratedMaskLearner) else "zero"
+    assert (learner.ignored_rewards, learner.get_params()["ignored_rewards"]) == (rule, rule)
+    learner.fit(TINY)
+    assert learner.study_.ignored_rewards == learner.objective_.reduced.ignored_rewards == rule
+    assert learner.saved().learner["ignored_rewards"] == rule
+
+
+def test_the_rule_of_a_study_is_that_of_its_learners():
+    """And that is what a file says."""
+    study = Study(TINY, 5, ignored_rewards="zero", **SMALL)
+    learner = fresh("calibrated").fit(study)
+    assert learner.objective_.reduced.ignored_rewards == "zero"
+    assert learner.saved().learner["ignored_rewards"] == "zero"
+    assert Study(TINY).ignored_rewards == "average"
+    assert study.reduce((), study.rng("any"), relaxed=True).ignored_rewards == "zero"
+    with pytest.raises(ValueError, match="unknown rule for ignored_rewards 'nothing'"):
+        Study(TINY, ignored_rewards="nothing")
 
 
 def test_the_worth_of_a_mask_does_not_depend_on_the_masks_before():

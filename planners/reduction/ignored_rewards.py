@@ -1,0 +1,142 @@
+"""What a reduced model pays for the variables that its mask ignores.
+
+The reward is a sum of terms R^j(n, x^j, a), and a mask keeps some of the x^j. There are two rules
+for the terms of the others:
+
+* "zero": they are forgotten, as in the paper. Who ignores what pays sees nothing to gain.
+* "average": they pay their mean given n, a and the masked variables. A policy planned without
+  any variable, a *blind* one, then still goes where it pays to be on average.
+
+The mean of a term is taken over the backgrounds, x as it occurs in the rollouts, given few masked
+variables that tell about what it pays (:mod:`planners.reduction.informative`). The reward of the
+reduced model remains a sum of terms of one variable each: given two variables, the mean is the best
+sum of a function of the one and a function of the other (least squares over the backgrounds). A
+value that occurs rarely is drawn towards the overall mean.
+
+**Means that change over an episode.** A goal may be drawn at the start of each episode, and x may
+move in cycles. n has no clock and a policy does not know the step, so the mean is over all steps of
+the rollouts, each as often as any other. Where masked variables tell, the mean is conditional on
+them; a clock that the mask keeps is one of them.
+
+**What a reduced model promises.** It takes what is ignored to be drawn anew in every step. A blind
+robot that waits at one table therefore expects the object to come by at the next step with the same
+probability again, even where the object never moves. So the values in the reduced model may be far
+too high. Returns and J are always measured in the full model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from exo_envs.errors import unknown_name
+from exo_envs.mdp import FloatArray
+from planners.arrays import Ints, joint_values
+from planners.memory import Memory
+from planners.reduction.informative import SMOOTHING, Informants, Question
+from planners.reduction.rewards import Rewards
+from planners.reduction.survey import EndogenousSurvey
+
+IgnoredRewards = Literal["average", "zero"]
+
+
+def check_ignored_rewards(rule: str) -> None:
+    """Refuse what is no rule for the rewards of ignored variables, and name the choices."""
+    if rule not in ("average", "zero"):
+        raise unknown_name("rule for ignored_rewards", rule, ("average", "zero"))
+
+
+def masked_rewards(
+    survey: EndogenousSurvey,
+    columns: Sequence[int],
+    ignored_rewards: IgnoredRewards,
+    *,
+    level: float = 1e-3,
+    memory: Memory | None = None,
+) -> Rewards:
+    """R(n, a) and the terms of a mask's reduced model.
+
+    Args:
+        survey: the terms of all variables.
+        columns: the positions of the masked variables, increasing.
+        ignored_rewards: the rule for the terms of all others.
+        level: of the test for variables that tell about ignored ones.
+        memory: of this survey, to share with other masks; by default a new one.
+
+    Returns:
+        The tables; variables are numbered by their place in the mask.
+    """
+    place = {int(j): k for k, j in enumerate(columns)}
+    own = {place[j]: table for j, table in survey.terms.items() if j in place}
+    ignored = [j for j in survey.terms if j not in place]
+    if ignored_rewards == "zero" or not ignored:
+        return Rewards(survey.base_reward, own)
+    memory = Memory() if memory is None else memory
+    memory.bind(survey=survey)
+    informants = Informants(survey.backgrounds, columns, level, memory)
+    shape = survey.base_reward.shape
+    base = survey.base_reward.reshape(-1).copy()
+    added: dict[int, FloatArray] = {}
+    for j in ignored:
+        label, amounts = memory.paid_amounts.get(j, partial(_amounts, survey.terms[j]))
+        given = _informative(informants, j, label, len(amounts))
+        usual, *deviations = memory.averaged_rewards.get(
+            (j, *given), partial(_average, informants, j, label, len(amounts), given)
+        )
+        base += usual @ amounts
+        for i, deviation in zip(given, deviations, strict=True):
+            paid = deviation @ amounts
+            added[i] = added[i] + paid if i in added else paid
+    terms = dict(own)
+    for i, paid in added.items():
+        terms[place[i]] = terms.get(place[i], 0.0) + paid.reshape(len(paid), *shape)
+    return Rewards(base.reshape(shape), {k: terms[k] for k in sorted(terms)})
+
+
+def additive_means(counts: Ints, weight: float) -> tuple[FloatArray, ...]:
+    """P(label | given) as a sum of functions of one variable each, by least squares.
+
+    Args:
+        counts: how often each label comes with each joint value, shape (*sizes, labels).
+        weight: of the overall mean in every value of every variable, in samples.
+
+    Returns:
+        The overall frequencies of the labels, shape (labels,), and for each variable what each of
+        its values adds to them, shape (size, labels).
+    """
+    shape, labels = counts.shape[:-1], counts.shape[-1]
+    cells = counts.reshape(-1, labels).astype(np.float64)
+    totals = cells.sum(axis=1)
+    overall = cells.sum(axis=0) / totals.sum()
+    values = joint_values(np.arange(len(cells)), np.array(shape, dtype=np.int64))
+    has = [np.eye(size)[values[:, k]] for k, size in enumerate(shape)]
+    design = np.concatenate([np.zeros((len(cells), 0)), *has], axis=1)
+    normal = design.T @ (totals[:, None] * design) + weight * np.eye(design.shape[1])
+    added = np.linalg.solve(normal, design.T @ (cells - totals[:, None] * overall))
+    return overall, *np.split(added, np.cumsum(shape)[:-1] if shape else [])[: len(shape)]
+
+
+def _amounts(table: FloatArray) -> tuple[Ints, FloatArray]:
+    """Values of a variable that pay the same have one label: it, (size,), and what it pays."""
+    amounts, label = np.unique(table.reshape(len(table), -1), axis=0, return_inverse=True)
+    return label.reshape(-1).astype(np.int64), amounts
+
+
+def _informative(informants: Informants, j: int, label: Ints, num_labels: int) -> list[int]:
+    """Masked variables that tell what an ignored one pays, in the order of the model."""
+    where = np.arange(informants.backgrounds.num_independent)
+    seen = label[informants.column(j)[where]]
+    question = Question(seen, num_labels, where, num_labels, key=("reward", j))
+    return sorted(informants.informative(question, []))
+
+
+def _average(
+    informants: Informants, j: int, label: Ints, num_labels: int, given: list[int]
+) -> tuple[FloatArray, ...]:
+    """How often a variable has each label, given others: see :func:`additive_means`."""
+    where = np.arange(len(informants.backgrounds))
+    counts = informants.counts(given, where, label[informants.column(j)], num_labels)
+    return additive_means(counts, SMOOTHING)
