@@ -5,6 +5,7 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
+from planners.bracket import Bracket, ExactValues, ValueFunction, bracket
 from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
@@ -55,6 +56,7 @@ from planners.value_iteration import TabularPolicy, ValueIteration
 __all__ = [
     "DECIDED",
     "UCT",
+    "Bracket",
     "Cases",
     "Clock",
     "Comparison",
@@ -65,6 +67,7 @@ __all__ = [
     "EndogenousSurvey",
     "Estimate",
     "Evidence",
+    "ExactValues",
     "ExogenousData",
     "Factor",
     "FactoredMDP",
@@ -89,8 +92,10 @@ __all__ = [
     "TabulatedReducedMDP",
     "Trial",
     "UCTPolicy",
+    "ValueFunction",
     "ValueIteration",
     "actors_of",
+    "bracket",
     "check_reward",
     "conditional_information",
     "cost_function",
