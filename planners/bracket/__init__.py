@@ -4,6 +4,7 @@
 - ``relaxation``: the best return in hindsight, by backward induction over (t, n).
 - ``questions``: what the relaxation asks the model, and whether n' is certain.
 - ``penalty``: the price of knowing the future, made of approximate values: :class:`ValueFunction`.
+- ``default_model``: which model makes the penalty, if none is given.
 - ``fitting``: how much of each penalty makes the bound tightest.
 """
 

@@ -13,12 +13,12 @@ import numpy as np
 from exo_envs import ExoMDP, as_mdp
 from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray
-from planners.bracket.fitting import fit_weights
+from planners.bracket.default_model import default_model
+from planners.bracket.fitting import relax_fitted
 from planners.bracket.penalty import MAX_STATES, ExactValues, ValueFunction
-from planners.bracket.relaxation import Draws, relax
-from planners.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
-from planners.policy import Policy
-from planners.reduction import ReducedMDP, TabulatedReducedMDP, can_enumerate, tabulate
+from planners.bracket.relaxation import Draws
+from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
+from planners.reduction import can_enumerate
 from planners.tables import FactoredMDP, format_count, num_endogenous_states
 
 SuccessorKind = Literal["given by the model", "never differed", "sampled"]
@@ -40,8 +40,10 @@ class Bracket:
             drawn and "never differed", so that n' is taken to be certain; or it was "sampled".
         loosening: if n' was sampled, how much lower the bound is than with half as many draws. More
             draws would lower it about as much again.
-        lower_returns: of each rollout.
-        upper_values: of each rollout, on the same exogenous trajectory.
+        lower_returns: what the policy earned on each trajectory, less luck that is zero on average:
+            it has the mean of plain returns, with less noise, and never exceeds the bound on the
+            same trajectory.
+        upper_values: the bound on each trajectory.
     """
 
     lower: Estimate
@@ -85,7 +87,7 @@ def bracket(
     values: ValueFunction | Sequence[ValueFunction] | None = None,
     model: FactoredMDP | None = None,
     training_rollouts: int = 100,
-    num_fresh: int = 32,
+    num_fresh: int = 128,
     num_successors: int = 16,
     max_states: float = MAX_STATES,
 ) -> Bracket:
@@ -106,8 +108,8 @@ def bracket(
             judged on these.
         values: approximate values that make the penalty for knowing the future, one or several. The
             bound holds whatever they are and is tight for the best values. Without ``values`` and
-            ``model`` they are exact values: of all variables if there are few states; else of the
-            policy's mask, if it has one that can be enumerated; else there is no penalty.
+            ``model`` they are exact values of the variables that pay or move n and of what predicts
+            these, as far as that can be enumerated; if nothing can be, there is no penalty.
         model: a model whose exact values make the penalty, such as ``objective.reduced``.
         training_rollouts: trajectories, apart from the others, on which the weight of the penalty
             is chosen. No penalty is taken if it does not help there.
@@ -143,26 +145,22 @@ def bracket(
     functions = _functions(mdp, policy, values, model, max_states, estimate)
     draws = Draws(num_fresh, num_successors, sample)
 
-    weights = np.zeros(len(functions))
-    if functions:
-        horizon = len(scenarios.exogenous)
-        training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
-        weights = fit_weights(mdp, training, functions, draws)
-    tried = np.stack([weights, np.zeros(len(functions))])
-    found = relax(mdp, scenarios, functions, tried, draws._replace(seed=sample + 1))
-    returns = evaluate(policy, mdp, scenarios=scenarios)
+    horizon = len(scenarios.exogenous)
+    training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
+    weights, found = relax_fitted(mdp, policy, training, scenarios, functions, draws)
+    upper, returns = found.values[:, 0], (found.values - found.given_away)[:, 0]
     kind: SuccessorKind = "given by the model"
     if not found.given:
         kind = "sampled" if found.differed else "never differed"
     return Bracket(
         lower=Estimate.of(returns),
-        upper=Estimate.of(found.values[:, 0]),
+        upper=Estimate.of(upper),
         hindsight=Estimate.of(found.values[:, 1]),
         weights=tuple(weights.tolist()),
         successors=kind,
         loosening=float((found.halved - found.values)[:, 0].mean()),
         lower_returns=returns,
-        upper_values=found.values[:, 0].copy(),
+        upper_values=upper,
     )
 
 
@@ -178,24 +176,5 @@ def _functions(
     if values is not None:
         return tuple(values) if isinstance(values, Sequence) else (values,)
     if model is None:
-        model = _default_model(mdp, policy, max_states, seed)
+        model = default_model(mdp, policy, max_states, np.random.default_rng(seed))
     return () if model is None else (ExactValues.of(model, mdp, max_states=max_states),)
-
-
-#: States up to which a model of all variables is estimated for the penalty.
-SMALL = 100_000
-
-
-def _default_model(
-    mdp: ExoMDP, policy: ActionRule, max_states: float, seed: int
-) -> FactoredMDP | None:
-    rng = np.random.default_rng(seed)
-    limit = max_states if isinstance(mdp, FactoredMDP) else min(SMALL, max_states)
-    if mdp.num_states <= limit:
-        return tabulate(mdp, rng)
-    if isinstance(policy, Policy) and policy.mask and set(policy.mask) <= set(mdp.exogenous_names):
-        sizes = mdp.exogenous_sizes[mdp.exogenous_indices(policy.mask)]
-        if num_endogenous_states(mdp) * math.prod(sizes.tolist()) <= max_states:
-            model = ReducedMDP.estimate(mdp, policy.mask, rng=rng)
-            return model if isinstance(model, TabulatedReducedMDP) else None
-    return None

@@ -28,7 +28,7 @@ from planners.tables import (
 from planners.value_iteration import backward_induction
 
 #: States up to which exact values are worked out, unless told otherwise.
-MAX_STATES = 5_000_000
+MAX_STATES = 10_000_000
 
 #: Takes x of the full model, shape (B, m), to values (B, N), with n in the order of its flat index.
 ValuesAt: TypeAlias = Callable[[Ints], Floats]
