@@ -5,7 +5,7 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
-from planners.bracket import Bracket, ExactValues, ValueFunction, bracket
+from planners.bounds import Bracket, ExactValues, ValueFunction, bracket
 from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference

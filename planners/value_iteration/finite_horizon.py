@@ -1,7 +1,7 @@
 """The best values with a given number of steps left, exactly.
 
 A policy that knows how many steps are left can do better than one that does not, so these values
-are what bounds on all policies are made of (:mod:`planners.bracket`).
+are what bounds on all policies are made of (:mod:`planners.bounds`).
 """
 
 from __future__ import annotations

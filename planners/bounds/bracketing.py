@@ -13,10 +13,10 @@ import numpy as np
 from exo_envs import ExoMDP, as_mdp
 from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray
-from planners.bracket.default_model import default_model
-from planners.bracket.fitting import relax_fitted
-from planners.bracket.penalty import MAX_STATES, ExactValues, ValueFunction
-from planners.bracket.relaxation import Draws
+from planners.bounds.default_model import default_model
+from planners.bounds.fitting import relax_fitted
+from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
+from planners.bounds.relaxation import Draws
 from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
 from planners.reduction import can_enumerate
 from planners.tables import FactoredMDP, format_count, num_endogenous_states
@@ -158,7 +158,7 @@ def bracket(
         hindsight=Estimate.of(found.values[:, 1]),
         weights=tuple(weights.tolist()),
         successors=kind,
-        loosening=float((found.halved - found.values)[:, 0].mean()),
+        loosening=float((found.halved - found.values)[:, 0].mean()) if found.differed else 0.0,
         lower_returns=returns,
         upper_values=upper,
     )

@@ -15,8 +15,8 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from exo_envs.mdp import FloatArray
-from planners.bracket.penalty import ValueFunction
-from planners.bracket.relaxation import Draws, Paths, Relaxed, relax
+from planners.bounds.penalty import ValueFunction
+from planners.bounds.relaxation import Draws, Paths, Relaxed, relax
 from planners.evaluation import ActionRule, Scenarios, paired_difference
 
 #: Weights that are tried for each value function; 1 is right for the best values.

@@ -28,8 +28,8 @@ from numba import njit
 from exo_envs import ExoMDP
 from exo_envs.mdp import FloatArray
 from planners.arrays import Ints, chunks, joint_index
-from planners.bracket.penalty import ValueFunction, ValuesAt, penalties
-from planners.bracket.questions import Questions
+from planners.bounds.penalty import ValueFunction, ValuesAt, penalties
+from planners.bounds.questions import Questions
 from planners.evaluation import ActionRule, Scenarios, play
 
 

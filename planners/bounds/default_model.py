@@ -25,9 +25,9 @@ def default_model(
     """A model that can be enumerated and knows what matters most, or None.
 
     That is the model itself if it is small. Else it has the variables that pay or move n and, as
-    long as there is room, what predicts those: whatever is not in it may foretell what is in it, and
-    then the penalty does not charge for knowing that. If those that pay or move n are too many
-    already, it has the policy's mask, if that is small enough.
+    long as there is room, what predicts those: if a variable that it lacks foretells one that it
+    has, the penalty does not charge for knowing the latter. If those that pay or move n are
+    already too many, it has the policy's mask, if that is small enough.
     """
     if mdp.num_states <= (max_states if isinstance(mdp, FactoredMDP) else min(SMALL, max_states)):
         return tabulate(mdp, rng)

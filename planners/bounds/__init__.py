@@ -1,6 +1,6 @@
 """How good a policy is, and how good any policy can be: bounds on both sides of the best value.
 
-- ``bracket``: :func:`bracket`, which plays the policy and bounds all others, and :class:`Bracket`.
+- ``bracketing``: :func:`bracket`, which plays the policy and bounds all others, and :class:`Bracket`.
 - ``relaxation``: the best return in hindsight, by backward induction over (t, n).
 - ``questions``: what the relaxation asks the model, and whether n' is certain.
 - ``penalty``: the price of knowing the future, made of approximate values: :class:`ValueFunction`.
@@ -8,7 +8,7 @@
 - ``fitting``: how much of each penalty makes the bound tightest.
 """
 
-from planners.bracket.bracket import Bracket, bracket
-from planners.bracket.penalty import ExactValues, ValueFunction
+from planners.bounds.bracketing import Bracket, bracket
+from planners.bounds.penalty import ExactValues, ValueFunction
 
 __all__ = ["Bracket", "ExactValues", "ValueFunction", "bracket"]
