@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from exo_envs import State
+from exo_envs.testing import check_mdp
 from planners import ExactValues, Scenarios, evaluate
+from planners.arrays import joint_index
 from planners.bounds.relaxation import Draws, Paths, relax
 
 DRAWS = Draws(num_fresh=8, num_successors=4, seed=0)
@@ -108,6 +110,21 @@ def test_drawn_successors_only_loosen_the_bound(small):
         small.Silent(mdp), scenarios, paths, [], NO_PENALTY, DRAWS._replace(num_successors=64)
     )
     assert abs((many.values - exact.values).mean()) < (drawn.values - exact.values).mean() / 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_give_the_probabilities_that_they_draw_from(small, seed):
+    mdp = small.make(seed, endogenous=(2, 3), certain=seed == 3)
+    check_mdp(mdp, rng=seed)
+    state = mdp.sample_uniform(50, np.random.default_rng(seed))
+    action = np.arange(50) % mdp.num_actions
+    found = mdp.endogenous_distribution(state, action)
+    dense = np.zeros((50, 6))
+    targets = joint_index(found.endogenous, (2, 3))
+    np.add.at(dense, (np.arange(50)[:, None], targets), found.probabilities)
+    n = joint_index(state.endogenous, (2, 3))
+    expected = mdp.decision_lists.distribution(n, action, state.exogenous)
+    np.testing.assert_allclose(dense, expected, atol=1e-12)
 
 
 def test_the_model_is_asked_once_for_each_pair_and_step(small):
