@@ -61,6 +61,18 @@ class Transition(NamedTuple):
     reward_terms: FloatArray  # (..., m)
 
 
+class Successors(NamedTuple):
+    """All n' that may follow, with their probabilities; those of probability 0 are padding."""
+
+    endogenous: IntArray  # (..., K, k)
+    probabilities: FloatArray  # (..., K)
+
+    @classmethod
+    def certain(cls, endogenous: IntArray) -> Successors:
+        """One n' for each state, of shape (..., k): nothing is left to chance."""
+        return cls(endogenous[..., None, :], np.ones((*endogenous.shape[:-1], 1)))
+
+
 class ExoMDP(ABC):
     """A generative model of an MDP with exogenous variables.
 
@@ -114,6 +126,14 @@ class ExoMDP(ABC):
     def is_terminal(self, state: State) -> BoolArray:
         """Whether the episode is over in ``state``, shape (...)."""
         return np.zeros(state.endogenous.shape[:-1], dtype=np.bool_)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
+        """P(n' | n, a, x) itself, or None if the model can only draw from it (the default).
+
+        Bounds (:func:`planners.bracket`) are tighter if a model says this. An n' may occur more
+        than once; its probabilities are then added.
+        """
+        return None
 
     # --- what follows from it -------------------------------------------------------------
 

@@ -5,6 +5,7 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
+from planners.bounds import Bracket, ExactValues, ValueFunction, bracket
 from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
@@ -31,7 +32,7 @@ from planners.objective import (
     cost_function,
     estimate_objective,
 )
-from planners.planner import Clock, OutOfTimeError, Plan, Planner
+from planners.planner import Candidate, Clock, OutOfTimeError, Plan, Planner
 from planners.policy import Mask, Policy
 from planners.reduction import (
     EndogenousSurvey,
@@ -57,6 +58,8 @@ from planners.value_iteration import TabularPolicy, ValueIteration
 __all__ = [
     "DECIDED",
     "UCT",
+    "Bracket",
+    "Candidate",
     "Cases",
     "Clock",
     "Comparison",
@@ -67,6 +70,7 @@ __all__ = [
     "EndogenousSurvey",
     "Estimate",
     "Evidence",
+    "ExactValues",
     "ExogenousData",
     "Factor",
     "FactoredMDP",
@@ -92,8 +96,10 @@ __all__ = [
     "TabulatedReducedMDP",
     "Trial",
     "UCTPolicy",
+    "ValueFunction",
     "ValueIteration",
     "actors_of",
+    "bracket",
     "check_ignored_rewards",
     "check_reward",
     "conditional_information",

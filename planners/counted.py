@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from exo_envs import ExoMDP, State
+from exo_envs import ExoMDP, State, Successors
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 
 
@@ -47,6 +47,13 @@ class CountedMDP(ExoMDP):
         """Of the model."""
         self.endogenous_samples += math.prod(state.endogenous.shape[:-1])
         return self.model.sample_endogenous(state, action, rng)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
+        """Of the model; the n' of one state count as one, as if it had been drawn."""
+        found = self.model.endogenous_distribution(state, action)
+        if found is not None:
+            self.endogenous_samples += math.prod(state.endogenous.shape[:-1])
+        return found
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """Of the model."""

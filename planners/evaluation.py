@@ -7,10 +7,10 @@ is then a paired difference, whose noise is far smaller than that of either mean
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,11 +87,28 @@ def evaluate(
         if rng is None:
             raise ValueError("evaluate needs a generator, or scenarios drawn beforehand")
         scenarios = Scenarios.sample(mdp, n_rollouts, rng)
-    noise = np.random.default_rng(scenarios.seed)
     returns = np.zeros(len(scenarios))
+    for t, step in enumerate(play(policy, mdp, scenarios)):
+        if watch is not None:
+            watch(t, step.state, step.actions)
+        returns[step.lanes] += mdp.discount**t * mdp.reward(step.state, step.actions)
+    return returns
+
+
+class Step(NamedTuple):
+    """One step of all rollouts that have not ended."""
+
+    lanes: NDArray[np.intp]  # (B,) which of the rollouts
+    state: State  # (B,)
+    actions: NDArray[Any]  # (B,)
+
+
+def play(policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios) -> Iterator[Step]:
+    """Run a policy through scenarios, step by step, until all rollouts have ended."""
+    noise = np.random.default_rng(scenarios.seed)
     endogenous = scenarios.endogenous
     alive = np.arange(len(scenarios))
-    for t, exogenous in enumerate(scenarios.exogenous):
+    for exogenous in scenarios.exogenous:
         state = State(endogenous, exogenous[alive].astype(np.int64))
         going_on = ~mdp.is_terminal(state)
         if not going_on.all():
@@ -100,11 +117,8 @@ def evaluate(
             if not len(alive):
                 break
         actions = as_actions(mdp, policy(state), (len(alive),))
-        if watch is not None:
-            watch(t, state, actions)
-        returns[alive] += mdp.discount**t * mdp.reward(state, actions)
+        yield Step(alive, state, actions)
         endogenous = mdp.sample_endogenous(state, actions, noise).astype(np.int64, copy=False)
-    return returns
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,31 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from exo_envs.mdp import FloatArray
-from planners.policy import Policy
+from planners.evaluation import Estimate
+from planners.policy import Mask, Policy
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of several ways to plan, and what came of it.
+
+    Attributes:
+        method: the way, for people.
+        mask: the variables that its policy looks at.
+        earned: what the policy earns in the model that was planned in, on trajectories that all
+            candidates share; None if it was not played.
+        remark: why it was taken, or was not.
+    """
+
+    method: str
+    mask: Mask
+    earned: Estimate | None
+    remark: str
+
+    def __str__(self) -> str:
+        """One line."""
+        earned = "" if self.earned is None else f", {self.earned} in the reduced model"
+        return f"{self.method}: {len(self.mask)} variables{earned}; {self.remark}"
 
 
 @dataclass(frozen=True)
@@ -29,6 +53,9 @@ class Plan:
         seconds: everything it took, enumeration included.
         loss_bound: the policy's value is at most this much below the optimum, in every state of
             the model that was planned in (infinite where nothing can be said).
+        method: how the policy was found, for people.
+        candidates: what a planner that tries several ways tried, the best first; empty if there
+            was only one.
     """
 
     policy: Policy
@@ -38,6 +65,8 @@ class Plan:
     iterations: int
     seconds: float
     loss_bound: float = float("inf")
+    method: str = ""
+    candidates: tuple[Candidate, ...] = ()
 
 
 class Planner(Protocol):

@@ -66,7 +66,13 @@ class UCT:
         )
         seconds = time.perf_counter() - start
         return Plan(
-            policy, None, converged=True, residual=0.0, iterations=self.simulations, seconds=seconds
+            policy,
+            None,
+            converged=True,
+            residual=0.0,
+            iterations=self.simulations,
+            seconds=seconds,
+            method="tree search",
         )
 
 

@@ -11,7 +11,7 @@ from exo_envs.crowd.parameters import CrowdParameters
 from exo_envs.crowd.tables import place_tables, ways_to_tables
 from exo_envs.floor import Floor, Move
 from exo_envs.inputs import as_actions, as_state
-from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 
 class CrowdMDP(ExoMDP):
@@ -108,6 +108,14 @@ class CrowdMDP(ExoMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x), a certainty: the robot moves unless it crashes or has reached the goal."""
+        del rng
+        return self._following(state, action)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """One n', which is certain."""
+        return Successors.certain(self._following(state, action))
+
+    def _following(self, state: State, action: IntArray) -> IntArray:
         batch_shape, robots, x, actions = self._flat(state, action)
         following = np.empty_like(robots)
         in_range = kernels.move_robot(

@@ -11,7 +11,7 @@ from exo_envs.factory import kernels
 from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.floor import Floor
 from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
-from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 __all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
 
@@ -189,6 +189,13 @@ class FactoryMDP(ExoMDP):
     ) -> IntArray:
         """P(n'|n,a,x): the robot moves or fulfils the live order; nothing is left to chance."""
         del rng
+        return self._following(state, action)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """One n', which is certain."""
+        return Successors.certain(self._following(state, action))
+
+    def _following(self, state: State, action: IntArray) -> IntArray:
         shape, batch = as_lanes(state, action)
         following: IntArray = kernels.step_endogenous(
             *batch, self.parameters.queue_length, self._targets, self._station_at

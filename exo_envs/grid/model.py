@@ -10,7 +10,7 @@ from exo_envs.batches import as_lanes, lanes
 from exo_envs.floor import Floor, Move
 from exo_envs.grid import kernels
 from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
-from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,21 @@ class GridMDP(ExoMDP):
         uniforms = rng.random(len(batch.action))
         following: IntArray = kernels.endogenous_step(*batch, uniforms, self._slip, *self._layout)
         return following.reshape(*shape, 1)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """Two n': the robot moves, or it slips."""
+        shape, batch = as_lanes(state, action)
+        outcomes = [
+            kernels.endogenous_step(
+                *batch, np.full(len(batch.action), uniform), self._slip, *self._layout
+            )
+            for uniform in (2.0, -1.0)  # above and below every probability of slipping
+        ]
+        probabilities = np.array([1.0 - self._slip, self._slip])
+        return Successors(
+            np.stack(outcomes, axis=1).reshape(*shape, 2, 1),
+            np.broadcast_to(probabilities, (*shape, 2)).copy(),
+        )
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The object pays for being found, the guard for being walked into."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from exo_envs.batches import Lanes, as_lanes, lanes
 from exo_envs.errors import unknown_name
-from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.synthetic import kernels
 from exo_envs.synthetic.generator import Node, Site, generate
 from exo_envs.synthetic.kernels import BET, NO_BET, NO_SWITCH, SHORT, TURNED
@@ -106,6 +106,13 @@ class SyntheticMDP(ExoMDP):
         if np.count_nonzero(turned):
             following[turned, BET] = TURNED - following[turned, BET]
         return following.reshape(*shape, len(self.endogenous_variables))
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """Two n': a bet in hand goes straight, or it is turned round."""
+        straight, turned, turn = self.endogenous_outcomes(state, action)
+        return Successors(
+            np.stack([straight, turned], axis=-2), np.stack([1.0 - turn, turn], axis=-1)
+        )
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The variable that pays at the site settles the bet."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from exo_envs.adapter import AdaptedMDP, as_mdp
 from exo_envs.mdp import ExoMDP
+from exo_envs.testing.distribution import check_distribution, gives_distribution
 from exo_envs.testing.exact import (
     check_lanes,
     check_payment,
@@ -46,6 +47,8 @@ def check_mdp(
     - ``terms``: reward term i depends on no x^j but x^i.
     - ``terminal``: terminal states are absorbing and pay nothing.
     - ``batching``: a batch has the distribution of as many single calls (statistical).
+    - ``distribution``: if ``endogenous_distribution`` gives probabilities of n', they sum to 1 and
+      ``sample_endogenous`` draws from them (statistical).
 
     An adapted environment need not do what its model claims, so its own steps are looked at too:
 
@@ -91,7 +94,10 @@ def check_mdp(
     check_lanes(probe)
     check_terminal(probe)
     if not isinstance(mdp, AdaptedMDP):
-        check_batching(probe, num_samples, error_probability)
+        share = error_probability / 2
+        check_batching(probe, num_samples, share)
+        if gives_distribution(probe):
+            check_distribution(probe, num_samples, share)
         return
     share = error_probability / 3
     check_batching(probe, num_samples, share)

@@ -47,16 +47,16 @@ def check_initial(mdp: ExoMDP, rng: np.random.Generator) -> None:
         state = mdp.sample_initial(size, rng)
         if not isinstance(state, State):
             fail("shapes", f"sample_initial returns {type(state).__name__}, not State")
-        _check_values("sample_initial", mdp, state.endogenous, (size,), endogenous=True)
-        _check_values("sample_initial", mdp, state.exogenous, (size,), endogenous=False)
+        check_values("sample_initial", mdp, state.endogenous, (size,), endogenous=True)
+        check_values("sample_initial", mdp, state.exogenous, (size,), endogenous=False)
 
 
-def _check_values(
+def check_values(
     method: str, mdp: ExoMDP, values: Any, batch_shape: tuple[int, ...], *, endogenous: bool
 ) -> None:
-    """Integers of the right shape, each in the range of its variable."""
+    """Rule ``shapes``: integers of the right shape, each in the range of its variable."""
     variables = mdp.endogenous_variables if endogenous else mdp.exogenous_variables
-    _check_array(method, values, (*batch_shape, len(variables)), "iu", "whole numbers")
+    check_array(method, values, (*batch_shape, len(variables)), "iu", "whole numbers")
     wrong = (values < 0) | (values >= np.array([v.size for v in variables], dtype=np.int64))
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
@@ -68,7 +68,8 @@ def _check_values(
         )
 
 
-def _check_array(method: str, array: Any, shape: tuple[int, ...], kinds: str, what: str) -> None:
+def check_array(method: str, array: Any, shape: tuple[int, ...], kinds: str, what: str) -> None:
+    """Rule ``shapes``: an array of the right kind and shape."""
     # A NumPy scalar is what most operations make of an array without dimensions.
     if not isinstance(array, (np.ndarray, np.generic)):
         fail("shapes", f"{method} returns {type(array).__name__}, not an array")
@@ -84,7 +85,7 @@ def check_shapes(probe: Probe) -> None:
     everything = np.arange(len(probe.actions))
     for part, endogenous in (("endogenous", True), ("exogenous", False)):
         values = getattr(probe.states, part)
-        _check_values("sample_next", mdp, values, everything.shape, endogenous=endogenous)
+        check_values("sample_next", mdp, values, everything.shape, endogenous=endogenous)
     for batch_shape in (*_BATCH_SHAPES, *[everything.shape] * _REPEATS):
         index = probe.rng.integers(len(probe.actions), size=batch_shape)
         if batch_shape == everything.shape:
@@ -94,9 +95,7 @@ def check_shapes(probe: Probe) -> None:
         terms_shape = (*batch_shape, len(mdp.exogenous_variables))
         for part in ("endogenous", "exogenous"):
             method = f"sample_{part}"
-            _check_values(
-                method, mdp, results[method], batch_shape, endogenous=part == "endogenous"
-            )
-        _check_array("reward_terms", results["reward_terms"], terms_shape, "f", "floats")
-        _check_array("endogenous_reward", results["endogenous_reward"], batch_shape, "f", "floats")
-        _check_array("is_terminal", results["is_terminal"], batch_shape, "b", "booleans")
+            check_values(method, mdp, results[method], batch_shape, endogenous=part == "endogenous")
+        check_array("reward_terms", results["reward_terms"], terms_shape, "f", "floats")
+        check_array("endogenous_reward", results["endogenous_reward"], batch_shape, "f", "floats")
+        check_array("is_terminal", results["is_terminal"], batch_shape, "b", "booleans")

@@ -90,7 +90,13 @@ class ForecastPlanner:
         )
         converged, seconds = len(parents) == len(needed), clock.seconds()
         return Plan(
-            policy, None, converged=converged, residual=0.0, iterations=horizon, seconds=seconds
+            policy,
+            None,
+            converged=converged,
+            residual=0.0,
+            iterations=horizon,
+            seconds=seconds,
+            method="forecasts",
         )
 
 

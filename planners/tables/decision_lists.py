@@ -88,6 +88,21 @@ class DecisionLists(NamedTuple):
         """P(n' | n, a, x) for a batch, shape (B, N)."""
         return _distribution(self, n, action, exogenous)
 
+    def successors(
+        self, n: IntArray, action: IntArray, exogenous: IntArray
+    ) -> tuple[Ints, FloatArray]:
+        """The n' that have a probability, and these, for a batch: two arrays (B, K).
+
+        K is the most n' that any of the batch has; rows with fewer end with probabilities of 0.
+        """
+        width = _successors(
+            self, n, action, exogenous, np.empty((0, 0), np.int64), np.empty((0, 0))
+        )
+        targets = np.zeros((len(n), width), np.int64)
+        probabilities = np.zeros((len(n), width))
+        _successors(self, n, action, exogenous, targets, probabilities)
+        return targets, probabilities
+
 
 # Kernels take the fields that they need out of a record before they loop: Numba counts references
 # whenever one is taken out.
@@ -171,3 +186,24 @@ def _distribution(lists: Any, n: Any, action: Any, x: Any) -> Any:
         first, last = lists.rule_starts[pair], lists.rule_starts[pair + 1]
         follow_rules(lists, first, last, x[lane], out[lane], reached)
     return out
+
+
+@njit(cache=True)
+def _successors(lists: Any, n: Any, action: Any, x: Any, targets: Any, probabilities: Any) -> Any:
+    """Write the n' of each lane, if there is room; return the most that any lane has."""
+    rule_starts, num_actions = lists.rule_starts, lists.num_actions
+    mass = np.zeros(lists.num_states)
+    reached = np.zeros(lists.num_states, np.int64)
+    filling = len(targets) > 0
+    width = 1
+    for lane in range(len(n)):
+        pair = n[lane] * num_actions + action[lane]
+        first, last = rule_starts[pair], rule_starts[pair + 1]
+        count, total, _ = follow_rules(lists, first, last, x[lane], mass, reached)
+        width = max(width, count)
+        for k in range(count):
+            if filling:
+                targets[lane, k] = reached[k]
+                probabilities[lane, k] = mass[reached[k]] / total
+            mass[reached[k]] = 0.0
+    return width

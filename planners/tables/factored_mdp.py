@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exo_envs import ExoMDP, State, Variable
+from exo_envs import ExoMDP, State, Successors, Variable
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, joint_index, joint_values
 from planners.tables.decision_lists import DecisionLists
@@ -148,14 +148,28 @@ class FactoredMDP(ExoMDP):
     ) -> IntArray:
         """By the decision lists."""
         batch_shape = state.endogenous.shape[:-1]
-        n = self.endogenous_index(state.endogenous)
-        following = self.decision_lists.sample(
-            n.reshape(-1),
-            np.broadcast_to(action, batch_shape).reshape(-1).astype(np.int64),
-            state.exogenous.reshape(n.size, state.exogenous.shape[-1]).astype(np.int64),
-            rng.random(n.size),
-        )
+        uniform = rng.random(math.prod(batch_shape))
+        following = self.decision_lists.sample(*self._lanes(state, action), uniform)
         return joint_values(following.reshape(batch_shape), self.endogenous_sizes)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """By the decision lists."""
+        batch_shape = state.endogenous.shape[:-1]
+        targets, probabilities = self.decision_lists.successors(*self._lanes(state, action))
+        shape = (*batch_shape, targets.shape[1])
+        return Successors(
+            joint_values(targets.reshape(shape), self.endogenous_sizes),
+            probabilities.reshape(shape),
+        )
+
+    def _lanes(self, state: State, action: IntArray) -> tuple[Ints, Ints, Ints]:
+        """The flat index of n, the action and x, as the decision lists take them."""
+        n = self.endogenous_index(state.endogenous)
+        return (
+            n.reshape(-1),
+            np.broadcast_to(action, n.shape).reshape(-1).astype(np.int64),
+            state.exogenous.reshape(n.size, state.exogenous.shape[-1]).astype(np.int64),
+        )
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """From the tables; zero in terminal states."""

@@ -2,6 +2,8 @@
 
 - ``planner``: :class:`ValueIteration`, its settings, and what it needs in memory.
 - ``run``: one plan in the making: sweeps, bounds and the clock.
+- ``finite_horizon``: the best values with a given number of steps left.
+- ``preparation``: a model in the form in which sweeps read it.
 - ``sweeps``: the kernels of one sweep.
 - ``successors``: the decision lists in the form in which sweeps read them.
 - ``elimination``: in which order to sum over the exogenous variables of the next step.
@@ -10,7 +12,8 @@
 - ``tabular_policy``: :class:`TabularPolicy`, what comes out.
 """
 
+from planners.value_iteration.finite_horizon import backward_induction
 from planners.value_iteration.planner import ValueIteration
 from planners.value_iteration.tabular_policy import TabularPolicy
 
-__all__ = ["TabularPolicy", "ValueIteration"]
+__all__ = ["TabularPolicy", "ValueIteration", "backward_induction"]

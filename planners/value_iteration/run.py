@@ -25,11 +25,9 @@ from exo_envs import ExoMDP
 from planners.arrays import Floats
 from planners.planner import Clock, Plan
 from planners.tables import FactoredMDP, num_exogenous_states
-from planners.value_iteration.elimination import eliminate
-from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.extrapolation import extrapolate
-from planners.value_iteration.successors import successor_rows
-from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel, sweep, sweep_kept
+from planners.value_iteration.preparation import prepare
+from planners.value_iteration.sweeps import KeptActions, sweep, sweep_kept
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 if TYPE_CHECKING:
@@ -98,35 +96,10 @@ class Run:
 
     def build(self) -> None:
         """Allocate, and bring the tables into the form in which the sweeps read them."""
-        mdp, dtype = self.mdp, self.dtype
-        self.clock.tick()
-        self.rows = successor_rows(mdp.decision_lists, dtype)
-        self.clock.tick()
-        self.model = SweepModel(
-            discount=dtype.type(mdp.discount),
-            num_actions=mdp.num_actions,
-            terminal=mdp.terminal,
-            sizes=mdp.exogenous_sizes,
-            rewards=self._reward_tables(),
-            successors=self.rows,
+        self.model, self.elimination, self.expectation = prepare(
+            self.mdp, self.dtype, self.clock.tick
         )
-        self.clock.tick()
-        given = mdp.factors, mdp.num_endogenous_states
-        self.elimination = eliminate(mdp.exogenous_sizes, *given)
-        self.expectation = Expectation(self.elimination, *given, dtype)
-
-    def _reward_tables(self) -> RewardTables:
-        mdp = self.mdp
-        paying = sorted(mdp.terms)
-        tables = [mdp.terms[i] for i in paying] or [np.zeros((1, *mdp.base_reward.shape))]
-        starts = np.cumsum([0, *(table.size for table in tables)])
-        flat = np.empty(starts[-1], dtype=self.dtype)
-        for k, table in enumerate(tables):
-            self.clock.tick()
-            base = mdp.base_reward if k == 0 else np.zeros(1)
-            out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
-            np.add(table, base, out=out, casting="same_kind")
-        return RewardTables(np.array(paying, dtype=np.int64), starts, flat)
+        self.rows = self.model.successors
 
     def iterate(self) -> None:
         """Sweep until the tolerance is reached, or nothing more can be."""
@@ -273,6 +246,7 @@ class Run:
             iterations=self.sweeps,
             seconds=self.clock.seconds(),
             loss_bound=self.loss_bound,
+            method="value iteration",
         )
 
 

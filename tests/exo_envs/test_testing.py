@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from models import CoinMDP, CounterMDP
 
-from exo_envs import AdaptedMDP, ExoEnv, State, Variable
+from exo_envs import AdaptedMDP, ExoEnv, State, Successors, Variable
 from exo_envs.grid import GridMDP
 from exo_envs.testing import ContractError, check_mdp
 from exo_envs.testing.comparison import find_difference
@@ -76,9 +76,37 @@ def pays_infinity(self, endogenous, action):
     return np.where(endogenous[..., 0] == 3, np.inf, 0.0)
 
 
+def says(*probabilities):
+    """Gives the die's values these probabilities, whatever the action."""
+
+    def endogenous_distribution(self, state, action):
+        shape = state.endogenous.shape[:-1]
+        faces = np.arange(len(probabilities))[:, None]
+        return Successors(
+            np.broadcast_to(faces, (*shape, *faces.shape)).copy(),
+            np.broadcast_to(np.array(probabilities), (*shape, len(probabilities))).copy(),
+        )
+
+    return endogenous_distribution
+
+
+def knows_the_first_lane_only(self, state, action):
+    found = says(*[1 / 6] * 6)(self, state, action)
+    first = (np.arange(6) == 0).astype(float)
+    found.probabilities.reshape(-1, 6)[1:] = first
+    return found
+
+
 @pytest.mark.parametrize(
     ("rule", "mdp"),
     [
+        broken("distribution", endogenous_distribution=says(*[1 / 6] * 6)),  # action 1 throws twice
+        broken("distribution", endogenous_distribution=says(*[0.1] * 5, 0.4)),
+        broken("distribution", endogenous_distribution=says(*[0.2] * 5)),
+        broken("distribution", endogenous_distribution=says(*[0.1] * 6)),
+        broken("distribution", endogenous_distribution=says(*[0.3] * 5, -0.5)),
+        broken("distribution", endogenous_distribution=knows_the_first_lane_only),
+        broken("shapes", endogenous_distribution=says(*[1 / 7] * 7)),
         broken("declaration", num_actions=0),
         broken("declaration", num_actions=True),
         broken("declaration", discount=1.5),

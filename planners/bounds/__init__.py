@@ -1,0 +1,14 @@
+"""How good a policy is, and how good any policy can be: bounds on both sides of the best value.
+
+- ``bracketing``: :func:`bracket`, which plays the policy and bounds all others; :class:`Bracket`.
+- ``relaxation``: the best return in hindsight, by backward induction over (t, n).
+- ``questions``: what the relaxation asks the model, and whether n' is certain.
+- ``penalty``: the price of knowing the future, made of approximate values: :class:`ValueFunction`.
+- ``default_model``: which model makes the penalty, if none is given.
+- ``fitting``: how much of each penalty makes the bound tightest.
+"""
+
+from planners.bounds.bracketing import Bracket, bracket
+from planners.bounds.penalty import ExactValues, ValueFunction
+
+__all__ = ["Bracket", "ExactValues", "ValueFunction", "bracket"]

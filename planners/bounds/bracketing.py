@@ -1,0 +1,180 @@
+"""A policy's value and a bound on all policies', on the same exogenous trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+
+from exo_envs import ExoMDP, as_mdp
+from exo_envs.inputs import check_whole
+from exo_envs.mdp import FloatArray
+from planners.bounds.default_model import default_model
+from planners.bounds.fitting import relax_fitted
+from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
+from planners.bounds.relaxation import Draws
+from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
+from planners.reduction import can_enumerate
+from planners.tables import FactoredMDP, format_count, num_endogenous_states
+
+SuccessorKind = Literal["given by the model", "never differed", "sampled"]
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """V_policy ≤ V* ≤ U: what a policy earns, and what no policy can exceed.
+
+    V* is the best expected return of an episode over all policies, also those that look at every
+    variable and count the steps.
+
+    Attributes:
+        lower: what the policy earns.
+        upper: the bound on all policies.
+        hindsight: the bound without a penalty: the best return with the future known.
+        weights: the weight of each value function in the penalty; 0 if it does not help.
+        successors: how n' was found out. Its probabilities are "given by the model"; or they were
+            drawn and "never differed", so that n' is taken to be certain; or it was "sampled".
+        loosening: if n' was sampled, how much lower the bound is than with half as many draws. More
+            draws would lower it about as much again.
+        lower_returns: what the policy earned on each trajectory, less luck that is zero on average:
+            it has the mean of plain returns, with less noise, and never exceeds the bound on the
+            same trajectory.
+        upper_values: the bound on each trajectory.
+    """
+
+    lower: Estimate
+    upper: Estimate
+    hindsight: Estimate
+    weights: tuple[float, ...]
+    successors: SuccessorKind
+    loosening: float
+    lower_returns: FloatArray = field(repr=False)
+    upper_values: FloatArray = field(repr=False)
+
+    @property
+    def difference(self) -> Estimate:
+        """U - V_policy, trajectory by trajectory: what is left to be gained, at most."""
+        return paired_difference(self.upper_values, self.lower_returns)
+
+    @property
+    def gap(self) -> float:
+        """The same as a share of U."""
+        if self.upper.mean == 0:
+            return 0.0 if self.lower.mean == 0 else math.inf
+        return (self.upper.mean - self.lower.mean) / abs(self.upper.mean)
+
+    def __str__(self) -> str:
+        """Both sides, for people."""
+        text = (
+            f"earns {self.lower}; no policy can earn more than {self.upper}, whatever it looks at"
+        )
+        if self.successors == "sampled":
+            text += f" (n' was sampled, which may loosen the bound by about {self.loosening:.2g})"
+        return text
+
+
+def bracket(
+    mdp: ExoMDP | gym.Env[Any, Any],
+    policy: ActionRule,
+    n_rollouts: int = 500,
+    rng: np.random.Generator | int = 0,
+    *,
+    scenarios: Scenarios | None = None,
+    values: ValueFunction | Sequence[ValueFunction] | None = None,
+    model: FactoredMDP | None = None,
+    training_rollouts: int = 100,
+    num_fresh: int = 128,
+    num_successors: int = 16,
+    max_states: float = MAX_STATES,
+) -> Bracket:
+    """Bound the value of the best policy from both sides, with standard errors.
+
+    >>> from exo_envs.grid import GridMDP
+    >>> found = bracket(GridMDP(), lambda state: np.zeros(len(state.endogenous), int), 50)
+    >>> found.lower.mean <= found.upper.mean <= found.hindsight.mean
+    True
+
+    Args:
+        mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`). Its n must be
+            few enough to be enumerated.
+        policy: anything that :func:`evaluate` takes.
+        n_rollouts: how many; with ``scenarios``, theirs.
+        rng: a generator or a seed.
+        scenarios: trajectories to share with other policies; the policy and the bound are both
+            judged on these.
+        values: approximate values that make the penalty for knowing the future, one or several. The
+            bound holds whatever they are and is tight for the best values. Without ``values`` and
+            ``model`` they are exact values of the variables that pay or move n and of what predicts
+            these, as far as that can be enumerated; if nothing can be, there is no penalty.
+        model: a model whose exact values make the penalty, such as ``objective.reduced``.
+        training_rollouts: trajectories, apart from the others, on which the weight of the penalty
+            is chosen. No penalty is taken if it does not help there.
+        num_fresh: draws of x' for each x, whose mean the penalty is centred on.
+        num_successors: draws of n' for each (t, n, a), if the model does not give the probabilities
+            (:meth:`exo_envs.ExoMDP.endogenous_distribution`).
+        max_states: a model with more states is too large for exact values.
+
+    Raises:
+        ValueError: n cannot be enumerated, or an argument makes no sense.
+        TooLargeError: ``model`` has too many states.
+    """
+    for name, number, least in (
+        ("training_rollouts", training_rollouts, 2),
+        ("num_fresh", num_fresh, 1),
+        ("num_successors", num_successors, 2),
+    ):
+        check_whole(name, number, least)
+    mdp = as_mdp(mdp)
+    if not can_enumerate(mdp):
+        states = format_count(num_endogenous_states(mdp))
+        raise ValueError(
+            f"the bound enumerates n, and {mdp!r} has {states} values of n, which are too many"
+        )
+    if values is not None and model is not None:
+        raise ValueError("give values or a model, not both")
+    rng = np.random.default_rng(rng)
+    play, train, sample, estimate = (int(seed) for seed in rng.integers(2**63, size=4))
+    if scenarios is None:
+        scenarios = Scenarios.sample(mdp, n_rollouts, play)
+    elif scenarios.exogenous.shape[2] != len(mdp.exogenous_variables):
+        raise ValueError(f"the scenarios are not of {mdp!r}")
+    functions = _functions(mdp, policy, values, model, max_states, estimate)
+    draws = Draws(num_fresh, num_successors, sample)
+
+    horizon = len(scenarios.exogenous)
+    training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
+    weights, found = relax_fitted(mdp, policy, training, scenarios, functions, draws)
+    upper, returns = found.values[:, 0], (found.values - found.given_away)[:, 0]
+    kind: SuccessorKind = "given by the model"
+    if not found.given:
+        kind = "sampled" if found.differed else "never differed"
+    return Bracket(
+        lower=Estimate.of(returns),
+        upper=Estimate.of(upper),
+        hindsight=Estimate.of(found.values[:, 1]),
+        weights=tuple(weights.tolist()),
+        successors=kind,
+        loosening=float((found.halved - found.values)[:, 0].mean()) if found.differed else 0.0,
+        lower_returns=returns,
+        upper_values=upper,
+    )
+
+
+def _functions(
+    mdp: ExoMDP,
+    policy: ActionRule,
+    values: ValueFunction | Sequence[ValueFunction] | None,
+    model: FactoredMDP | None,
+    max_states: float,
+    seed: int,
+) -> tuple[ValueFunction, ...]:
+    """What the penalty is made of."""
+    if values is not None:
+        return tuple(values) if isinstance(values, Sequence) else (values,)
+    if model is None:
+        model = default_model(mdp, policy, max_states, np.random.default_rng(seed))
+    return () if model is None else (ExactValues.of(model, mdp, max_states=max_states),)

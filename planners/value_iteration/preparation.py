@@ -1,0 +1,71 @@
+"""A model made ready for sweeps: its tables in the form in which the kernels read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planners.tables import FactoredMDP
+from planners.value_iteration.elimination import Elimination, eliminate
+from planners.value_iteration.expectation import Expectation
+from planners.value_iteration.successors import successor_rows
+from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel
+
+
+class Prepared(NamedTuple):
+    """What the sweeps over one model share."""
+
+    model: SweepModel
+    elimination: Elimination
+    expectation: Expectation
+
+    def keep_nothing(self) -> KeptActions:
+        """For sweeps that only look for the best actions."""
+        rows, dtype = self.model.successors, self.model.rewards.tables.dtype
+        nothing = (0, len(self.model.terminal))
+        return KeptActions(
+            self.model.discount,
+            self.model.terminal,
+            np.empty(nothing, dtype),
+            np.empty(nothing, np.uint32),
+            *(rows.entry_starts, rows.targets, rows.probabilities),
+        )
+
+
+def prepare(mdp: FactoredMDP, dtype: np.dtype[Any], tick: Callable[[], None]) -> Prepared:
+    """Bring the tables of a model into the form in which the sweeps read them.
+
+    ``tick`` is called every few milliseconds and may raise.
+    """
+    tick()
+    rows = successor_rows(mdp.decision_lists, dtype)
+    tick()
+    model = SweepModel(
+        discount=dtype.type(mdp.discount),
+        num_actions=mdp.num_actions,
+        terminal=mdp.terminal,
+        sizes=mdp.exogenous_sizes,
+        rewards=_reward_tables(mdp, dtype, tick),
+        successors=rows,
+    )
+    tick()
+    given = mdp.factors, mdp.num_endogenous_states
+    elimination = eliminate(mdp.exogenous_sizes, *given)
+    return Prepared(model, elimination, Expectation(elimination, *given, dtype))
+
+
+def _reward_tables(
+    mdp: FactoredMDP, dtype: np.dtype[Any], tick: Callable[[], None]
+) -> RewardTables:
+    paying = sorted(mdp.terms)
+    tables = [mdp.terms[i] for i in paying] or [np.zeros((1, *mdp.base_reward.shape))]
+    starts = np.cumsum([0, *(table.size for table in tables)])
+    flat = np.empty(starts[-1], dtype=dtype)
+    for k, table in enumerate(tables):
+        tick()
+        base = mdp.base_reward if k == 0 else np.zeros(1)
+        out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
+        np.add(table, base, out=out, casting="same_kind")
+    return RewardTables(np.array(paying, dtype=np.int64), starts, flat)
