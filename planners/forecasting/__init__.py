@@ -3,7 +3,9 @@
 * ``planner``: :class:`ForecastPlanner`, and :class:`ForecastPolicy`, what comes out.
 * ``forecast_parents``: which variables now the forecast of a variable looks at.
 * ``forecasts``: the distribution of each variable some steps ahead, given its forecast parents.
-* ``lookahead``: backward induction over (steps ahead, n) with those forecasts.
+* ``recourse``: what is seen before a later decision, and how it may be made then.
+* ``compiled_model``: rewards, rules and choices of a model in flat arrays.
+* ``lookahead``: backward induction over (steps ahead, n) with the forecasts.
 """
 
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy

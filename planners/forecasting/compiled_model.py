@@ -7,92 +7,161 @@ Forecasts give the probability of each atom h steps ahead.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from itertools import pairwise, repeat, takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, repeat, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planners.arrays import Ints, joint_values, starts_of
+from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Outcome
 from planners.tables import FactoredMDP
-
-Outcome = tuple[int, float, tuple[int, ...]]  # target, probability, condition
 
 
 class CompiledModel(NamedTuple):
-    """The rewards and the rules of all pairs, by the conditions under which they apply.
+    """Rewards and rules by the conditions under which they apply, and who chooses among them.
 
     A form of its own because a look-ahead has forecasts and no x: it cannot look up a row, and
-    weighs every condition instead, each once. Lists belong to pairs ``n * A + a``; what the lists
-    of all actions of an n begin with is kept once, under the pair ``N * A + n``.
+    weighs every condition instead, each once. There is a list of rewards and rules for each branch
+    of each n (:mod:`planners.forecasting.recourse`), and behind those one for each n: what the
+    lists of all its actions begin with.
     """
 
     forecasts: Ints  # (atoms,): which forecast tells of each atom
     variables: Ints  # (atoms,): the exogenous variable that is forecast
     values: Ints  # (atoms,): the value that the atom speaks of
     strides: Ints  # (atoms,): the number of values of the variable
-    base: NDArray[np.float64]  # (N * A + N,)
     terminal: NDArray[np.bool_]  # (N,)
-    reward_starts: Ints  # (N * A + N + 1,): the rewards of each pair
+    base: NDArray[np.float64]  # (lists,)
+    reward_starts: Ints  # (lists + 1,): the rewards of each list
     reward_atoms: Ints  # (rewards,): the atom that each is paid for
     rewards: NDArray[np.float64]  # (rewards,)
-    otherwise: Ints  # (N * A + N,): where a pair leads if none of its rules decides
-    rule_starts: Ints  # (N * A + N + 1,): the rules of each pair
-    rule_ends: Ints  # (N * A + N,): where they end, not counting a last rule that always decides
+    otherwise: Ints  # (lists,): where a list leads if none of its rules decides
+    rule_starts: Ints  # (lists + 1,): the rules of each list
+    rule_ends: Ints  # (lists,): where they end, not counting a last rule that always decides
     outcome_starts: Ints  # (rules + 1,): the outcomes of each rule
     targets: Ints  # (outcomes,)
     conditions: Ints  # (outcomes,): the condition of each outcome
     probabilities: NDArray[np.float64]  # (conditions,): of the outcomes, if it holds
     atom_starts: Ints  # (conditions + 1,): the atoms of each condition
     atoms: Ints
+    branch_starts: Ints  # (N + 1,): the branches of each n
+    node_starts: Ints  # (N + 1,): the nodes of its tree, the root first
+    first_leaves: Ints  # (N,): the first of the nodes that have seen everything
+    parents: Ints  # (nodes,): counted from the root
+    node_observations: Ints  # (nodes,): what was seen there; -1 at a root
+    node_branch_starts: Ints  # (nodes + 1,): what can be compared there
+    node_branches: Ints  # branches of that n, by their lists
+    observation_constants: NDArray[np.float64]  # (observations,)
+    observation_signs: NDArray[np.float64]  # (observations,)
+    observation_atom_starts: Ints  # (observations + 1,)
+    observation_atoms: Ints
 
     @classmethod
-    def compile(cls, mdp: FactoredMDP) -> CompiledModel:
-        """Take the tables of ``mdp`` apart."""
+    def compile(cls, mdp: FactoredMDP, *, recourse: bool) -> tuple[CompiledModel, CompiledModel]:
+        """Take the tables of ``mdp`` apart.
+
+        Returns:
+            The model for the decision that is made now, with a branch for each action; and that for
+            later ones. The second is the first without ``recourse``.
+        """
         variables = np.array(needed_variables(mdp), dtype=np.int64)
         # Atoms are numbered through all values of all variables; those that matter are kept.
         first_atoms = np.concatenate([[0], mdp.exogenous_sizes[variables].cumsum()])
         atom_of = dict(zip(variables.tolist(), first_atoms.tolist(), strict=False))
-        rewards = _share(_reward_lists(mdp, atom_of), mdp.num_actions)
-        lists = _share(_rule_lists(mdp, atom_of), mdp.num_actions)
-        paid = [entry for entries in rewards for entry in entries]
-        rules = [rule for rules in lists for rule in rules]
-        outcomes = [outcome for rule in rules for outcome in rule]
-        conditions = list(dict.fromkeys(outcome[1:] for outcome in outcomes))
-        number = {condition: k for k, condition in enumerate(conditions)}
-        atoms = [atom for _, condition in conditions for atom in condition]
-        used, renumbered = np.unique(
-            np.array([*(atom for atom, _ in paid), *atoms], dtype=np.int64), return_inverse=True
-        )
+        rewards, shared_rewards = _share(_reward_lists(mdp, atom_of), mdp.num_actions)
+        rules, shared_rules = _share(_rule_lists(mdp, atom_of), mdp.num_actions)
+        base = mdp.base_reward.reshape(-1).tolist()
+        lists = [ActionList(*own) for own in zip(base, rewards, rules, strict=True)]
+        shared = [ActionList(0.0, *own) for own in zip(shared_rewards, shared_rules, strict=True)]
+        used = np.array(sorted({atom for own in (*lists, *shared) for atom in _atoms(own)}), int)
         which = np.searchsorted(first_atoms, used, side="right") - 1
-        # Where a pair leads if no rule decides: the target of a last rule that always does.
-        nowhere = mdp.num_endogenous_states
-        otherwise = np.full(len(lists), nowhere, dtype=np.int64)
-        for pair, own in enumerate(lists):
-            if own and [outcome[1:] for outcome in own[-1]] == [(1.0, ())]:
-                otherwise[pair] = own[-1][0][0]
-        rule_starts = starts_of(lists)
-        return cls(
-            forecasts=which,
-            variables=variables[which],
-            values=used - first_atoms[which],
-            strides=np.diff(first_atoms)[which],
-            base=np.append(mdp.base_reward, np.zeros(nowhere)),
-            terminal=mdp.terminal,
-            reward_starts=starts_of(rewards),
-            reward_atoms=renumbered[: len(paid)],
-            rewards=np.array([reward for _, reward in paid], dtype=np.float64),
-            otherwise=otherwise,
-            rule_starts=rule_starts,
-            rule_ends=rule_starts[1:] - (otherwise < nowhere),
-            outcome_starts=starts_of(rules),
-            targets=np.array([target for target, _, _ in outcomes], dtype=np.int64),
-            conditions=np.array([number[outcome[1:]] for outcome in outcomes], dtype=np.int64),
-            probabilities=np.array([chance for chance, _ in conditions], dtype=np.float64),
-            atom_starts=starts_of([condition for _, condition in conditions]),
-            atoms=renumbered[len(paid) :],
-        )
+        variable_of = dict(zip(used.tolist(), which.tolist(), strict=True))
+        states = [lists[k : k + mdp.num_actions] for k in range(0, len(lists), mdp.num_actions)]
+        atoms = {
+            "forecasts": which,
+            "variables": variables[which],
+            "values": used - first_atoms[which],
+            "strides": np.diff(first_atoms)[which],
+            "terminal": mdp.terminal,
+        }
+        number = {atom: k for k, atom in enumerate(used.tolist())}
+        now = cls(**atoms, **_flatten(list(map(ChoiceTree.blind, states)), shared, number))
+        if not recourse:
+            return now, now
+        trees = [ChoiceTree.seeing(own, variable_of) for own in states]
+        return now, cls(**atoms, **_flatten(trees, shared, number))
+
+
+def _atoms(own: ActionList) -> Iterator[Atom]:
+    yield from (atom for atom, _ in own.rewards)
+    for rule in own.rules:
+        for _, _, condition in rule:
+            yield from condition
+
+
+def _flatten(
+    trees: Sequence[ChoiceTree], shared: Sequence[ActionList], number: Mapping[Atom, int]
+) -> dict[str, Any]:
+    """All lists and trees in flat arrays, with atoms by their numbers."""
+    lists = [branch for tree in trees for branch in tree.branches] + list(shared)
+    paid = [entry for own in lists for entry in own.rewards]
+    rules = [rule for own in lists for rule in own.rules]
+    outcomes = [outcome for rule in rules for outcome in rule]
+    conditions = list(dict.fromkeys(outcome[1:] for outcome in outcomes))
+    numbered = {condition: k for k, condition in enumerate(conditions)}
+    # Where a list leads if no rule decides: the target of a last rule that always does.
+    nowhere = len(shared)
+    otherwise = np.full(len(lists), nowhere, dtype=np.int64)
+    for k, own in enumerate(lists):
+        if own.rules and [outcome[1:] for outcome in own.rules[-1]] == [(1.0, ())]:
+            otherwise[k] = own.rules[-1][0][0]
+    rule_starts = starts_of([own.rules for own in lists])
+    branch_starts = starts_of([tree.branches for tree in trees])
+    nodes = [node for tree in trees for node in tree.nodes]
+    seen = list(dict.fromkeys(chain.from_iterable(tree.observations for tree in trees)))
+    place = {observation: k for k, observation in enumerate(seen)}
+    node_starts = starts_of([tree.nodes for tree in trees])
+    in_tree = np.repeat(np.arange(len(trees)), np.diff(node_starts))  # the tree of each node
+    return {
+        "base": np.array([own.base for own in lists], dtype=np.float64),
+        "reward_starts": starts_of([own.rewards for own in lists]),
+        "reward_atoms": _ints(number[atom] for atom, _ in paid),
+        "rewards": np.array([reward for _, reward in paid], dtype=np.float64),
+        "otherwise": otherwise,
+        "rule_starts": rule_starts,
+        "rule_ends": rule_starts[1:] - (otherwise < nowhere),
+        "outcome_starts": starts_of(rules),
+        "targets": _ints(target for target, _, _ in outcomes),
+        "conditions": _ints(numbered[outcome[1:]] for outcome in outcomes),
+        "probabilities": np.array([chance for chance, _ in conditions], dtype=np.float64),
+        "atom_starts": starts_of([condition for _, condition in conditions]),
+        "atoms": _ints(number[atom] for _, condition in conditions for atom in condition),
+        "branch_starts": branch_starts,
+        "node_starts": node_starts,
+        "first_leaves": node_starts[1:] - _ints(tree.num_leaves for tree in trees),
+        "parents": _ints(node.parent for node in nodes),
+        "node_observations": _ints(
+            -1 if node.observation < 0 else place[tree.observations[node.observation]]
+            for tree in trees
+            for node in tree.nodes
+        ),
+        "node_branch_starts": starts_of([node.branches for node in nodes]),
+        "node_branches": _ints(
+            branch_starts[k] + branch
+            for k, node in zip(in_tree.tolist(), nodes, strict=True)
+            for branch in node.branches
+        ),
+        "observation_constants": np.array([one.constant for one in seen], dtype=np.float64),
+        "observation_signs": np.array([one.sign for one in seen], dtype=np.float64),
+        "observation_atom_starts": starts_of([one.atoms for one in seen]),
+        "observation_atoms": _ints(number[atom] for one in seen for atom in one.atoms),
+    }
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.int64)
 
 
 def needed_variables(mdp: FactoredMDP) -> tuple[int, ...]:
@@ -137,12 +206,12 @@ def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Ou
     return [[rule for rule in rules[a:b] if rule] for a, b in pairwise(given.rule_starts)]
 
 
-def _share(lists: list[list[Any]], num_actions: int) -> list[list[Any]]:
-    """Move what the lists of an n's actions begin with alike to a list behind the others."""
+def _share(lists: list[list[Any]], num_actions: int) -> tuple[list[list[Any]], list[list[Any]]]:
+    """What is left of each list, and what the lists of each n's actions begin with alike."""
     shared = []
     for first in range(0, len(lists), num_actions):
         places = zip(*lists[first : first + num_actions], strict=False)
         alike = takewhile(lambda entries: entries.count(entries[0]) == num_actions, places)
         shared.append([entries[0] for entries in alike])
     own = [entries[len(shared[pair // num_actions]) :] for pair, entries in enumerate(lists)]
-    return own + shared
+    return own, shared

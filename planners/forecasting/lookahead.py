@@ -2,13 +2,14 @@
 
 The reward is a sum over variables and n is small. So the expected reward and the expected move
 of each (h, n, a) follow from the forecasts of single variables, and a decision costs
-O(horizon * N * A), however many joint values the mask has.
+O(horizon * N * A), however many joint values the mask has. A later decision is made once the few
+variables that its actions look at are seen (:mod:`planners.forecasting.recourse`).
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads, njit
@@ -24,8 +25,15 @@ LANES_PER_BLOCK = 32
 LANES_PER_THREAD = 64
 
 
+class Models(NamedTuple):
+    """The model for the decision that is made now, and that for later ones."""
+
+    now: CompiledModel
+    later: CompiledModel
+
+
 def look_ahead(
-    model: CompiledModel, forecasts: Forecasts, discount: float, n: Ints, exogenous: Ints
+    models: Models, forecasts: Forecasts, discount: float, n: Ints, exogenous: Ints
 ) -> NDArray[np.float64]:
     """What each first action is worth in each lane, shape (B, A).
 
@@ -34,7 +42,7 @@ def look_ahead(
 
     def part(first: int) -> Any:
         lanes = slice(first, first + width)
-        return _action_values(model, forecasts, discount, n[lanes], exogenous[lanes])
+        return _action_values(*models, forecasts, discount, n[lanes], exogenous[lanes])
 
     workers = min(get_num_threads(), len(n) // LANES_PER_THREAD)
     width = -(-len(n) // (max(1, workers) * LANES_PER_BLOCK)) * LANES_PER_BLOCK
@@ -45,33 +53,54 @@ def look_ahead(
 
 
 @njit(cache=True, nogil=True)
-def _action_values(model: Any, forecasts: Any, discount: float, n: Any, x: Any) -> Any:
-    horizon = forecasts.horizon
-    num_states, num_lists = len(model.terminal), len(model.base)
-    num_actions = num_lists // num_states - 1
+def _action_values(now: Any, later: Any, forecasts: Any, discount: float, n: Any, x: Any) -> Any:
+    num_actions = now.branch_starts[1] if len(now.branch_starts) > 1 else 0
     width = min(LANES_PER_BLOCK, len(n))
-    # The last axis of each array below is the lane.
-    chances = np.empty((horizon + 1, len(model.values), width), np.float32)  # of each atom
-    weights = np.empty((len(model.probabilities), width))  # of each condition
-    values = np.empty((num_lists, width))  # of each pair, and of what they share
-    moved = np.empty((num_lists, width))  # the value of where their rules lead
-    left = np.empty((num_states, width))  # what shared rules pass on
-    best = np.empty((num_states + 1, width))  # of each state, and of nowhere
+    buffers = _buffers(now, later, forecasts.horizon, width)
+    values = buffers[4]
     out = np.empty((len(n), num_actions))
     for lane in range(0, len(n), width):
         last = min(lane + width, len(n))
-        _forecast(model, forecasts, x[lane:last], chances)
-        best[:] = 0.0
-        for h in range(horizon, -1, -1):
-            _weigh_conditions(model, chances[h], weights)
-            _add_rewards(model, chances[h], values)
-            _follow_rules(model, weights, best, moved)
-            _pass_on(model, weights, left)
-            _choose(model, discount, moved, left, values, best)
+        _induce(now, later, forecasts, discount, x[lane:last], buffers)
         for k in range(last - lane):
             first = n[lane + k] * num_actions
             out[lane + k] = values[first : first + num_actions, k]
     return out
+
+
+@njit(cache=True)
+def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
+    """Arrays for a block of lanes, which are the last axis of each."""
+    conditions = max(len(now.probabilities), len(later.probabilities))
+    observations = max(len(now.observation_signs), len(later.observation_signs))
+    nodes = 0
+    for state in range(len(now.terminal)):
+        nodes = max(nodes, later.node_starts[state + 1] - later.node_starts[state])
+    states = len(now.terminal)
+    return (
+        np.empty((horizon + 1, len(now.values), width), np.float32),  # the chance of each atom
+        np.empty((conditions, width)),  # that of each condition
+        np.empty((observations, width)),  # that of each observation
+        np.empty((2, nodes, width)),  # that of each node, and the best value seen there
+        np.empty((max(len(now.base), len(later.base)), width)),  # the value of each list
+        np.empty((2, states + 1, width)),  # the best value of each n and of nowhere; before, after
+    )
+
+
+@njit(cache=True)
+def _induce(now: Any, later: Any, forecasts: Any, discount: float, x: Any, buffers: Any) -> None:
+    """Backward induction for a block of lanes; leaves the values of all lists now."""
+    chances, weights, seen, nodes, values, best = buffers
+    _forecast(now, forecasts, x, chances)
+    best[:] = 0.0
+    before, after = best[0], best[1]
+    for h in range(len(chances) - 1, -1, -1):
+        model = later if h else now
+        _weigh_conditions(model, chances[h], weights)
+        _observe(model, chances[h], seen)
+        _back_up(model, discount, chances[h], weights, before, values)
+        _choose(model, seen, nodes, values, after)
+        before, after = after, before
 
 
 # Kernels look up what is the same for all lanes before each loop over them, and call nothing:
@@ -116,7 +145,7 @@ def _weigh_conditions(model: Any, chances: Any, weights: Any) -> None:
     """The chance of every condition."""
     probabilities, atom_starts, atoms = model.probabilities, model.atom_starts, model.atoms
     width = weights.shape[1]
-    for w in range(len(weights)):
+    for w in range(len(probabilities)):
         probability = probabilities[w]
         for k in range(width):
             weights[w, k] = probability
@@ -127,81 +156,121 @@ def _weigh_conditions(model: Any, chances: Any, weights: Any) -> None:
 
 
 @njit(cache=True, fastmath=True)
-def _add_rewards(model: Any, chances: Any, values: Any) -> None:
-    """The expected reward of every pair, and of what the pairs of a state share."""
-    base, rewards = model.base, model.rewards
-    reward_starts, reward_atoms = model.reward_starts, model.reward_atoms
-    width = values.shape[1]
-    for pair in range(len(values)):
-        reward = base[pair]
-        for k in range(width):
-            values[pair, k] = reward
-        for e in range(reward_starts[pair], reward_starts[pair + 1]):
-            reward, atom = rewards[e], reward_atoms[e]
-            for k in range(width):
-                values[pair, k] += reward * chances[atom, k]
+def _back_up(
+    model: Any, discount: float, chances: Any, weights: Any, best: Any, values: Any
+) -> None:
+    """The value of every list: rewards, and the value of where its rules lead.
 
-
-@njit(cache=True, fastmath=True)
-def _follow_rules(model: Any, weights: Any, best: Any, moved: Any) -> None:
-    """The value of where the rules of every pair lead, the last rule first."""
-    otherwise, rule_starts, rule_ends = model.otherwise, model.rule_starts, model.rule_ends
-    outcome_starts, conditions, targets = model.outcome_starts, model.conditions, model.targets
-    width = moved.shape[1]
-    passed = np.empty(width, moved.dtype)  # the value of where the rules behind lead
-    for pair in range(len(moved)):
-        target = otherwise[pair]
-        for k in range(width):
-            moved[pair, k] = best[target, k]
-        for rule in range(rule_ends[pair] - 1, rule_starts[pair] - 1, -1):
-            first, last = outcome_starts[rule], outcome_starts[rule + 1]
-            if last == first + 1:
-                w, target = conditions[first], targets[first]
-                for k in range(width):
-                    moved[pair, k] += weights[w, k] * (best[target, k] - moved[pair, k])
-                continue
-            for k in range(width):
-                passed[k] = moved[pair, k]
-            for o in range(first, last):
-                w, target = conditions[o], targets[o]
-                for k in range(width):
-                    moved[pair, k] += weights[w, k] * (best[target, k] - passed[k])
-
-
-@njit(cache=True, fastmath=True)
-def _pass_on(model: Any, weights: Any, left: Any) -> None:
-    """The chance that the rules which the pairs of a state share do not decide."""
-    rule_starts, conditions = model.rule_starts, model.conditions
-    outcome_starts = model.outcome_starts
-    states, width = left.shape
-    passed = np.empty(width, left.dtype)
+    That of a branch includes what its n's branches share, which is worked out before them.
+    """
+    branch_starts, width = model.branch_starts, values.shape[1]
+    rewards = (model.base, model.reward_starts, model.reward_atoms, model.rewards)
+    rules = (model.rule_starts, model.rule_ends, model.outcome_starts)
+    outcomes = (model.otherwise, model.conditions, model.targets)
+    states = len(branch_starts) - 1
+    moved, left, passed = np.empty(width), np.empty(width), np.empty(width)
     for state in range(states):
-        shared = len(rule_starts) - 1 - states + state
+        shared = branch_starts[states] + state
+        _add_rewards(rewards, shared, chances, values)
+        _follow_rules(rules, outcomes, shared, weights, best, moved, passed)
+        _pass_on(rules, outcomes, shared, weights, left, passed)
         for k in range(width):
-            left[state, k] = 1.0
-        for rule in range(rule_starts[shared], rule_starts[shared + 1]):
+            values[shared, k] += discount * moved[k]
+            left[k] *= discount
+        for branch in range(branch_starts[state], branch_starts[state + 1]):
+            _add_rewards(rewards, branch, chances, values)
+            _follow_rules(rules, outcomes, branch, weights, best, moved, passed)
             for k in range(width):
-                passed[k] = left[state, k]
-            for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
-                w = conditions[o]
-                for k in range(width):
-                    left[state, k] -= weights[w, k] * passed[k]
+                values[branch, k] += values[shared, k] + left[k] * moved[k]
+
+
+@njit(cache=True, fastmath=True, inline="always")
+def _add_rewards(lists: Any, own: int, chances: Any, values: Any) -> None:
+    """The expected reward of a list."""
+    base, starts, atoms, rewards = lists
+    reward = base[own]
+    for k in range(values.shape[1]):
+        values[own, k] = reward
+    for e in range(starts[own], starts[own + 1]):
+        reward, atom = rewards[e], atoms[e]
+        for k in range(values.shape[1]):
+            values[own, k] += reward * chances[atom, k]
+
+
+@njit(cache=True, fastmath=True, inline="always")
+def _follow_rules(
+    rules: Any, outcomes: Any, own: int, weights: Any, best: Any, moved: Any, passed: Any
+) -> None:
+    """The value of where the rules of a list lead, the last rule first."""
+    rule_starts, rule_ends, outcome_starts = rules
+    otherwise, conditions, targets = outcomes
+    target = otherwise[own]
+    for k in range(len(moved)):
+        moved[k] = best[target, k]
+    for rule in range(rule_ends[own] - 1, rule_starts[own] - 1, -1):
+        for k in range(len(moved)):
+            passed[k] = moved[k]
+        for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
+            w, target = conditions[o], targets[o]
+            for k in range(len(moved)):
+                moved[k] += weights[w, k] * (best[target, k] - passed[k])
+
+
+@njit(cache=True, fastmath=True, inline="always")
+def _pass_on(rules: Any, outcomes: Any, own: int, weights: Any, left: Any, passed: Any) -> None:
+    """The chance that the rules of a list do not decide."""
+    rule_starts, _, outcome_starts = rules
+    _, conditions, _ = outcomes
+    for k in range(len(left)):
+        left[k] = 1.0
+    for rule in range(rule_starts[own], rule_starts[own + 1]):
+        for k in range(len(left)):
+            passed[k] = left[k]
+        for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
+            w = conditions[o]
+            for k in range(len(left)):
+                left[k] -= weights[w, k] * passed[k]
 
 
 @njit(cache=True, fastmath=True)
-def _choose(model: Any, discount: float, moved: Any, left: Any, values: Any, best: Any) -> None:
-    """The value of every pair, and of the best action in every state."""
-    terminal = model.terminal
-    states, width = left.shape
-    actions = len(values) // states - 1
-    for state in range(states):
-        shared = states * actions + state
+def _observe(model: Any, chances: Any, seen: Any) -> None:
+    """The chance of every observation."""
+    constants, signs = model.observation_constants, model.observation_signs
+    starts, atoms = model.observation_atom_starts, model.observation_atoms
+    width = seen.shape[1]
+    for o in range(len(signs)):
+        constant, sign = constants[o], signs[o]
         for k in range(width):
-            values[shared, k] += discount * moved[shared, k]
-            best[state, k] = -np.inf
-        for pair in range(state * actions, (state + 1) * actions):
+            seen[o, k] = constant
+        for e in range(starts[o], starts[o + 1]):
+            atom = atoms[e]
             for k in range(width):
-                values[pair, k] += values[shared, k] + discount * left[state, k] * moved[pair, k]
-                best[state, k] = max(best[state, k], values[pair, k])
+                seen[o, k] += sign * chances[atom, k]
+
+
+@njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
+def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
+    """The value of every n: the best branch, on average over what is seen before."""
+    terminal, node_starts, first_leaves = model.terminal, model.node_starts, model.first_leaves
+    parents, observations = model.parents, model.node_observations
+    branch_starts, branches = model.node_branch_starts, model.node_branches
+    width = best.shape[1]
+    reached, found = nodes[0], nodes[1]
+    for state in range(len(terminal)):
+        for k in range(width):
+            best[state, k] = 0.0
         if terminal[state]:
-            best[state] = 0.0
+            continue
+        root = node_starts[state]
+        for node in range(root, node_starts[state + 1]):
+            at, above, o = node - root, parents[node], observations[node]
+            for k in range(width):
+                reached[at, k] = reached[above, k] * seen[o, k] if o >= 0 else 1.0
+                found[at, k] = found[above, k] if o >= 0 else -np.inf
+            for b in range(branch_starts[node], branch_starts[node + 1]):
+                branch = branches[b]
+                for k in range(width):
+                    found[at, k] = max(found[at, k], values[branch, k])
+            if node >= first_leaves[state]:
+                for k in range(width):
+                    best[state, k] += reached[at, k] * found[at, k]

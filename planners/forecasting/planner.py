@@ -18,7 +18,7 @@ from planners.files import Saved
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
-from planners.forecasting.lookahead import look_ahead
+from planners.forecasting.lookahead import Models, look_ahead
 from planners.memory import MaskMemory
 from planners.planner import Clock, OutOfTimeError, Plan
 from planners.policy import Policy
@@ -31,8 +31,10 @@ class ForecastPlanner:
 
     Where value iteration would need the product of all variables, this planner forecasts each of
     those that pay or move the agent by itself, up to ``horizon`` steps ahead, turns the forecasts
-    into expected rewards and moves, and runs backward induction over (steps ahead, n). What it
-    neglects is that later decisions will know more than the present one.
+    into expected rewards and moves, and runs backward induction over (steps ahead, n). A later
+    decision is made once the variables are seen that its actions look at
+    (:mod:`planners.forecasting.recourse`); what the planner neglects is all else that will be known
+    by then.
 
     Forecasts are counted in the rollouts that are part of the model, :attr:`FactoredMDP.data`. An
     estimated model has those that it was estimated from, so what its tables leave out of the joint
@@ -43,12 +45,15 @@ class ForecastPlanner:
         num_rollouts: how many trajectories are drawn from a model that has no rollouts.
         level: of the test for what a forecast looks at.
         max_parents: how many variables a forecast may look at besides its own.
+        recourse: whether a later decision is taken to be made once the variables that its actions
+            look at are seen, rather than now.
     """
 
     horizon: int | None = None
     num_rollouts: int = 2000
     level: float = 1e-3
     max_parents: int = 4
+    recourse: bool = True
 
     def __post_init__(self) -> None:
         check_whole("horizon", self.horizon, 1, optional=True)
@@ -84,7 +89,7 @@ class ForecastPlanner:
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
-            model=CompiledModel.compile(mdp),
+            models=Models(*CompiledModel.compile(mdp, recourse=self.recourse)),
             forecasts=Forecasts.fit(rollouts, sizes, chosen, horizon, memory),
             discount=mdp.discount,
         )
@@ -103,7 +108,7 @@ class ForecastPlanner:
 class ForecastPolicy(Policy, Saved):
     """Looks ahead from each observation with the forecasts of a :class:`ForecastPlanner`."""
 
-    records = (CompiledModel, Forecasts)
+    records = (CompiledModel, Forecasts, Models)
 
     def __init__(
         self,
@@ -112,13 +117,13 @@ class ForecastPolicy(Policy, Saved):
         endogenous_size: int,
         *,
         sizes: tuple[int, ...],
-        model: CompiledModel,
+        models: Models,
         forecasts: Forecasts,
         discount: float,
     ) -> None:
         super().__init__(mask, full, endogenous_size)
         self.sizes = sizes
-        self.model = model
+        self.models = models
         self.forecasts = forecasts
         self.discount = discount
 
@@ -133,4 +138,4 @@ class ForecastPolicy(Policy, Saved):
         """
         n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
         x = np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
-        return look_ahead(self.model, self.forecasts, self.discount, n, x)
+        return look_ahead(self.models, self.forecasts, self.discount, n, x)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from exo_envs.crowd import CrowdMDP
 from planners import ExogenousData, FactoredMDP, estimate_objective
+from planners.forecasting import recourse as recourse_module
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
-from planners.forecasting.lookahead import look_ahead
+from planners.forecasting.lookahead import Models, look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
 from planners.memory import MaskMemory
 
@@ -23,8 +24,11 @@ def fit(rollouts, sizes, parents, horizon):
     return Forecasts.fit(rollouts, sizes, parents, horizon, MaskMemory.fresh(len(sizes)))
 
 
-def reference_values(mdp, forecast, n, x):
-    """Backward induction by the definition: expectations over every joint value of x."""
+def reference_values(mdp, forecast, n, x, recourse):
+    """Backward induction by the definition: expectations over every joint value of x.
+
+    With ``recourse``, a later action is chosen for each joint value; without, for all of them.
+    """
     states, actions = mdp.num_endogenous_states, mdp.num_actions
     joint = np.array(list(itertools.product(*(range(size) for size in mdp.exogenous_sizes))))
     value = np.zeros(states)
@@ -39,21 +43,23 @@ def reference_values(mdp, forecast, n, x):
                 [s for i, s in enumerate(mdp.exogenous_sizes) if i not in forecast.variables]
             )
             weight /= others
-        q = np.zeros((states, actions))
+        value_then = np.zeros((states, actions, len(joint)))
         for state, a in itertools.product(range(states), range(actions)):
             pairs = np.full(len(joint), state), np.full(len(joint), a)
             reward = mdp.base_reward[state, a] + sum(
                 table[joint[:, i], state, a] for i, table in mdp.terms.items()
             )
             move = mdp.decision_lists.distribution(*pairs, joint)
-            q[state, a] = weight @ (reward + mdp.discount * move @ value)
+            value_then[state, a] = reward + mdp.discount * move @ value
+        q = value_then @ weight
+        value = value_then.max(axis=1) @ weight if recourse else q.max(axis=1)
+        value[mdp.terminal] = 0.0
         q[mdp.terminal] = 0.0
-        value = q.max(axis=1)
     return q[n]
 
 
-@given(seed=st.integers(0, 2**32))
-def test_look_ahead_is_backward_induction_over_forecasts(seed):
+@given(seed=st.integers(0, 2**32), recourse=st.booleans())
+def test_look_ahead_is_backward_induction_over_forecasts(seed, recourse):
     """Exactly, where no two rules of a list look at the same variable."""
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, sizes=(2, 3, 2), num_rules=1, num_terminal=int(rng.integers(2)))
@@ -62,9 +68,27 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed):
     forecasts = fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
     n = np.array([0, 1])
     x = rng.integers(mdp.exogenous_sizes, size=(2, 3))
-    values = look_ahead(CompiledModel.compile(mdp), forecasts, mdp.discount, n, x)
-    expected = [reference_values(mdp, forecasts, n[lane], x[lane]) for lane in range(2)]
+    models = Models(*CompiledModel.compile(mdp, recourse=recourse))
+    values = look_ahead(models, forecasts, mdp.discount, n, x)
+    expected = [reference_values(mdp, forecasts, n[lane], x[lane], recourse) for lane in range(2)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
+
+
+@given(seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 4, 64]))
+def test_who_sees_more_before_choosing_expects_more(seed, most):
+    """At most ``most`` joint observations: none of them loses against choosing blindly."""
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, sizes=(2, 3, 2), num_terminal=int(rng.integers(2)))
+    rollouts = rng.integers(mdp.exogenous_sizes, size=(30, 6, 3))
+    forecasts = fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed_variables(mdp), (0, 1)), 4)
+    n, x = np.arange(4), rng.integers(mdp.exogenous_sizes, size=(4, 3))
+    blind, _ = CompiledModel.compile(mdp, recourse=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recourse_module, "MAX_LEAVES", most)
+        _, seeing = CompiledModel.compile(mdp, recourse=True)
+    args = forecasts, mdp.discount, n, x
+    without = look_ahead(Models(blind, blind), *args)
+    assert (look_ahead(Models(blind, seeing), *args) >= without - 1e-5).all()
 
 
 def test_forecasts_are_frequencies():
