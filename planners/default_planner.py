@@ -1,24 +1,60 @@
-"""A planner that picks a planner."""
+"""A planner that picks a planner, or the best of several plans."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exo_envs import ExoMDP
+from exo_envs.mdp import FloatArray
+from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.forecasting import ForecastPlanner
-from planners.planner import Clock, Plan, Planner, warm_start_for
-from planners.reduction import can_enumerate, tabulate
+from planners.planner import (
+    Candidate,
+    Clock,
+    OutOfTimeError,
+    Plan,
+    Planner,
+    warm_start_for,
+)
+from planners.policy import Mask, Policy
+from planners.reduction import (
+    ReducedMDP,
+    TabulatedReducedMDP,
+    affordable_part,
+    can_enumerate,
+    tabulate,
+)
 from planners.tables import FactoredMDP, num_endogenous_states
 from planners.tree_search import UCT
-from planners.value_iteration import ValueIteration
+from planners.value_iteration import TabularPolicy, ValueIteration
+
+#: Trajectories on which plans are compared, at most.
+NUM_SCENARIOS = 400
+#: Trajectories at least; if fewer were held out from the model's data, they are drawn from it.
+MIN_SCENARIOS = 100
+#: Trajectories that are played before the clock is looked at again.
+PLAYED_TOGETHER = 100
+#: A part that leaves out something that pays or moves n may have this share of the states.
+SMALL_PART = 0.1
 
 
 @dataclass(kw_only=True, eq=False)
 class DefaultPlanner:
-    """Value iteration where it fits, forecasts where only n can be enumerated, else tree search.
+    """Exact plans where they fit; where only n can be enumerated, the best of several plans.
+
+    * If all joint values of the mask fit, value iteration.
+    * If only n can be enumerated: forecasts of each variable, and value iteration with the part of
+      the mask that fits. A policy for part of a mask is a policy for the mask. Both are played in
+      the model that is planned in, on the same exogenous trajectories, and the better one is taken:
+      so a larger mask does not do worse because it is too large to plan with exactly.
+    * Else tree search.
+
+    ``Plan.method`` says which it was, ``Plan.candidates`` what each of several earned.
 
     Args:
         max_states: how many states value iteration is asked to sweep at most.
@@ -28,6 +64,8 @@ class DefaultPlanner:
             state, so where a few hundred rollouts judge the policy, a good part of their standard
             error does.
         dtype: of value iteration; by default its own.
+        thorough: whether to take the time for the best forecasts, and for exact plans that leave
+            out something that pays. Learners plan with many masks, and do so for the last one only.
     """
 
     max_states: int = 5_000_000
@@ -35,6 +73,7 @@ class DefaultPlanner:
     max_endogenous_pairs: int = 100_000
     tolerance: float | None = None
     dtype: type[np.floating[Any]] | None = None
+    thorough: bool = True
 
     def __post_init__(self) -> None:
         given: dict[str, Any] = {"tolerance": self.tolerance, "dtype": self.dtype}
@@ -42,16 +81,17 @@ class DefaultPlanner:
         self.value_iteration = ValueIteration(memory_limit=self.memory_limit, **given)
 
     def choose(self, mdp: ExoMDP) -> Planner:
-        """The planner for a model of this size."""
+        """The planner for a model of this size; forecasts are not the only way then."""
         pairs = num_endogenous_states(mdp) * mdp.num_actions
         has_tables = isinstance(mdp, FactoredMDP) or can_enumerate(mdp)
         if pairs > self.max_endogenous_pairs or not has_tables:
             return UCT()
+        return self.value_iteration if self._fits(mdp) else ForecastPlanner()
+
+    def _fits(self, mdp: ExoMDP) -> bool:
         exact = self.value_iteration
         fits = mdp.num_states <= self.max_states and mdp.discount < 1
-        if fits and exact.bytes_needed(mdp) <= exact.memory_limit:
-            return exact
-        return ForecastPlanner()
+        return fits and exact.bytes_needed(mdp) <= exact.memory_limit
 
     def plan(
         self,
@@ -61,9 +101,10 @@ class DefaultPlanner:
         time_limit: float | None = None,
         warm_start: Plan | None = None,
     ) -> Plan:
-        """Plan with the planner that :meth:`choose` picks, which is given the ``warm_start``.
+        """Plan with the planner that :meth:`choose` picks, or the best of several plans.
 
-        ``Plan.seconds`` and ``time_limit`` cover choosing it and estimating tables, too.
+        ``Plan.seconds`` and ``time_limit`` cover choosing, estimating tables and comparing plans.
+        Value iteration is given the ``warm_start``.
         """
         clock = Clock(time_limit)
         rng = np.random.default_rng(0) if rng is None else rng
@@ -71,6 +112,122 @@ class DefaultPlanner:
         if not isinstance(mdp, FactoredMDP) and not isinstance(planner, UCT):
             mdp = tabulate(mdp, rng)
             planner = self.choose(mdp)  # what the tables need is only known now
-        start = warm_start_for(planner, warm_start)
-        plan = planner.plan(mdp, rng=rng, time_limit=clock.left(), **start)
+        if isinstance(planner, ForecastPlanner):
+            assert isinstance(mdp, FactoredMDP)
+            plan = self._best(mdp, rng, clock)
+        else:
+            start = warm_start_for(planner, warm_start)
+            plan = planner.plan(mdp, rng=rng, time_limit=clock.left(), **start)
         return replace(plan, seconds=clock.seconds())
+
+    def _best(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Plan:
+        """The plan that earns most in ``mdp``, of all ways that there are."""
+        plans = [self._forecasts(mdp, rng, clock), *self._with_a_part(mdp, rng, clock)]
+        if len(plans) == 1:
+            return plans[0].plan
+        scenarios = shared_scenarios(mdp, rng)
+        returns = _play([tried.plan.policy for tried in plans], mdp, scenarios, clock)
+        if not returns.shape[1]:
+            untested = replace(plans[0].plan, converged=False)
+            remark = "there was no time to compare it with the others"
+            return replace(untested, candidates=tuple(t.candidate(None, remark) for t in plans))
+        order = np.argsort(-returns.mean(axis=1), kind="stable").tolist()
+        best = order[0]
+        candidates = tuple(
+            plans[k].candidate(
+                Estimate.of(returns[k]),
+                "taken: it earns most"
+                if k == best
+                else f"earns {paired_difference(returns[best], returns[k])} less",
+            )
+            for k in order
+        )
+        return replace(plans[best].plan, candidates=candidates)
+
+    def _forecasts(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> _Tried:
+        planner = ForecastPlanner()
+        return _Tried(
+            planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4)), mdp.exogenous_names
+        )
+
+    def _with_a_part(
+        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
+    ) -> Iterator[_Tried]:
+        """An exact plan with part of the mask, if there is one that is worth a try."""
+        if not mdp.discount < 1:
+            return
+        names = affordable_part(mdp, self.max_states, whole=True)
+        if names is None and self.thorough:
+            names = affordable_part(mdp, SMALL_PART * self.max_states)
+        if names is None or (limit := _share(clock, 0.6)) == 0:
+            return
+        part = mdp.part(names) if isinstance(mdp, TabulatedReducedMDP) else None
+        if part is None:
+            part = ReducedMDP.estimate(mdp, names, rng=rng)
+        if not self._fits(part):
+            return
+        plan = self.value_iteration.plan(part, rng=rng, time_limit=limit)
+        assert isinstance(plan.policy, TabularPolicy)
+        mask, full, _ = Policy.names_of(mdp)
+        everything = len(mdp.exogenous_names)
+        yield _Tried(
+            replace(
+                plan,
+                policy=plan.policy.widened(mask, full),
+                values=None,  # those of the part are not values of all states
+                loss_bound=float("inf"),
+                method=f"value iteration with {len(names)} of {everything} variables",
+            ),
+            names,
+        )
+
+
+class _Tried(NamedTuple):
+    """A plan, and the variables that its policy looks at."""
+
+    plan: Plan
+    mask: Mask
+
+    def candidate(self, earned: Estimate | None, remark: str) -> Candidate:
+        """The same for people."""
+        return Candidate(self.plan.method, self.mask, earned, remark)
+
+
+def shared_scenarios(mdp: FactoredMDP, rng: np.random.Generator) -> Scenarios:
+    """Trajectories of ``mdp`` that no plan was made from.
+
+    Those that were held out from the data of an estimated model show what its tables leave out of
+    the joint dynamics. If there are too few or none, they are drawn from the tables.
+    """
+    data = mdp.data
+    if data is not None and data.num_steps >= mdp.horizon:
+        held_out = np.flatnonzero(data.held_out)[:NUM_SCENARIOS]
+        if len(held_out) >= MIN_SCENARIOS:
+            exogenous = data.values[held_out, : mdp.horizon].swapaxes(0, 1)
+            start = data.initial_endogenous[held_out]
+            return Scenarios(start, np.ascontiguousarray(exogenous), int(rng.integers(2**63)))
+    return Scenarios.sample(mdp, NUM_SCENARIOS, rng)
+
+
+def _play(
+    policies: Sequence[Policy], mdp: FactoredMDP, scenarios: Scenarios, clock: Clock
+) -> FloatArray:
+    """The returns of all policies, (policies, rollouts), as far as there is time to play."""
+    parts: list[list[FloatArray]] = [[np.empty(0)] for _ in policies]
+    with suppress(OutOfTimeError):
+        for first in range(0, len(scenarios), PLAYED_TOGETHER):
+            lanes = slice(first, first + PLAYED_TOGETHER)
+            some = Scenarios(
+                scenarios.endogenous[lanes], scenarios.exogenous[:, lanes], scenarios.seed + first
+            )
+            clock.tick()
+            played = [evaluate(policy, mdp, scenarios=some) for policy in policies]
+            for returns, new in zip(parts, played, strict=True):
+                returns.append(new)
+    return np.array([np.concatenate(returns) for returns in parts])
+
+
+def _share(clock: Clock, share: float) -> float | None:
+    """Part of the time that is left; None if there is no limit."""
+    left = clock.left()
+    return None if left is None else share * left

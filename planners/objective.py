@@ -90,7 +90,7 @@ class Objective:
     @property
     def mask(self) -> Mask:
         """The mask."""
-        return self.plan.policy.mask
+        return self.reduced.mask
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval of the mean return."""
@@ -129,6 +129,7 @@ class Trial:
 
     plan: Plan
     reduced: ReducedMDP
+    thorough: bool  # whether more time to plan would not have helped
     returns: list[FloatArray]  # one array for each part of the shared trajectories
     visits: FloatArray  # (N * A,), discounted, of all rollouts so far; empty if N * A is too large
 
@@ -139,7 +140,7 @@ class MaskEvaluator:
     Args:
         mdp: the full model.
         reduce: (mask, generator) -> the reduced model of the mask.
-        planner: gives the planner; asked when there is something to plan.
+        planner: gives the planner, asked with True for a plan that is worth some time.
         rng: gives the generator for what has this name, such as ("plan", 3, 7).
         n_rollouts: episodes that each policy plays.
         time_limit: for one plan, in seconds.
@@ -151,7 +152,7 @@ class MaskEvaluator:
         mdp: ExoMDP,
         *,
         reduce: Callable[[Mask, np.random.Generator], ReducedMDP],
-        planner: Callable[[], Planner],
+        planner: Callable[[bool], Planner],
         rng: Callable[..., np.random.Generator],
         n_rollouts: int = 500,
         time_limit: float | None = 60.0,
@@ -179,6 +180,7 @@ class MaskEvaluator:
         cost: Cost = "size",
         scenarios: Scenarios | None = None,
         first_look: bool = False,
+        thorough: bool = False,
         time_limit: float | None = None,
     ) -> Objective:
         """*Estimate-Objective*; what was planned and played before is remembered.
@@ -189,9 +191,10 @@ class MaskEvaluator:
             cost: see :func:`estimate_objective`.
             scenarios: what to play instead of the shared trajectories.
             first_look: play the first part of the shared trajectories only.
+            thorough: plan as well as can be, and not only as well as comparisons of masks need.
             time_limit: for planning, if that is less than the evaluator's.
         """
-        trial = self.plan(as_mask(self.mdp, mask), time_limit=time_limit)
+        trial = self.plan(as_mask(self.mdp, mask), thorough=thorough, time_limit=time_limit)
         if scenarios is None:
             returns = self._returns(trial, 1 if first_look else len(self.scenarios()))
         else:
@@ -263,25 +266,34 @@ class MaskEvaluator:
         return Scenarios.sample(self.mdp, self.n_rollouts, self._rng("independent", number))
 
     def plan(
-        self, mask: Mask, *, time_limit: float | None = None, warm_start: Plan | None = None
+        self,
+        mask: Mask,
+        *,
+        thorough: bool = False,
+        time_limit: float | None = None,
+        warm_start: Plan | None = None,
     ) -> Trial:
         """The reduced model of a mask and a plan in it; remembered unless it was cut short.
 
         Args:
             mask: names, in the order of the model.
+            thorough: plan as well as can be; a plan that is not is made anew.
             time_limit: in seconds, if that is less than the evaluator's.
             warm_start: a plan to start from; by default the last one.
         """
-        if mask in self.trials:
-            return self.trials[mask]
+        known = self.trials.get(mask)
+        if known is not None and (known.thorough or not thorough):
+            return known
         rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())
-        reduced = self._reduce(mask, rng)
+        reduced = known.reduced if known is not None else self._reduce(mask, rng)
+        limit, start = time_limit, warm_start or self._last
         plan, was_cut = self.solve(
-            reduced, rng, time_limit=time_limit, warm_start=warm_start or self._last
+            reduced, rng, thorough=thorough, time_limit=limit, warm_start=start
         )
         if plan.values is not None:
             self._last = plan
-        trial = Trial(plan, reduced, [], np.zeros(self._num_pairs))
+        is_exact = plan.values is not None
+        trial = Trial(plan, reduced, thorough or is_exact, [], np.zeros(self._num_pairs))
         if not was_cut:
             self.trials[mask] = trial
         return trial
@@ -291,6 +303,7 @@ class MaskEvaluator:
         model: ExoMDP,
         rng: np.random.Generator,
         *,
+        thorough: bool = False,
         time_limit: float | None = None,
         warm_start: Plan | None = None,
     ) -> tuple[Plan, bool]:
@@ -298,7 +311,7 @@ class MaskEvaluator:
 
         What was cut short for one caller is not remembered for others.
         """
-        planner = self._planner()
+        planner = self._planner(thorough)
         limits = [limit for limit in (time_limit, self.time_limit) if limit is not None]
         limit = min(limits, default=None)
         start = warm_start_for(planner, warm_start)
@@ -367,14 +380,14 @@ def estimate_objective(
     evaluator = MaskEvaluator(
         model,
         reduce=lambda names, _: ReducedMDP.estimate(model, names, rng=generator, **estimation),
-        planner=lambda: planner or DefaultPlanner(),
+        planner=lambda _: planner or DefaultPlanner(),
         rng=lambda *_: generator,  # one stream for everything: the caller's
         n_rollouts=n_rollouts,
         time_limit=time_limit,
     )
     names = as_mask(model, mask)
     start = warm_start.plan if warm_start else None
-    evaluator.plan(names, warm_start=start)
+    evaluator.plan(names, thorough=True, warm_start=start)
     if scenarios is None:
         scenarios = Scenarios.sample(model, n_rollouts, generator)
     return evaluator.objective(names, cost_weight=cost_weight, cost=cost, scenarios=scenarios)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from exo_envs import ExoMDP
 from planners.evaluation import ActionRule
-from planners.information import ExogenousData, ParentSearch, actors_of
+from planners.information import ExogenousData, ParentSearch, actors_of, close_under_parents
 from planners.memory import Memory
 from planners.policy import Policy
 from planners.reduction import EndogenousSurvey, ReducedMDP, TabulatedReducedMDP, tabulate
@@ -52,24 +53,22 @@ def default_model(
 def _with_ancestors(
     mdp: ExoMDP, mask: Sequence[str], max_states: float, data: ExogenousData, memory: Memory
 ) -> tuple[str, ...]:
-    """Add parents, generation by generation, the smallest first, as long as they fit."""
+    """Add parents, generation by generation, as long as they fit."""
     search, everything = ParentSearch(data, memory=memory), range(len(data.names))
-    size = {variable.name: variable.size for variable in mdp.exogenous_variables}
-    known, newest = set(mask), list(mask)
-    while newest:
-        targets = data.positions(newest).tolist()
-        acting = actors_of(mdp, data, targets, memory=memory)
-        parents = {
-            data.names[j]
-            for i, suspects in zip(targets, acting, strict=True)
-            for j in search.parents(i, everything, suspects)
-        }
-        newest = []
-        for name in sorted(parents - known, key=lambda name: (size[name], name)):
-            if _fits(mdp, [*known, name], max_states):
-                known.add(name)
-                newest.append(name)
-    return _in_order(mdp, known)
+
+    def parents(variables: Sequence[int]) -> Counter[int]:
+        told: Counter[int] = Counter()
+        acting = actors_of(mdp, data, list(variables), memory=memory)
+        for i, suspects in zip(variables, acting, strict=True):
+            found = search.parents(i, everything, suspects)
+            evidence = search.explain(i, found, suspects)
+            told.update({j: evidence[j].information for j in found})
+        return told
+
+    room = max_states / num_endogenous_states(mdp)
+    start = data.positions(mask).tolist()
+    chosen = close_under_parents(start, parents, mdp.exogenous_sizes.tolist(), room)
+    return tuple(data.names[j] for j in chosen)
 
 
 def _fits(mdp: ExoMDP, names: Sequence[str], max_states: float) -> bool:

@@ -8,11 +8,13 @@
 * ``counting_kernels``: the loops behind both kinds of counting.
 * ``forward_selection``: choosing variables one by one.
 * ``parents``: the parents of a variable, chosen and explained.
+* ``closure``: adding parents of parents, as far as there is room.
 * ``transitions``: what the search for parents counts.
 * ``interventions``: which variables act on which, by changing them.
 * ``group_testing``: the same for many variables at once, by halving.
 """
 
+from planners.information.closure import close_under_parents
 from planners.information.contingency import (
     Cases,
     Rows,
@@ -45,6 +47,7 @@ __all__ = [
     "Rows",
     "actors_of",
     "chi_squared_log_tail",
+    "close_under_parents",
     "compare_histograms",
     "conditional_information",
     "count_table",

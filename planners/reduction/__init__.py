@@ -9,9 +9,11 @@
 * ``decision_list_learning``, ``decision_list_estimation``: P(n' | n, a, x) as decision lists.
 * ``backgrounds``, ``marginals``: the same with dropped variables averaged out.
 * ``ignored_rewards``: what a reduced model pays for dropped variables.
+* ``affordable``: which part of a mask an exact planner can afford.
 * ``informative``: which masked variables tell about dropped ones; both averages are given them.
 """
 
+from planners.reduction.affordable import affordable_part
 from planners.reduction.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.simulated import SimulatedReducedMDP
@@ -27,6 +29,7 @@ __all__ = [
     "SampleCounts",
     "SimulatedReducedMDP",
     "TabulatedReducedMDP",
+    "affordable_part",
     "can_enumerate",
     "check_ignored_rewards",
     "check_reward",

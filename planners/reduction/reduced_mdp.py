@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -159,7 +159,7 @@ class ReducedMDP(ExoMDP):
             raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
         _check_names("data", data.names, mdp)
         counted = Memory() if memory is None else memory
-        limits = {"max_parents": max_parents, "min_samples": min_samples}
+        limits: dict[str, Any] = {"max_parents": max_parents, "min_samples": min_samples}
         search = ParentSearch(data, level=level, **limits, memory=counted)
         if survey is None:
             survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
@@ -194,8 +194,22 @@ class ReducedMDP(ExoMDP):
             shared = memory and MaskMemory(memory, np.array(columns, np.intp), len(data.names))
             lists = reduce_lists(survey, columns, level=level, memory=counted)
             rewards = masked_rewards(survey, columns, ignored_rewards, level=level, memory=counted)
+            of_part = partial(
+                cls.estimate,
+                mdp,
+                rng=0,  # of no use, since everything is given
+                data=data,
+                survey=survey,
+                level=level,
+                smoothing=smoothing,
+                interventions=interventions,
+                known_parents=known_parents,
+                ignored_rewards=ignored_rewards,
+                memory=counted,
+                **limits,
+            )
             return TabulatedReducedMDP.from_survey(
-                mdp, survey, columns, lists, rewards, memory=shared, **estimated
+                mdp, survey, columns, lists, rewards, memory=shared, of_part=of_part, **estimated
             )
         return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from exo_envs import ExoMDP, Variable
 from planners.files import Saved
 from planners.information import ExogenousData
 from planners.memory import MaskMemory
+from planners.policy import Mask
 from planners.reduction.factors import Fit
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.rewards import Rewards
@@ -32,6 +33,8 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         paying: the masked variables whose own term pays; by default all that have a table of
             rewards, as in files from before ignored rewards were averaged.
         memory: what was counted in the data before, shared with models of other masks.
+        of_part: gives the reduced model of part of the mask, from the samples that this one was
+            estimated from; pickles and files leave it out.
         **estimated: what a :class:`ReducedMDP` takes.
     """
 
@@ -44,9 +47,11 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         tables: Mapping[str, Any],
         paying: tuple[str, ...] | None = None,
         memory: MaskMemory | None = None,
+        of_part: Callable[[Mask], ReducedMDP] | None = None,
         **estimated: Any,
     ) -> None:
         ReducedMDP.__init__(self, **estimated)
+        self._of_part = of_part
         FactoredMDP.__init__(
             self,
             initial=self.data.initial(),
@@ -59,6 +64,20 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         own = tuple(self.mask[i] for i in sorted(self.terms)) if paying is None else paying
         self.paying = tuple(own)
         self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
+
+    def part(self, names: Mask) -> ReducedMDP:
+        """The reduced model of some of its variables, from the samples that it was estimated from.
+
+        A model that was loaded or copied no longer has those; then it is reduced itself.
+        """
+        if self._of_part is not None:
+            return self._of_part(names)
+        rule = self.ignored_rewards
+        return ReducedMDP.estimate(self, names, rng=0, data=self.data, ignored_rewards=rule)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what is shared with models of other masks."""
+        return {**FactoredMDP.__getstate__(self), "_of_part": None}
 
     @classmethod
     def from_survey(

@@ -71,6 +71,17 @@ class TabularPolicy(Policy, Saved):
             full=full,
         )
 
+    def widened(self, mask: tuple[str, ...], full: tuple[str, ...]) -> TabularPolicy:
+        """The same policy for observations of more variables, which it ignores."""
+        known = dict(zip(self.mask, self.exogenous_sizes.tolist(), strict=True))
+        return TabularPolicy(
+            self.actions,
+            exogenous_sizes=[known.get(name, 1) for name in mask],  # any value counts as 0
+            endogenous_sizes=self.endogenous_sizes,
+            mask=mask,
+            full=full,
+        )
+
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
         x, n = (exogenous, self.exogenous_sizes), (endogenous, self.endogenous_sizes)

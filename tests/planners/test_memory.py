@@ -30,9 +30,10 @@ def planned(world, mask, memory=None):
 
 
 def assert_same(policy, other):
-    for first, second in ((policy.forecasts, other.forecasts), (policy.model, other.model)):
-        for mine, theirs in zip(first, second, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+    mine, theirs = ((one.forecasts, *one.models) for one in (policy, other))
+    for first, second in zip(mine, theirs, strict=True):
+        for array, other_array in zip(first, second, strict=True):
+            np.testing.assert_array_equal(array, other_array)
 
 
 def test_a_memory_never_changes_a_policy(world):
@@ -147,7 +148,7 @@ def test_variables_are_told_apart_by_their_places_in_the_collection():
 def test_a_model_without_variables_can_be_planned_in(world, tmp_path):
     _, policy = planned(world, ())
     assert isinstance(policy, ForecastPolicy)
-    assert isinstance(policy.model, CompiledModel)
+    assert isinstance(policy.models.later, CompiledModel)
     state = world[0].sample_uniform(5, np.random.default_rng(0))
     actions = policy(state)
     policy.save(tmp_path / "policy.npz")

@@ -171,7 +171,8 @@ class MaskLearner(_Results, ABC):
         evaluator = session.evaluator
         if status == "finished":
             fresh = evaluator.fresh_scenarios()
-            return evaluator.objective(self.mask_, **session.price, scenarios=fresh)
+            price = session.price
+            return evaluator.objective(self.mask_, **price, scenarios=fresh, thorough=True)
         warnings.warn(
             f"learning was stopped ({status}) after {session.clock.seconds():.1f} s and "
             f"{len(self.history_)} steps; mask_ is the best so far, of {len(self.mask_)} variables",

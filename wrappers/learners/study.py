@@ -196,13 +196,18 @@ class Study:
         self.survey()  # is in the memory from then on
         return ReducedMDP.estimate(self.counted, mask, rng=rng, memory=self.memory, **settings)
 
-    def planner(self) -> Planner:
-        """The planner; the default one is as precise as rollouts can tell."""
+    def planner(self, thorough: bool = False) -> Planner:
+        """The planner; the default one is as precise as rollouts can tell.
+
+        Plans for comparisons of masks are made in less time than ``thorough`` ones, if they cannot
+        be exact (:class:`~planners.DefaultPlanner`).
+        """
         if self._given_planner is not None:
             return self._given_planner
         tables = [self.survey().base_reward, *self.survey().terms.values()]
         largest = max(float(np.abs(table).max(initial=0.0)) for table in tables)
-        return DefaultPlanner(tolerance=PRECISION * (largest or 1.0), dtype=np.float32)
+        tolerance = PRECISION * (largest or 1.0)
+        return DefaultPlanner(tolerance=tolerance, dtype=np.float32, thorough=thorough)
 
 
 def _spec_of(mdp_or_env: Any) -> dict[str, Any] | None:
