@@ -20,6 +20,8 @@ from planners.tables import FactoredMDP
 def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = False) -> Mask | None:
     """What pays or moves n and, as long as there is room, what predicts that.
 
+    If not even all that pays or moves n fits, it is those with most at stake that do, and no more.
+
     Args:
         model: a model that is too large.
         max_states: how many states the part may have.
@@ -30,12 +32,13 @@ def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = Fals
     """
     sizes, room = model.exogenous_sizes.tolist(), max_states / model.num_endogenous_states
     stakes = _stakes(model)
-    if whole and math.prod(sizes[i] for i in stakes) > room:
+    fits = math.prod(sizes[i] for i in stakes) <= room
+    if whole and not fits:
         return None
 
     def parents(variables: Sequence[int]) -> Counter[int]:
         told: Counter[int] = Counter()
-        for i in variables:
+        for i in variables if fits else ():
             told.update(_information(model, i))
         return told
 
