@@ -15,6 +15,7 @@ from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
 from planners.arrays import Ints, subset_index
+from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts
 
@@ -25,16 +26,23 @@ LANES_PER_THREAD = 64
 
 
 def look_ahead(
-    model: CompiledModel, forecasts: Forecasts, discount: float, n: Ints, exogenous: Ints
+    model: CompiledModel,
+    forecasts: Forecasts,
+    discount: float,
+    n: Ints,
+    exogenous: Ints,
+    additive: AdditiveForecasts | None = None,
 ) -> NDArray[np.float64]:
     """What each first action is worth in each lane, shape (B, A).
 
+    Additive forecasts, if there are any, take the place of the tables' forecasts.
     Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
     """
+    additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
 
     def part(first: int) -> Any:
         lanes = slice(first, first + width)
-        return _action_values(model, forecasts, discount, n[lanes], exogenous[lanes])
+        return _action_values(model, forecasts, discount, n[lanes], exogenous[lanes], additive)
 
     workers = min(get_num_threads(), len(n) // LANES_PER_THREAD)
     width = -(-len(n) // (max(1, workers) * LANES_PER_BLOCK)) * LANES_PER_BLOCK
@@ -45,7 +53,9 @@ def look_ahead(
 
 
 @njit(cache=True, nogil=True)
-def _action_values(model: Any, forecasts: Any, discount: float, n: Any, x: Any) -> Any:
+def _action_values(
+    model: Any, forecasts: Any, discount: float, n: Any, x: Any, additive: Any
+) -> Any:
     horizon = forecasts.horizon
     num_states, num_lists = len(model.terminal), len(model.base)
     num_actions = num_lists // num_states - 1
@@ -61,6 +71,7 @@ def _action_values(model: Any, forecasts: Any, discount: float, n: Any, x: Any) 
     for lane in range(0, len(n), width):
         last = min(lane + width, len(n))
         _forecast(model, forecasts, x[lane:last], chances)
+        write_additive(additive, x[lane:last], chances)
         best[:] = 0.0
         for h in range(horizon, -1, -1):
             _weigh_conditions(model, chances[h], weights)

@@ -15,14 +15,17 @@ from exo_envs.mdp import IntArray
 from planners.arrays import joint_index
 from planners.evaluation import Scenarios
 from planners.files import Saved
+from planners.forecasting.additive import AdditiveForecasts, fit_additive
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import look_ahead
+from planners.information import HOLD_OUT
 from planners.memory import MaskMemory
 from planners.planner import Clock, OutOfTimeError, Plan
 from planners.policy import Policy
 from planners.reduction import tabulate
+from planners.tables import FactoredMDP
 
 
 @dataclass(kw_only=True, eq=False)
@@ -36,19 +39,23 @@ class ForecastPlanner:
 
     Forecasts are counted in the rollouts that are part of the model, :attr:`FactoredMDP.data`. An
     estimated model has those that it was estimated from, so what its tables leave out of the joint
-    dynamics is not lost here. From a model without rollouts they are drawn.
+    dynamics is not lost here. From a model without rollouts they are drawn. One rollout in eight
+    is held out: it decides where the first steps are better forecast from all variables at once.
 
     Args:
         horizon: how far it looks ahead; by default as far as an episode goes.
         num_rollouts: how many trajectories are drawn from a model that has no rollouts.
         level: of the test for what a forecast looks at.
         max_parents: how many variables a forecast may look at besides its own.
+        additive: whether forecasts of the first steps may be sums over all variables, where that
+            is better on held-out rollouts; without, all forecasts are tables.
     """
 
     horizon: int | None = None
     num_rollouts: int = 2000
     level: float = 1e-3
     max_parents: int = 4
+    additive: bool = True
 
     def __post_init__(self) -> None:
         check_whole("horizon", self.horizon, 1, optional=True)
@@ -63,14 +70,10 @@ class ForecastPlanner:
     ) -> Plan:
         """Fit the forecasts; at the time limit, variables not yet examined forecast themselves."""
         # Counting takes about as long again as choosing what to count.
-        clock = Clock(None if time_limit is None else 0.5 * time_limit)
+        clock, whole = Clock(None if time_limit is None else 0.5 * time_limit), Clock(time_limit)
         rng = np.random.default_rng(0) if rng is None else rng
         mdp = tabulate(mdp, rng)
-        if mdp.data is not None:
-            rollouts: Rollouts = mdp.data.values
-        else:
-            drawn = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
-            rollouts = np.ascontiguousarray(drawn.exogenous.swapaxes(0, 1))
+        rollouts, held_out = self._rollouts(mdp, rng)
         horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
         sizes, needed = mdp.exogenous_sizes, needed_variables(mdp)
         memory = mdp.memory or MaskMemory.fresh(len(sizes))
@@ -81,14 +84,22 @@ class ForecastPlanner:
                 clock.tick()
                 parents[i] = search.parents(i)
         chosen = {i: parents.get(i, ()) for i in needed}
+        model = CompiledModel.compile(mdp)
+        forecasts = Forecasts.fit(rollouts, sizes, chosen, horizon, memory)
+        additive = None
+        if self.additive:
+            with suppress(OutOfTimeError):
+                additive = fit_additive(rollouts, held_out, sizes, model, forecasts, whole)
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
-            model=CompiledModel.compile(mdp),
-            forecasts=Forecasts.fit(rollouts, sizes, chosen, horizon, memory),
+            model=model,
+            forecasts=forecasts,
             discount=mdp.discount,
+            additive=additive,
         )
-        converged, seconds = len(parents) == len(needed), clock.seconds()
+        in_time = additive is not None or not self.additive
+        converged, seconds = len(parents) == len(needed) and in_time, clock.seconds()
         return Plan(
             policy,
             None,
@@ -99,11 +110,20 @@ class ForecastPlanner:
             method="forecasts",
         )
 
+    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, Rollouts]:
+        """Those that forecasts are fitted to, and those that are held out."""
+        if mdp.data is not None:
+            return mdp.data.values[mdp.data.fitted], mdp.data.values[mdp.data.held_out]
+        drawn = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
+        values = np.ascontiguousarray(drawn.exogenous.swapaxes(0, 1))
+        kept = self.num_rollouts - self.num_rollouts // HOLD_OUT
+        return values[:kept], values[kept:]
+
 
 class ForecastPolicy(Policy, Saved):
     """Looks ahead from each observation with the forecasts of a :class:`ForecastPlanner`."""
 
-    records = (CompiledModel, Forecasts)
+    records = (CompiledModel, Forecasts, AdditiveForecasts)
 
     def __init__(
         self,
@@ -115,12 +135,16 @@ class ForecastPolicy(Policy, Saved):
         model: CompiledModel,
         forecasts: Forecasts,
         discount: float,
+        additive: AdditiveForecasts | None = None,
     ) -> None:
         super().__init__(mask, full, endogenous_size)
         self.sizes = sizes
         self.model = model
         self.forecasts = forecasts
         self.discount = discount
+        # Files from before there were additive forecasts have none.
+        none = AdditiveForecasts.none(forecasts.sizes)
+        self.additive = none if additive is None else additive
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
@@ -133,4 +157,4 @@ class ForecastPolicy(Policy, Saved):
         """
         n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
         x = np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
-        return look_ahead(self.model, self.forecasts, self.discount, n, x)
+        return look_ahead(self.model, self.forecasts, self.discount, n, x, self.additive)
