@@ -15,7 +15,7 @@ from exo_envs.mdp import IntArray
 from planners.arrays import joint_index
 from planners.evaluation import Scenarios
 from planners.files import Saved
-from planners.forecasting.additive import AdditiveForecasts, fit_additive
+from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
@@ -149,6 +149,28 @@ class ForecastPolicy(Policy, Saved):
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
         return self.action_values(endogenous, exogenous).argmax(axis=1)
+
+    def probabilities(self, exogenous: IntArray, which: int) -> NDArray[np.float32]:
+        """The forecast of the which-th of the variables that are forecast, (B, horizon, size).
+
+        From the tables; where an additive forecast says how probable some values are, the table's
+        probabilities of the other values are scaled to what is left.
+        """
+        additive, tables = self.additive, self.forecasts.probabilities(exogenous, which)
+        own = self.model.forecasts[additive.atoms] == which
+        if not own.any():
+            return tables
+        x = np.asarray(exogenous, dtype=np.int64)
+        steps, values = additive.steps[own], self.model.values[additive.atoms[own]]
+        chances = np.zeros((tables.shape[1] + 1, len(self.model.values), len(x)), dtype=np.float32)
+        write_additive(additive.keep(own), x, chances)
+        said = np.zeros(tables.shape, dtype=np.float32)
+        said[:, steps - 1, values] = chances[steps, additive.atoms[own]].T
+        others = tables.copy()
+        others[:, steps - 1, values] = 0.0
+        left = np.maximum(0.0, 1.0 - said.sum(axis=-1, keepdims=True))
+        total = others.sum(axis=-1, keepdims=True)
+        return said + others * np.where(total > 0, left / np.maximum(total, 1e-30), 0.0)
 
     def action_values(self, endogenous: Any, exogenous: Any) -> NDArray[np.float64]:
         """What each first action is expected to earn, (B, A).

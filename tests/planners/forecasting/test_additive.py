@@ -116,6 +116,10 @@ def test_sums_are_used_where_they_are_better():
     chances = chances_of(policy.additive, policy.model, x, 1)[1].T
     table = policy.forecasts.probabilities(x, 0)[:, 0, policy.model.values]
     assert ((chances - later) ** 2).mean() < 0.7 * ((table - later) ** 2).mean()
+    shown = policy.probabilities(x, 0)
+    np.testing.assert_allclose(shown[:, 0, policy.model.values], chances, atol=1e-6)
+    np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=1e-3)
+    np.testing.assert_array_equal(shown[:, 1:], policy.forecasts.probabilities(x, 0)[:, 1:])
 
 
 def test_tables_stay_where_they_are_exact():
