@@ -11,6 +11,7 @@ It takes the place of the table only where it is better beyond doubt on rollouts
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from planners.arrays import Ints
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts, Rollouts
+from planners.memory import MaskMemory
 from planners.planner import Clock, OutOfTimeError
 
 #: Steps ahead that are forecast like this, at most.
@@ -73,34 +75,46 @@ class AdditiveForecasts(NamedTuple):
 
 
 def fit_additive(
-    fitted: Rollouts,
-    held_out: Rollouts,
+    rollouts: Rollouts,
+    held_out: NDArray[np.bool_],
     sizes: Ints,
     model: CompiledModel,
-    forecasts: Forecasts,
+    parents: Mapping[int, Sequence[int]],
+    horizon: int,
     clock: Clock,
 ) -> AdditiveForecasts:
-    """Those additive forecasts that are better than the tables.
+    """Those additive forecasts that are better than tables.
+
+    Both are fitted without the rollouts that are held out, and compared on these. What comes out
+    is fitted to all rollouts.
 
     Args:
-        fitted: the rollouts that ``forecasts`` were counted in.
-        held_out: other rollouts, which decide.
+        rollouts: exogenous trajectories.
+        held_out: the rollouts that decide, (rollouts,).
         sizes: of their variables.
         model: its atoms are forecast.
-        forecasts: the tables.
+        parents: the forecast parents that the tables have.
+        horizon: how far it is worth to forecast.
         clock: the time that this may take.
 
     Raises:
         OutOfTimeError: the time is up, or would be before the equations are solved.
     """
     # Half of a rollout at least is where samples begin, so that they are like what is met later.
-    steps = min(STEPS, forecasts.horizon, fitted.shape[1] // 2)
-    if len(held_out) < MIN_HELD_OUT or not steps or not len(model.values) or not len(sizes):
+    steps = min(STEPS, horizon, rollouts.shape[1] // 2)
+    enough = np.count_nonzero(held_out) >= MIN_HELD_OUT
+    if not enough or not steps or not len(model.values) or not len(sizes):
         return AdditiveForecasts.none(sizes)
-    everything = regress(fitted, sizes, model, steps, clock)
-    gains = _gains(everything, held_out, model, forecasts, steps, clock)
+    clock.tick()
+    fitted = rollouts[~held_out]
+    tables = Forecasts.fit(fitted, sizes, parents, steps, MaskMemory.fresh(len(sizes)))
+    trial = regress(fitted, sizes, model, steps, clock)
+    gains = _gains(trial, rollouts[held_out], model, tables, clock)
     errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
-    return everything.keep(gains.mean(axis=0) > MARGIN * errors)
+    better = gains.mean(axis=0) > MARGIN * errors
+    if not better.any():
+        return AdditiveForecasts.none(sizes)
+    return regress(rollouts, sizes, model, steps, clock).keep(better)
 
 
 def regress(
@@ -162,14 +176,14 @@ def _gains(
     rollouts: Rollouts,
     model: CompiledModel,
     forecasts: Forecasts,
-    steps: int,
     clock: Clock,
 ) -> NDArray[np.float64]:
     """By how much squared errors are below those of the tables, (rollouts, columns).
 
     Samples of the same rollout are not independent, so each rollout counts as one.
     """
-    length, num_atoms = rollouts.shape[1] - steps, len(model.values)
+    steps, num_atoms = forecasts.horizon, len(model.values)
+    length = rollouts.shape[1] - steps
     by_variable = [np.flatnonzero(model.forecasts == f) for f in range(len(forecasts.variables))]
     gains = np.empty((len(rollouts), steps, num_atoms))
     for first in range(0, len(rollouts), ROLLOUTS_PER_BLOCK):
@@ -180,7 +194,7 @@ def _gains(
         write_additive(additive, x, ours)
         tables = np.zeros_like(ours)
         for f, atoms in enumerate(by_variable):
-            chances = forecasts.probabilities(x, f, steps)[:, :, model.values[atoms]]
+            chances = forecasts.probabilities(x, f)[:, :, model.values[atoms]]
             tables[1:, atoms] = np.moveaxis(chances, 0, -1)
         for h in range(1, steps + 1):
             later = block[:, h : h + length, model.variables] == model.values

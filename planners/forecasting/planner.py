@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from exo_envs.inputs import check_whole
-from exo_envs.mdp import IntArray
+from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import joint_index
 from planners.evaluation import Scenarios
 from planners.files import Saved
@@ -40,7 +40,8 @@ class ForecastPlanner:
     Forecasts are counted in the rollouts that are part of the model, :attr:`FactoredMDP.data`. An
     estimated model has those that it was estimated from, so what its tables leave out of the joint
     dynamics is not lost here. From a model without rollouts they are drawn. One rollout in eight
-    is held out: it decides where the first steps are better forecast from all variables at once.
+    decides where the first steps are better forecast from all variables at once, by forecasts that
+    are fitted to the others.
 
     Args:
         horizon: how far it looks ahead; by default as far as an episode goes.
@@ -89,7 +90,7 @@ class ForecastPlanner:
         additive = None
         if self.additive:
             with suppress(OutOfTimeError):
-                additive = fit_additive(rollouts, held_out, sizes, model, forecasts, whole)
+                additive = fit_additive(rollouts, held_out, sizes, model, chosen, horizon, whole)
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
@@ -110,14 +111,14 @@ class ForecastPlanner:
             method="forecasts",
         )
 
-    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, Rollouts]:
-        """Those that forecasts are fitted to, and those that are held out."""
+    def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, BoolArray]:
+        """Those that forecasts are fitted to, and which of them are held out at first."""
         if mdp.data is not None:
-            return mdp.data.values[mdp.data.fitted], mdp.data.values[mdp.data.held_out]
+            return mdp.data.values, mdp.data.held_out
         drawn = Scenarios.sample(mdp, self.num_rollouts, rng, horizon=mdp.horizon + 1)
-        values = np.ascontiguousarray(drawn.exogenous.swapaxes(0, 1))
-        kept = self.num_rollouts - self.num_rollouts // HOLD_OUT
-        return values[:kept], values[kept:]
+        rollouts = np.ascontiguousarray(drawn.exogenous.swapaxes(0, 1))
+        kept = len(rollouts) - len(rollouts) // HOLD_OUT
+        return rollouts, np.arange(len(rollouts)) >= kept
 
 
 class ForecastPolicy(Policy, Saved):

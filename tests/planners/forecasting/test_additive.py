@@ -137,21 +137,21 @@ def test_tables_stay_where_few_rollouts_are_held_out():
 
 
 def test_rollouts_that_are_drawn_are_held_out_too():
-    """The last eighth: other rollouts there would not change a table."""
+    """The last eighth."""
     mdp = random_mdp(np.random.default_rng(3), sizes=(2, 3))
     planner = ForecastPlanner(num_rollouts=400)
-    fitted, held_out = planner._rollouts(mdp, np.random.default_rng(0))
-    assert (len(fitted), len(held_out)) == (350, 50)
+    rollouts, held_out = planner._rollouts(mdp, np.random.default_rng(0))
+    assert (len(rollouts), held_out.sum(), held_out[-50:].sum()) == (400, 50, 50)
 
 
 def test_held_out_rollouts_decide_and_nothing_else():
-    """Tables are those of the rollouts that are not held out, with or without sums."""
+    """Tables and sums are those of all rollouts, and tables are the same with or without sums."""
     values = unions(np.random.default_rng(1))
     mdp = mdp_with(values, UNIONS)
-    rollouts, sizes, memory = values[mdp.data.fitted], np.array(UNIONS), MaskMemory.fresh(13)
-    search = ForecastParentSearch(rollouts, sizes, 1e-3, 4, memory)
+    sizes, memory = np.array(UNIONS), MaskMemory.fresh(13)
+    search = ForecastParentSearch(values, sizes, 1e-3, 4, memory)
     parents = {i: search.parents(i) for i in needed_variables(mdp)}
-    expected = Forecasts.fit(rollouts, sizes, parents, mdp.horizon, memory)
+    expected = Forecasts.fit(values, sizes, parents, mdp.horizon, memory)
     n, x = np.arange(4)[:, None], values[:4, 0].astype(np.int64)
     for additive in (False, True):
         policy = ForecastPlanner(additive=additive).plan(mdp).policy
@@ -159,6 +159,12 @@ def test_held_out_rollouts_decide_and_nothing_else():
             np.testing.assert_array_equal(found, same)
         tables = look_ahead(policy.model, expected, mdp.discount, n[:, 0], x)
         assert np.array_equal(policy.action_values(n, x), tables) is not additive
+    sums = regress(values, sizes, policy.model, module.STEPS, FOREVER)
+    for found, same in zip(policy.additive, sums.keep(sums.steps == 1), strict=True):
+        np.testing.assert_array_equal(found, same)
+    held_out = values.copy()
+    held_out[mdp.data.held_out] = exclusive_ors(np.random.default_rng(1), 50)[:, :, [0] * 13]
+    assert not len(ForecastPlanner().plan(mdp_with(held_out, UNIONS)).policy.additive.steps)
 
 
 def test_look_ahead_takes_the_sums():
@@ -209,8 +215,7 @@ def test_files_from_before_have_none(tmp_path):
 def test_there_may_be_no_time(monkeypatch):
     values = unions(np.random.default_rng(1))
     mdp, sizes = mdp_with(values, UNIONS), np.array(UNIONS)
-    policy = ForecastPlanner(additive=False).plan(mdp).policy
-    arguments = (values, values, sizes, policy.model, policy.forecasts)
+    arguments = (values, mdp.data.held_out, sizes, compiled(UNIONS), {0: (1, 2, 3, 4)}, 12)
     with pytest.raises(OutOfTimeError):
         fit_additive(*arguments, Clock(0))
     assert len(fit_additive(*arguments, Clock(1000)).steps)
