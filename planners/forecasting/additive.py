@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from planners.arrays import Ints
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts, Rollouts
-from planners.memory import MaskMemory
+from planners.memory import MaskMemory, Memory
 from planners.planner import Clock, OutOfTimeError
 
 #: Steps ahead that are forecast like this, at most. Better forecasts beyond these make a look-ahead
@@ -83,6 +83,7 @@ def fit_additive(
     model: CompiledModel,
     parents: Mapping[int, Sequence[int]],
     horizon: int,
+    memory: MaskMemory,
     clock: Clock,
 ) -> AdditiveForecasts:
     """Those additive forecasts that are better than tables.
@@ -97,6 +98,7 @@ def fit_additive(
         model: its atoms are forecast.
         parents: the forecast parents that the tables have.
         horizon: how far it is worth to forecast.
+        memory: of these rollouts.
         clock: the time that this may take.
 
     Raises:
@@ -109,7 +111,8 @@ def fit_additive(
         return AdditiveForecasts.none(sizes)
     clock.tick()
     fitted = rollouts[~held_out]
-    tables = Forecasts.fit(fitted, sizes, parents, steps, MaskMemory.fresh(len(sizes)))
+    without_held_out = memory._replace(memory=Memory(forecasts=memory.memory.trial_forecasts))
+    tables = Forecasts.fit(fitted, sizes, parents, steps, without_held_out)
     trial = regress(fitted, sizes, model, steps, clock)
     gains = _gains(trial, rollouts[held_out], model, tables, clock)
     errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))

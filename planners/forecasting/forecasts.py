@@ -80,18 +80,13 @@ class Forecasts(NamedTuple):
             laid_out += [starts_of(pieces), join(pieces, dtype)]
         return cls(np.array(list(parents), dtype=np.int64), horizon, sizes, *laid_out)
 
-    def probabilities(
-        self, exogenous: IntArray, which: int, steps: int | None = None
-    ) -> NDArray[np.float32]:
-        """The forecast of the which-th variable for a batch, shape (B, steps, size).
-
-        By default, ``steps`` is the horizon.
-        """
+    def probabilities(self, exogenous: IntArray, which: int) -> NDArray[np.float32]:
+        """The forecast of the which-th variable for a batch, shape (B, horizon, size)."""
         parents = self.parents[slice(*self.parent_starts[which : which + 2])]
         joint = joint_index(exogenous[:, parents], self.sizes[parents])
         tables = self.tables[slice(*self.table_starts[which : which + 2])]
         tables = tables.reshape(-1, self.horizon, int(self.sizes[self.variables[which]]))
-        return tables[:, :steps][self.lookup[self.lookup_starts[which] + joint]]
+        return tables[self.lookup[self.lookup_starts[which] + joint]]
 
 
 def _fit_one(

@@ -90,7 +90,9 @@ class ForecastPlanner:
         additive = None
         if self.additive:
             with suppress(OutOfTimeError):
-                additive = fit_additive(rollouts, held_out, sizes, model, chosen, horizon, whole)
+                additive = fit_additive(
+                    rollouts, held_out, sizes, model, chosen, horizon, memory, whole
+                )
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),

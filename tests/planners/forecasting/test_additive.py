@@ -215,7 +215,8 @@ def test_files_from_before_have_none(tmp_path):
 def test_there_may_be_no_time(monkeypatch):
     values = unions(np.random.default_rng(1))
     mdp, sizes = mdp_with(values, UNIONS), np.array(UNIONS)
-    arguments = (values, mdp.data.held_out, sizes, compiled(UNIONS), {0: (1, 2, 3, 4)}, 12)
+    parents, memory = {0: (1, 2, 3, 4)}, MaskMemory.fresh(13)
+    arguments = (values, mdp.data.held_out, sizes, compiled(UNIONS), parents, 12, memory)
     with pytest.raises(OutOfTimeError):
         fit_additive(*arguments, Clock(0))
     assert len(fit_additive(*arguments, Clock(1000)).steps)
