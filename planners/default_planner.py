@@ -33,10 +33,8 @@ from planners.tables import FactoredMDP, num_endogenous_states
 from planners.tree_search import UCT
 from planners.value_iteration import TabularPolicy, ValueIteration
 
-#: Trajectories on which plans are compared, at most.
+#: Trajectories of the model that is planned in, on which plans are compared.
 NUM_SCENARIOS = 400
-#: Trajectories at least; if fewer were held out from the model's data, they are drawn from it.
-MIN_SCENARIOS = 100
 #: Trajectories that are played before the clock is looked at again.
 PLAYED_TOGETHER = 100
 #: A part that leaves out something that pays or moves n may have this share of the states.
@@ -125,7 +123,7 @@ class DefaultPlanner:
         plans = [self._forecasts(mdp, rng, clock), *self._with_a_part(mdp, rng, clock)]
         if len(plans) == 1:
             return plans[0].plan
-        scenarios = shared_scenarios(mdp, rng)
+        scenarios = Scenarios.sample(mdp, NUM_SCENARIOS, rng)
         returns = _play([tried.plan.policy for tried in plans], mdp, scenarios, clock)
         if not returns.shape[1]:
             untested = replace(plans[0].plan, converged=False)
@@ -191,22 +189,6 @@ class _Tried(NamedTuple):
     def candidate(self, earned: Estimate | None, remark: str) -> Candidate:
         """The same for people."""
         return Candidate(self.plan.method, self.mask, earned, remark)
-
-
-def shared_scenarios(mdp: FactoredMDP, rng: np.random.Generator) -> Scenarios:
-    """Trajectories of ``mdp`` that no plan was made from.
-
-    Those that were held out from the data of an estimated model show what its tables leave out of
-    the joint dynamics. If there are too few or none, they are drawn from the tables.
-    """
-    data = mdp.data
-    if data is not None and data.num_steps >= mdp.horizon:
-        held_out = np.flatnonzero(data.held_out)[:NUM_SCENARIOS]
-        if len(held_out) >= MIN_SCENARIOS:
-            exogenous = data.values[held_out, : mdp.horizon].swapaxes(0, 1)
-            start = data.initial_endogenous[held_out]
-            return Scenarios(start, np.ascontiguousarray(exogenous), int(rng.integers(2**63)))
-    return Scenarios.sample(mdp, NUM_SCENARIOS, rng)
 
 
 def _play(

@@ -147,6 +147,10 @@ class Memory:
     forecasts: Store[Key, tuple[NDArray[np.int32], NDArray[np.float32]]] = field(
         default_factory=_large
     )
+    #: (steps, *forecast parents) -> the same, counted without the rollouts that are held out.
+    trial_forecasts: Store[Key, tuple[NDArray[np.int32], NDArray[np.float32]]] = field(
+        default_factory=_large
+    )
 
     def bind(
         self, *, data: ExogenousData | None = None, survey: EndogenousSurvey | None = None

@@ -16,6 +16,7 @@ from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
 from planners.arrays import Ints, subset_index
+from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts
 
@@ -33,16 +34,24 @@ class Models(NamedTuple):
 
 
 def look_ahead(
-    models: Models, forecasts: Forecasts, discount: float, n: Ints, exogenous: Ints
+    models: Models,
+    forecasts: Forecasts,
+    discount: float,
+    n: Ints,
+    exogenous: Ints,
+    additive: AdditiveForecasts | None = None,
 ) -> NDArray[np.float64]:
     """What each first action is worth in each lane, shape (B, A).
 
+    Additive forecasts, if there are any, take the place of the tables' forecasts.
     Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
     """
+    additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
 
     def part(first: int) -> Any:
         lanes = slice(first, first + width)
-        return _action_values(*models, forecasts, discount, n[lanes], exogenous[lanes])
+        given: Any = (*models, forecasts, additive, discount, n[lanes], exogenous[lanes])
+        return _action_values(*given)
 
     workers = min(get_num_threads(), len(n) // LANES_PER_THREAD)
     width = -(-len(n) // (max(1, workers) * LANES_PER_BLOCK)) * LANES_PER_BLOCK
@@ -53,7 +62,9 @@ def look_ahead(
 
 
 @njit(cache=True, nogil=True)
-def _action_values(now: Any, later: Any, forecasts: Any, discount: float, n: Any, x: Any) -> Any:
+def _action_values(
+    now: Any, later: Any, forecasts: Any, additive: Any, discount: float, n: Any, x: Any
+) -> Any:
     num_actions = now.branch_starts[1] if len(now.branch_starts) > 1 else 0
     width = min(LANES_PER_BLOCK, len(n))
     buffers = _buffers(now, later, forecasts.horizon, width)
@@ -61,7 +72,9 @@ def _action_values(now: Any, later: Any, forecasts: Any, discount: float, n: Any
     out = np.empty((len(n), num_actions))
     for lane in range(0, len(n), width):
         last = min(lane + width, len(n))
-        _induce(now, later, forecasts, discount, x[lane:last], buffers)
+        _forecast(now, forecasts, x[lane:last], buffers[0])
+        write_additive(additive, x[lane:last], buffers[0])
+        _induce(now, later, discount, buffers)
         for k in range(last - lane):
             first = n[lane + k] * num_actions
             out[lane + k] = values[first : first + num_actions, k]
@@ -88,10 +101,9 @@ def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
 
 
 @njit(cache=True)
-def _induce(now: Any, later: Any, forecasts: Any, discount: float, x: Any, buffers: Any) -> None:
+def _induce(now: Any, later: Any, discount: float, buffers: Any) -> None:
     """Backward induction for a block of lanes; leaves the values of all lists now."""
     chances, weights, seen, nodes, values, best = buffers
-    _forecast(now, forecasts, x, chances)
     best[:] = 0.0
     before, after = best[0], best[1]
     for h in range(len(chances) - 1, -1, -1):

@@ -27,7 +27,7 @@ from planners.information.group_testing import NUM_TESTS, draw_probes, find_rele
 from planners.information.interventions import actors_of, influence
 from planners.information.pairwise import Columns, pairwise_information
 from planners.information.parents import Evidence, ParentSearch
-from planners.information.rollouts import ExogenousData
+from planners.information.rollouts import HOLD_OUT, ExogenousData
 from planners.information.significance import (
     Information,
     Null,
@@ -36,6 +36,7 @@ from planners.information.significance import (
 )
 
 __all__ = [
+    "HOLD_OUT",
     "NUM_TESTS",
     "Cases",
     "Columns",

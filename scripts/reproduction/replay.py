@@ -165,11 +165,10 @@ class Outlook:
             return {}
         exogenous = _masked(observation)[None]
         endogenous = np.asarray(observation["endogenous"])[None]
-        forecasts = self.policy.forecasts
-        steps = np.array(self.ahead) - 1
+        policy, steps = self.policy, np.array(self.ahead) - 1
 
         def forecast(number: int) -> NDArray[np.float32]:
-            return forecasts.probabilities(exogenous, number)[0, steps]  # (len(ahead), size)
+            return policy.probabilities(exogenous, number)[0, steps]  # (len(ahead), size)
 
         occupied = [forecast(f)[:, 1] for f in self.cells.values()]
         places = [  # whether an object is the goal is summed out

@@ -78,11 +78,11 @@ def test_the_forecasts_are_those_of_the_policy(episode, policy):
         for k, h in enumerate(AHEAD):
             for cell, share in zip(cells, step["occupancy"][k], strict=True):
                 f = variables.index(MASK.index(NAMES[cell]))
-                expected = policy.forecasts.probabilities(seen, f)[0, h - 1, 1]
+                expected = policy.probabilities(seen, f)[0, h - 1, 1]
                 assert share == pytest.approx(100 * expected, abs=0.51)
             for item, shares in zip(objects, step["places"][k], strict=True):
                 f = variables.index(MASK.index(f"object_{item}"))
-                forecast = policy.forecasts.probabilities(seen, f)[0, h - 1]
+                forecast = policy.probabilities(seen, f)[0, h - 1]
                 np.testing.assert_allclose(shares, 100 * (forecast[:7] + forecast[7:]), atol=0.51)
 
 

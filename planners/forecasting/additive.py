@@ -1,0 +1,264 @@
+"""Forecasts that are a sum of one function of each variable, for the first few steps.
+
+A table looks at a handful of variables. Where many variables matter a little each, as all walkers
+do for whether a cell will be occupied, a regression on all of them forecasts better:
+
+    P(x_i = v at t + h | x_t) ≈ clip(b + sum over j of w_j(x_t^j)),  h = 1 ... STEPS.
+
+One ridge regression on the *indicators* "variable j has value u" fits all atoms and all h together.
+It takes the place of the table only where its squared error on held-out rollouts is clearly lower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from planners.arrays import Ints
+from planners.forecasting.compiled_model import CompiledModel
+from planners.forecasting.forecasts import Forecasts, Rollouts
+from planners.memory import MaskMemory, Memory
+from planners.planner import Clock, OutOfTimeError
+
+#: Steps ahead that are forecast like this, at most. Better forecasts beyond these make a look-ahead
+#: that neglects what later decisions will know wait for gaps that close again: on ExoCrowd six
+#: steps earn 20 to 40 less than two.
+STEPS = 2
+#: What large weights cost, in samples.
+RIDGE = 20.0
+#: Samples that the regression is fitted to, about.
+MAX_SAMPLES = 45_000
+#: Indicators that the regression has at most.
+MAX_FEATURES = 2_000
+#: Weights at most, over all indicators and all that is forecast.
+MAX_WEIGHTS = 4_000_000
+#: Standard errors by which the error of a forecast must be below the table's.
+MARGIN = 2.0
+#: Held-out rollouts that it takes to tell.
+MIN_HELD_OUT = 20
+#: Samples that are counted between two looks at the clock.
+SAMPLES_PER_BLOCK = 4_096
+#: Held-out rollouts that are forecast between two looks at the clock.
+ROLLOUTS_PER_BLOCK = 32
+#: Multiplications in a second, at least, when the equations are solved.
+SPEED = 5e9
+
+
+class AdditiveForecasts(NamedTuple):
+    """Weights of the values of all variables for some atoms some steps ahead, the *columns*."""
+
+    offsets: Ints  # (m,): where the values of each variable begin in ``rows``
+    rows: Ints  # (values of all variables,): the row of weights of each; -1 adds nothing
+    weights: NDArray[np.float32]  # (rows, columns)
+    constants: NDArray[np.float32]  # (columns,)
+    steps: Ints  # (columns,): how far ahead
+    atoms: Ints  # (columns,): which atom of the model
+
+    @classmethod
+    def none(cls, sizes: Ints) -> AdditiveForecasts:
+        """Nothing is forecast, of variables of these sizes."""
+        nothing, rows = np.zeros(0, dtype=np.int64), np.full(int(sizes.sum()), -1)
+        weights = np.zeros((0, 0), dtype=np.float32)
+        offsets = (np.cumsum(sizes) - sizes).astype(np.int64)
+        return cls(offsets, rows, weights, weights.reshape(-1), nothing, nothing)
+
+    def keep(self, columns: NDArray[np.bool_]) -> AdditiveForecasts:
+        """Some of the columns."""
+        return self._replace(
+            weights=np.ascontiguousarray(self.weights[:, columns]),
+            constants=self.constants[columns],
+            steps=self.steps[columns],
+            atoms=self.atoms[columns],
+        )
+
+
+def fit_additive(
+    rollouts: Rollouts,
+    held_out: NDArray[np.bool_],
+    sizes: Ints,
+    model: CompiledModel,
+    parents: Mapping[int, Sequence[int]],
+    horizon: int,
+    memory: MaskMemory,
+    clock: Clock,
+) -> AdditiveForecasts:
+    """Those additive forecasts that are better than tables.
+
+    Both are fitted without the rollouts that are held out, and compared on these. What comes out
+    is fitted to all rollouts.
+
+    Args:
+        rollouts: exogenous trajectories.
+        held_out: the rollouts that decide, (rollouts,).
+        sizes: of their variables.
+        model: its atoms are forecast.
+        parents: the forecast parents that the tables have.
+        horizon: how far it is worth to forecast.
+        memory: of these rollouts.
+        clock: the time that this may take.
+
+    Raises:
+        OutOfTimeError: the time is up, or would be before the equations are solved.
+    """
+    # Half of a rollout at least is where samples begin, so that they are like what is met later.
+    steps = min(STEPS, horizon, rollouts.shape[1] // 2)
+    enough = np.count_nonzero(held_out) >= MIN_HELD_OUT
+    if not enough or not steps or not len(model.values) or not len(sizes):
+        return AdditiveForecasts.none(sizes)
+    clock.tick()
+    fitted = rollouts[~held_out]
+    without_held_out = memory._replace(memory=Memory(forecasts=memory.memory.trial_forecasts))
+    tables = Forecasts.fit(fitted, sizes, parents, steps, without_held_out)
+    trial = regress(fitted, sizes, model, steps, clock)
+    gains = _gains(trial, rollouts[held_out], model, tables, clock)
+    errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
+    better = gains.mean(axis=0) > MARGIN * errors
+    if not better.any():
+        return AdditiveForecasts.none(sizes)
+    return regress(rollouts, sizes, model, steps, clock).keep(better)
+
+
+def regress(
+    rollouts: Rollouts, sizes: Ints, model: CompiledModel, steps: int, clock: Clock
+) -> AdditiveForecasts:
+    """Additive forecasts of all atoms up to ``steps`` ahead, by ridge regression.
+
+    Of each variable the most common value has no indicator, nor have values that do not occur. If
+    there are more than ``MAX_FEATURES``, variables with the fewest values are taken first, and
+    those for which there is no room are left out.
+    """
+    samples = _sample_times(rollouts, steps)
+    values = np.ascontiguousarray(rollouts).reshape(-1, len(sizes))
+    num_columns = steps * len(model.values)
+    offsets, rows = _number_features(values[samples], sizes, MAX_WEIGHTS // num_columns)
+    features = int(rows.max(initial=-1)) + 2  # with a constant, the last one
+    # Counts of at most MAX_SAMPLES: exact, whatever the order they are added in.
+    gram = np.zeros((features, features), dtype=np.int32)
+    moments = np.zeros((features, num_columns), dtype=np.int32)
+    for first in range(0, len(samples), SAMPLES_PER_BLOCK):
+        clock.tick()
+        block = samples[first : first + SAMPLES_PER_BLOCK]
+        _count(values, block, offsets, rows, model.variables, model.values, steps, gram, moments)
+    left = clock.left()
+    if left is not None and left < features**2 * (features / 3 + num_columns) / SPEED:
+        raise OutOfTimeError
+    penalties = np.full(features, RIDGE)
+    penalties[-1] = 0.0
+    # NumPy has no solver that makes use of the symmetry; this is a fraction of the time anyhow.
+    solution = np.linalg.solve(gram + np.triu(gram, 1).T + np.diag(penalties), moments)
+    solution = solution.astype(np.float32)
+    ahead, atoms = np.divmod(np.arange(num_columns), len(model.values))
+    return AdditiveForecasts(offsets, rows, solution[:-1], solution[-1], ahead + 1, atoms)
+
+
+def _sample_times(rollouts: Rollouts, steps: int) -> Ints:
+    """States that are at least ``steps`` from the end of their rollouts, by their numbers."""
+    number, length = rollouts.shape[:2]
+    states = (np.arange(number)[:, None] * length + np.arange(length - steps)).reshape(-1)
+    return states[:: -(-len(states) // MAX_SAMPLES)]
+
+
+def _number_features(values: Rollouts, sizes: Ints, limit: int) -> tuple[Ints, Ints]:
+    """Where the values of each variable begin, and the indicator of each value, or -1."""
+    counts = [np.bincount(values[:, j], minlength=size) for j, size in enumerate(sizes)]
+    for own in counts:
+        own[own.argmax()] = 0
+    numbers = np.array([np.count_nonzero(own) for own in counts])
+    order = np.argsort(numbers, kind="stable")
+    kept = np.zeros(len(sizes), dtype=np.bool_)
+    kept[order] = numbers[order].cumsum() <= min(limit, MAX_FEATURES)
+    seen = np.concatenate([(own > 0) & keep for own, keep in zip(counts, kept, strict=True)])
+    rows = np.where(seen, seen.cumsum() - 1, -1)
+    return (np.cumsum(sizes) - sizes).astype(np.int64), rows.astype(np.int64)
+
+
+def _gains(
+    additive: AdditiveForecasts,
+    rollouts: Rollouts,
+    model: CompiledModel,
+    forecasts: Forecasts,
+    clock: Clock,
+) -> NDArray[np.float64]:
+    """By how much squared errors are below those of the tables, (rollouts, columns).
+
+    Samples of the same rollout are not independent, so each rollout counts as one.
+    """
+    steps, num_atoms = forecasts.horizon, len(model.values)
+    length = rollouts.shape[1] - steps
+    by_variable = [np.flatnonzero(model.forecasts == f) for f in range(len(forecasts.variables))]
+    gains = np.empty((len(rollouts), steps, num_atoms))
+    for first in range(0, len(rollouts), ROLLOUTS_PER_BLOCK):
+        clock.tick()
+        block = rollouts[first : first + ROLLOUTS_PER_BLOCK]
+        x = block[:, :length].reshape(-1, block.shape[-1]).astype(np.int64)
+        ours = np.zeros((steps + 1, num_atoms, len(x)), dtype=np.float32)
+        write_additive(additive, x, ours)
+        tables = np.zeros_like(ours)
+        for f, atoms in enumerate(by_variable):
+            chances = forecasts.probabilities(x, f)[:, :, model.values[atoms]]
+            tables[1:, atoms] = np.moveaxis(chances, 0, -1)
+        for h in range(1, steps + 1):
+            later = block[:, h : h + length, model.variables] == model.values
+            truth = later.reshape(-1, num_atoms).T
+            gain = (tables[h] - ours[h]) * (tables[h] + ours[h] - 2 * truth)
+            by_rollout = gain.reshape(num_atoms, len(block), length).mean(axis=-1)
+            gains[first : first + len(block), h - 1] = by_rollout.T
+    return gains.reshape(len(rollouts), -1)
+
+
+@njit(cache=True)
+def write_additive(additive: Any, x: Any, chances: Any) -> None:
+    """In kernels: write the forecasts from a batch (B, m) to ``chances`` (steps, atoms, lanes)."""
+    offsets, rows, weights = additive.offsets, additive.rows, additive.weights
+    constants, steps, atoms = additive.constants, additive.steps, additive.atoms
+    num_columns = len(constants)
+    if num_columns == 0:
+        return
+    total = np.empty(num_columns, np.float32)
+    for lane in range(len(x)):
+        total[:] = constants
+        for j in range(len(offsets)):
+            row = rows[offsets[j] + x[lane, j]]
+            if row >= 0:
+                for c in range(num_columns):
+                    total[c] += weights[row, c]
+        for c in range(num_columns):
+            chances[steps[c], atoms[c], lane] = min(max(total[c], np.float32(0)), np.float32(1))
+
+
+@njit(cache=True)
+def _count(
+    values: Any,
+    samples: Any,
+    offsets: Any,
+    rows: Any,
+    variables: Any,
+    wanted: Any,
+    steps: int,
+    gram: Any,
+    moments: Any,
+) -> None:
+    """Add how often indicators hold together, above the diagonal, and with each column later."""
+    constant, num_atoms = len(gram) - 1, len(variables)
+    holds = np.empty(len(offsets) + 1, np.int64)
+    for t in samples:
+        found = 0
+        for j in range(len(offsets)):
+            row = rows[offsets[j] + values[t, j]]
+            if row >= 0:
+                holds[found] = row
+                found += 1
+        holds[found] = constant
+        found += 1
+        for a in range(found):
+            for b in range(a, found):
+                gram[holds[a], holds[b]] += 1
+        for h in range(steps):
+            for atom in range(num_atoms):
+                if values[t + h + 1, variables[atom]] == wanted[atom]:
+                    for a in range(found):
+                        moments[holds[a], h * num_atoms + atom] += 1
