@@ -143,7 +143,7 @@ class DefaultPlanner:
         return replace(plans[best].plan, candidates=candidates)
 
     def _forecasts(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> _Tried:
-        planner = ForecastPlanner()
+        planner = ForecastPlanner(additive=self.thorough)
         return _Tried(
             planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4)), mdp.exogenous_names
         )
