@@ -52,7 +52,8 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             return "–"
-        return f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
+        decimals = 2 if abs(value) < 10 else 1 if abs(value) < 1000 else 0
+        return f"{value:,.{decimals}f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
