@@ -12,7 +12,6 @@ from benchmarks.problems import small_problem
 from exo_envs import State, Successors
 from exo_envs.mdp import IntArray
 from planners import CountedMDP, FactoredMDP, bracket
-from planners.arrays import joint_index
 from planners.value_iteration import backward_induction
 
 LEVEL = 0.999
@@ -30,7 +29,7 @@ class Silent(CountedMDP):
 def best_value(mdp: FactoredMDP) -> float:
     """V*: of the best policy that sees everything and counts the steps."""
     *_, values = (table.copy() for table in backward_induction(mdp, mdp.horizon))
-    x = joint_index(mdp.initial.exogenous, mdp.exogenous_sizes)
+    x = np.ravel_multi_index(tuple(mdp.initial.exogenous.T), tuple(mdp.exogenous_sizes))
     return float(values[x, mdp.endogenous_index(mdp.initial.endogenous)].mean())
 
 
