@@ -77,6 +77,7 @@ class Domain:
         self.settings = settings
         self.cost_weight = DOMAINS[name]
         self.study = self.new_study()
+        self._learned: dict[float, Mask] = {}
 
     def new_study(self, **options: Any) -> Study:
         """A study with the settings of the benchmark; the same seed gives the same samples."""
@@ -109,8 +110,12 @@ class Domain:
         return evaluator.objective(tuple(mask), scenarios=self.scenarios)
 
     def learned(self, cost_weight: float, study: Study | None = None) -> Mask:
-        """The mask of our learner."""
-        return CalibratedMaskLearner(cost_weight=cost_weight).fit(study or self.study).mask_
+        """The mask of our learner; learned once for each price, if no other study is given."""
+        if study is not None:
+            return CalibratedMaskLearner(cost_weight=cost_weight).fit(study).mask_
+        if cost_weight not in self._learned:
+            self._learned[cost_weight] = self.learned(cost_weight, self.study)
+        return self._learned[cost_weight]
 
     def starting_with(self, parts: tuple[str, ...]) -> Mask:
         """The variables whose names start with one of the parts."""
