@@ -22,16 +22,7 @@ from planners.information import (
     pairwise_information,
 )
 from planners.memory import Memory
-from planners.objective import (
-    DECIDED,
-    Comparison,
-    Cost,
-    MaskEvaluator,
-    Objective,
-    Trial,
-    cost_function,
-    estimate_objective,
-)
+from planners.objective import MaskEvaluator, Trial, estimate_objective
 from planners.planner import Candidate, Clock, OutOfTimeError, Plan, Planner
 from planners.policy import Mask, Policy
 from planners.reduction import (
@@ -54,6 +45,7 @@ from planners.tables import (
 )
 from planners.tree_search import UCT, UCTPolicy
 from planners.value_iteration import TabularPolicy, ValueIteration
+from planners.worth import DECIDED, Comparison, Cost, Objective, cost_function
 
 __all__ = [
     "DECIDED",

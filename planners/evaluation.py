@@ -7,7 +7,7 @@ is then a paired difference, whose noise is far smaller than that of either mean
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -58,6 +58,15 @@ class Scenarios:
             if t + 1 < horizon:
                 x = mdp.sample_exogenous(x, rng)
         return cls(np.array(state.endogenous, dtype=np.int64), exogenous, int(rng.integers(2**63)))
+
+    @classmethod
+    def join(cls, parts: Sequence[Scenarios]) -> Scenarios:
+        """All trajectories of some scenarios; the endogenous noise is that of the last ones."""
+        return cls(
+            np.concatenate([part.endogenous for part in parts]),
+            np.concatenate([part.exogenous for part in parts], axis=1),
+            parts[-1].seed,
+        )
 
 
 def evaluate(

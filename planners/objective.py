@@ -9,118 +9,32 @@ full model: :func:`estimate_objective` does so for one mask, the learners for ma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State, as_mdp
-from exo_envs.errors import unknown_name
 from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
 from planners.arrays import joint_index
 from planners.default_planner import DefaultPlanner
-from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
+from planners.evaluation import Scenarios, evaluate, paired_difference
+from planners.information import ExogenousData
+from planners.memory import Memory
 from planners.planner import Plan, Planner, warm_start_for
 from planners.policy import Mask
-from planners.reduction import ReducedMDP, can_enumerate
+from planners.reduction import EndogenousSurvey, ReducedMDP, can_enumerate
 from planners.tables import num_endogenous_states
+from planners.worth import Comparison, Cost, Objective, Rollouts, cost_function
 
 #: A comparison of masks may end after these shares of the rollouts.
 LOOKS = (0.1, 0.4, 1.0)
 #: Rollouts before the first look at a comparison: of fewer, the standard error is a guess.
 FIRST_LOOK = 30
-#: Standard errors that decide a comparison; with three looks, wrong about once in 1,000 times.
-DECIDED = 4.0
-
-CostFunction = Callable[[Mask, Plan], float]
-Cost = Literal["size", "time"] | CostFunction
-
-COSTS: dict[str, CostFunction] = {
-    "size": lambda mask, plan: float(len(mask)),
-    "time": lambda mask, plan: plan.seconds,
-}
-
-
-def cost_function(cost: Cost) -> CostFunction:
-    """The function that a cost stands for, or an error that names the choices."""
-    if callable(cost):
-        return cost
-    if cost in COSTS:
-        return COSTS[cost]
-    raise unknown_name("cost", cost, COSTS)
-
-
-@dataclass(frozen=True)
-class Objective:
-    """An estimate of J(mask).
-
-    Attributes:
-        value: the mean return less the weighted cost.
-        mean_return: of the reduced policy in the full model.
-        standard_error: of the mean return.
-        cost: Cost(mask), before it is weighted with lambda.
-        plan: the plan whose policy was rolled out.
-        returns: one for each rollout, shape (n_rollouts,).
-        cost_weight: lambda.
-        reduced: the reduced model that was planned in.
-    """
-
-    value: float
-    mean_return: float
-    standard_error: float
-    cost: float
-    plan: Plan
-    returns: FloatArray = field(repr=False)
-    cost_weight: float
-    reduced: ReducedMDP = field(repr=False)
-
-    @classmethod
-    def of(cls, returns: FloatArray, trial: Trial, cost_weight: float, cost: Cost) -> Objective:
-        """J, from the returns of a plan."""
-        estimate, plan = Estimate.of(returns), trial.plan
-        price = cost_function(cost)(trial.reduced.mask, plan)
-        value = estimate.mean - cost_weight * price
-        mean, error = estimate.mean, estimate.standard_error
-        return cls(value, mean, error, price, plan, returns, cost_weight, trial.reduced)
-
-    @property
-    def mask(self) -> Mask:
-        """The mask."""
-        return self.reduced.mask
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A confidence interval of the mean return."""
-        return Estimate(self.mean_return, self.standard_error).interval(level)
-
-    def gain_over(self, other: Objective) -> Estimate:
-        """J of this mask less J of the other one, paired: both were run on the same scenarios."""
-        difference = paired_difference(self.returns, other.returns)
-        costs = self.cost_weight * self.cost - other.cost_weight * other.cost
-        return Estimate(difference.mean - costs, difference.standard_error)
-
-
-class Comparison(NamedTuple):
-    """A mask against another one, on the same trajectories.
-
-    Masks are not played to the end once it is clear which is better: ``objective`` has fewer
-    rollouts then.
-    """
-
-    objective: Objective
-    gain: Estimate  # of J
-    returns: Estimate  # the gain before the masks have paid their price
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether it is clear which mask is better.
-
-        No difference at all says little: what makes one may just be rare.
-        """
-        return 0 < DECIDED * self.gain.standard_error < abs(self.gain.mean)
 
 
 @dataclass(eq=False)
@@ -145,6 +59,7 @@ class MaskEvaluator:
         n_rollouts: episodes that each policy plays.
         time_limit: for one plan, in seconds.
         trials: the masks that were planned with, to which this evaluator adds; by default none.
+        memory: what was collected from the model, for :attr:`Objective.bracket`.
     """
 
     def __init__(
@@ -157,11 +72,13 @@ class MaskEvaluator:
         n_rollouts: int = 500,
         time_limit: float | None = 60.0,
         trials: dict[Mask, Trial] | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.mdp = mdp
         self.n_rollouts = n_rollouts
         self.time_limit = time_limit
         self.trials: dict[Mask, Trial] = {} if trials is None else trials
+        self._memory = memory
         self._reduce = reduce
         self._planner = planner
         self._rng = rng
@@ -195,11 +112,12 @@ class MaskEvaluator:
             time_limit: for planning, if that is less than the evaluator's.
         """
         trial = self.plan(as_mask(self.mdp, mask), thorough=thorough, time_limit=time_limit)
+        parts = self.scenarios()[: 1 if first_look else None] if scenarios is None else [scenarios]
         if scenarios is None:
-            returns = self._returns(trial, 1 if first_look else len(self.scenarios()))
+            returns = self._returns(trial, len(parts))
         else:
             returns, _ = self._play(trial.plan, scenarios)
-        return Objective.of(returns, trial, cost_weight, cost)
+        return self._objective(returns, trial, parts, cost_weight=cost_weight, cost=cost)
 
     def compare(
         self,
@@ -217,7 +135,13 @@ class MaskEvaluator:
 
         def play(parts: int) -> Comparison:
             tried, rival = (
-                Objective.of(self._returns(trial, parts), trial, cost_weight, cost)
+                self._objective(
+                    self._returns(trial, parts),
+                    trial,
+                    self.scenarios()[:parts],
+                    cost_weight=cost_weight,
+                    cost=cost,
+                )
                 for trial in trials
             )
             difference = paired_difference(tried.returns, rival.returns)
@@ -318,6 +242,12 @@ class MaskEvaluator:
         plan = planner.plan(model, rng=rng, time_limit=limit, **start)
         return plan, not plan.converged and limit != self.time_limit
 
+    def _objective(
+        self, returns: FloatArray, trial: Trial, parts: Sequence[Scenarios], **price: Any
+    ) -> Objective:
+        rollouts = Rollouts(self.mdp, tuple(parts), self._memory)
+        return Objective.of(returns, trial.plan, trial.reduced, **price, rollouts=rollouts)
+
     def _returns(self, trial: Trial, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""
         for scenarios in self.scenarios()[len(trial.returns) : parts]:
@@ -384,6 +314,7 @@ def estimate_objective(
         rng=lambda *_: generator,  # one stream for everything: the caller's
         n_rollouts=n_rollouts,
         time_limit=time_limit,
+        memory=_collected(**estimation),
     )
     names = as_mask(model, mask)
     start = warm_start.plan if warm_start else None
@@ -391,3 +322,15 @@ def estimate_objective(
     if scenarios is None:
         scenarios = Scenarios.sample(model, n_rollouts, generator)
     return evaluator.objective(names, cost_weight=cost_weight, cost=cost, scenarios=scenarios)
+
+
+def _collected(
+    data: ExogenousData | None = None,
+    survey: EndogenousSurvey | None = None,
+    memory: Memory | None = None,
+    **_: Any,
+) -> Memory | None:
+    """The caller's memory, or one of what the caller has collected."""
+    if memory is None and data is not None and survey is not None:
+        memory = Memory(data=data, survey=survey)
+    return memory

@@ -5,7 +5,8 @@
 
 It prints what the mask keeps and why, and what the agent earns with it; the mask goes to a JSON
 file (wrappers.SavedMask.load, wrappers.LearnedMask.load), with a picture and a film of an episode
-where the environment draws pictures. Ctrl-C keeps the best mask so far.
+where the environment draws pictures, and a picture of what each mask earns between knowing nothing
+and what no policy can exceed. Ctrl-C keeps the best mask so far.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import gymnasium as gym
 
 import exo_envs
+from learning.bounds import show_bounds
 from learning.explanation import Storyteller
 from learning.film import draws_pictures, picture_settings, save_film, save_picture
 from planners import Estimate, Objective, estimate_objective
@@ -105,12 +107,20 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=True,
         help="with nothing, greedy, phase one and everything",
     )
+    parser.add_argument(
+        "--bracket",
+        action=flag,
+        default=None,
+        help="what no policy can exceed, and a picture of it: as --compare",
+    )
     parser.add_argument("--output", type=Path, default=Path("outputs"), help="folder: outputs")
     parser.add_argument("--film", action=flag, default=True, help="of one episode")
     parser.add_argument("--frames", type=int, default=50, help="of the film, at most: 50")
     arguments = parser.parse_args(argv)
     if arguments.ignored_rewards is None:
         arguments.ignored_rewards = "zero" if arguments.rule == "paper" else "average"
+    if arguments.bracket is None:
+        arguments.bracket = arguments.compare
     return arguments
 
 
@@ -128,9 +138,13 @@ def run(arguments: argparse.Namespace) -> int:
     if learner.status_ != "finished":
         print(f"stopped ({learner.status_}): this is the best mask so far")
     story.explain(learner)
-    if arguments.compare and learner.status_ != "interrupted":
-        rows = compare(learner, arguments)
-        show_returns(rows, arguments.rollouts, arguments.ignored_rewards)
+    if learner.status_ != "interrupted" and (arguments.compare or arguments.bracket):
+        blind = estimate_blind(learner.study_, arguments)
+        if arguments.compare:
+            rows = compare(learner, blind, arguments)
+            show_returns(rows, arguments.rollouts, arguments.ignored_rewards)
+        if arguments.bracket:
+            show_bounds(learner, blind, file.with_suffix(".bracket.svg"))
     print(f"\nmask     {file}")
     if learner.status_ == "interrupted":
         return INTERRUPTED
@@ -187,7 +201,7 @@ def fit(learner: MaskLearner, study: Study, bar: ProgressBar) -> None:
         learner.fit(study)
 
 
-def compare(learner: MaskLearner, arguments: argparse.Namespace) -> list[Row]:
+def compare(learner: MaskLearner, blind: Objective, arguments: argparse.Namespace) -> list[Row]:
     """Other masks, on trajectories that had no part in the choice of any."""
     study = learner.study_
     others: dict[str, MaskLearner] = {
@@ -196,7 +210,7 @@ def compare(learner: MaskLearner, arguments: argparse.Namespace) -> list[Row]:
     }
     print("\nOther masks, for comparison", flush=True)
     with ProgressBar(lambda _: "") as bar:
-        rows = [Row(BLIND, 0, estimate_blind(study, arguments))]
+        rows = [Row(BLIND, 0, blind)]
         for name, other in others.items():
             fit(other, study, bar)
             if other.status_ == "interrupted":

@@ -4,9 +4,9 @@
         --mask 'occupancy_*,object_*,porter_*'
 
 A mask is a list of names or patterns; each line of the table shows the mean return of the policy
-planned in that mask's reduced model, with its 95 % interval, and the paired gain over the line
-before. The first line knows nothing and plans with the averages of what it ignores, the last one
-knows everything.
+planned in that mask's reduced model, with its 95 % interval, the paired gain over the line before,
+and how the policy was found. The first line knows nothing and plans with the averages of what it
+ignores, the last one knows everything. --bracket adds what no policy can exceed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ import time
 import numpy as np
 
 import exo_envs
-from planners import EndogenousSurvey, ExogenousData, Memory, Scenarios, estimate_objective
+from planners import (
+    EndogenousSurvey,
+    ExogenousData,
+    Memory,
+    Objective,
+    Scenarios,
+    estimate_objective,
+)
 from shared.arguments import (
     BLIND,
     EVERYTHING,
@@ -42,6 +49,9 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60.0, help="for planning, in seconds")
     parser.add_argument("--cost-weight", type=float, default=0.0, help="the paper's lambda")
     add_ignored_rewards(parser, default="average")
+    parser.add_argument(
+        "--bracket", action="store_true", help="what no policy can exceed, whatever it looks at"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     mdp = exo_envs.as_mdp(make_env(arguments.env_id, arguments.option))
@@ -57,7 +67,11 @@ def main() -> None:
     print(f"rollouts and survey shared by all masks: {time.perf_counter() - start:.1f} s")
     print(f"{describe_ignored_rewards(arguments.ignored_rewards)}\n")
 
-    print(f"{'variables':>9} {'return':>16} {'J':>8} {'gain':>16} {'plan':>8} {'all':>8}  mask")
+    print(
+        f"{'variables':>9} {'return':>16} {'J':>8} {'gain':>16} {'plan':>8} {'all':>8}  "
+        f"{'planned by':<16}  mask"
+    )
+    objectives: dict[str, Objective] = {}
     before = None
     asked_for = [(mask or "nothing", mask, arguments.ignored_rewards) for mask in arguments.mask]
     rows = [(BLIND, "", "average"), *asked_for, (EVERYTHING, "*", arguments.ignored_rewards)]
@@ -81,11 +95,24 @@ def main() -> None:
         seconds = time.perf_counter() - start
         print(
             f"{len(objective.mask):>9} {earned:>16} {objective.value:>8.1f} {gain:>16} "
-            f"{objective.plan.seconds:>6.1f} s {seconds:>6.1f} s  {name}"
+            f"{objective.plan.seconds:>6.1f} s {seconds:>6.1f} s  "
+            f"{objective.plan.method:<16}  {name}"
             + ("" if objective.plan.converged else "  (stopped at the time limit)"),
             flush=True,
         )
-        before = objective
+        objectives[name] = before = objective
+    if arguments.bracket:
+        show_bracket(objectives)
+
+
+def show_bracket(objectives: dict[str, Objective]) -> None:
+    """What the best of the policies earns, and what no policy can exceed."""
+    name = max(objectives, key=lambda name: objectives[name].mean_return)
+    found = objectives[name].bracket
+    if found is None:
+        print("\nwhat any policy could earn is not known: n has too many values to enumerate")
+    else:
+        print(f"\n{name}: {found}")
 
 
 if __name__ == "__main__":

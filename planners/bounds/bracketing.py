@@ -18,6 +18,7 @@ from planners.bounds.fitting import relax_fitted
 from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
 from planners.bounds.relaxation import Draws
 from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
+from planners.memory import Memory
 from planners.reduction import can_enumerate
 from planners.tables import FactoredMDP, format_count, num_endogenous_states
 
@@ -86,6 +87,7 @@ def bracket(
     scenarios: Scenarios | None = None,
     values: ValueFunction | Sequence[ValueFunction] | None = None,
     model: FactoredMDP | None = None,
+    memory: Memory | None = None,
     training_rollouts: int = 100,
     num_fresh: int = 128,
     num_successors: int = 16,
@@ -111,6 +113,8 @@ def bracket(
             ``model`` they are exact values of the variables that pay or move n and of what predicts
             these, as far as that can be enumerated; if nothing can be, there is no penalty.
         model: a model whose exact values make the penalty, such as ``objective.reduced``.
+        memory: what was collected and counted before. If it has rollouts and a survey of ``mdp``,
+            the model that makes the penalty by default is estimated from these.
         training_rollouts: trajectories, apart from the others, on which the weight of the penalty
             is chosen. No penalty is taken if it does not help there.
         num_fresh: draws of x' for each x, whose mean the penalty is centred on.
@@ -142,7 +146,12 @@ def bracket(
         scenarios = Scenarios.sample(mdp, n_rollouts, play)
     elif scenarios.exogenous.shape[2] != len(mdp.exogenous_variables):
         raise ValueError(f"the scenarios are not of {mdp!r}")
-    functions = _functions(mdp, policy, values, model, max_states, estimate)
+    if values is None:
+        if model is None:
+            generator = np.random.default_rng(estimate)
+            model = default_model(mdp, policy, max_states, generator, memory)
+        values = () if model is None else ExactValues.of(model, mdp, max_states=max_states)
+    functions = tuple(values) if isinstance(values, Sequence) else (values,)
     draws = Draws(num_fresh, num_successors, sample)
 
     horizon = len(scenarios.exogenous)
@@ -162,19 +171,3 @@ def bracket(
         lower_returns=returns,
         upper_values=upper,
     )
-
-
-def _functions(
-    mdp: ExoMDP,
-    policy: ActionRule,
-    values: ValueFunction | Sequence[ValueFunction] | None,
-    model: FactoredMDP | None,
-    max_states: float,
-    seed: int,
-) -> tuple[ValueFunction, ...]:
-    """What the penalty is made of."""
-    if values is not None:
-        return tuple(values) if isinstance(values, Sequence) else (values,)
-    if model is None:
-        model = default_model(mdp, policy, max_states, np.random.default_rng(seed))
-    return () if model is None else (ExactValues.of(model, mdp, max_states=max_states),)

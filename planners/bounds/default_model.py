@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from exo_envs import ExoMDP
+from planners.counted import CountedMDP
 from planners.evaluation import ActionRule
 from planners.information import ExogenousData, ParentSearch, actors_of, close_under_parents
 from planners.memory import Memory
 from planners.policy import Policy
-from planners.reduction import EndogenousSurvey, ReducedMDP, TabulatedReducedMDP, tabulate
+from planners.reduction import EndogenousSurvey, ReducedMDP, TabulatedReducedMDP
 from planners.tables import FactoredMDP, num_endogenous_states
 
 #: States up to which a model of all variables is estimated.
@@ -21,20 +22,29 @@ SMALL = 100_000
 
 
 def default_model(
-    mdp: ExoMDP, policy: ActionRule, max_states: float, rng: np.random.Generator
+    mdp: ExoMDP,
+    policy: ActionRule,
+    max_states: float,
+    rng: np.random.Generator,
+    memory: Memory | None = None,
 ) -> FactoredMDP | None:
     """A model that can be enumerated and knows what matters most, or None.
 
     That is the model itself if it is small. Else it has the variables that pay or move n and, as
     long as there is room, what predicts those: if a variable that it lacks foretells one that it
     has, the penalty does not charge for knowing the latter. If those that pay or move n are
-    already too many, it has the policy's mask, if that is small enough.
+    already too many, it has the policy's mask, if that is small enough. The rollouts and the survey
+    are those of the memory, if it has them.
     """
-    if mdp.num_states <= (max_states if isinstance(mdp, FactoredMDP) else min(SMALL, max_states)):
-        return tabulate(mdp, rng)
-    data = ExogenousData.collect(mdp, None, rng)
-    survey = EndogenousSurvey.collect(mdp, data, rng)
-    memory = Memory()
+    tables = mdp.model if isinstance(mdp, CountedMDP) else mdp
+    if isinstance(tables, FactoredMDP) and mdp.num_states <= max_states:
+        return tables
+    memory = Memory() if memory is None else memory
+    data = memory.data or ExogenousData.collect(mdp, None, rng)
+    survey = memory.survey or EndogenousSurvey.collect(mdp, data, rng)
+    memory.bind(data=data, survey=survey)
+    if mdp.num_states <= min(SMALL, max_states):
+        return _estimated(mdp, mdp.exogenous_names, rng, memory)
     mask = _in_order(mdp, {*survey.paying, *survey.moving})
     if not _fits(mdp, mask, max_states):
         if not isinstance(policy, Policy) or not set(policy.mask) <= set(mdp.exogenous_names):
@@ -46,7 +56,13 @@ def default_model(
         mask = _with_ancestors(mdp, mask, max_states, data, memory)
     if not mask:
         return None
-    model = ReducedMDP.estimate(mdp, mask, rng=rng, data=data, survey=survey)
+    return _estimated(mdp, mask, rng, memory)
+
+
+def _estimated(
+    mdp: ExoMDP, mask: Sequence[str], rng: np.random.Generator, memory: Memory
+) -> FactoredMDP | None:
+    model = ReducedMDP.estimate(mdp, mask, rng=rng, memory=memory)
     return model if isinstance(model, TabulatedReducedMDP) else None
 
 

@@ -42,7 +42,7 @@ def relax_fitted(
     """
     current = np.zeros(len(values))
     if len(values) == 1:  # one pass does for both
-        both = _join(training, scenarios)
+        both = Scenarios.join([training, scenarios])
         tried = np.array(WEIGHTS)[:, None]
         found = relax(mdp, both, Paths.of(policy, mdp, both), values, tried, draws)
         best = _best(found.given_away[: len(training)])
@@ -74,11 +74,3 @@ def _best(given_away: FloatArray) -> int:
     best = int(given_away.mean(axis=0).argmin())
     gain = paired_difference(given_away[:, 0], given_away[:, best])
     return best if gain.mean > NEEDED_ERRORS * gain.standard_error else 0
-
-
-def _join(first: Scenarios, second: Scenarios) -> Scenarios:
-    return Scenarios(
-        np.concatenate([first.endogenous, second.endogenous]),
-        np.concatenate([first.exogenous, second.exogenous], axis=1),
-        second.seed,
-    )

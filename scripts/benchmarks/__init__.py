@@ -2,5 +2,6 @@
 
 step: environment steps per second · plan: the planners, on the MDPs of ``problems`` · information:
 all pairs of variables · planted: masks that are known · learn: learning as the number of variables
-grows · rl: training. ``timing`` is how all of them measure.
+grows · gap: what masks are worth, and what anybody could earn · rl: training. ``timing`` is how all
+of them measure.
 """

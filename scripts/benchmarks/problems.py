@@ -136,3 +136,36 @@ def product_problem(num_variables: int, discount: float, rng: np.random.Generato
     }
     terms = {i: rng.normal(size=(10, SIDE * SIDE, 5)) for i in range(num_variables)}
     return _assemble(sizes, factors, rules, terms, discount)
+
+
+def small_problem(
+    rng: np.random.Generator, *, horizon: int, certain: bool, discount: float = 0.9
+) -> FactoredMDP:
+    """Four n, two variables of two and three values that move n and pay; n' may be certain."""
+    states, num_actions, sizes = 4, 3, (2, 3)
+    factors = [
+        Factor.from_table((0, 1), rng.dirichlet(np.full(2, 0.7), size=6)),
+        Factor.from_table((1,), rng.dirichlet(np.full(3, 0.7), size=3)),
+    ]
+    rules = {}
+    for n in range(states):
+        for a in range(num_actions):
+            if certain:
+                table = np.eye(states)[rng.integers(states, size=6)]
+            else:
+                table = rng.dirichlet(np.full(states, 0.7), size=6)
+            rules[n, a] = [Rule.from_table((0, 1), table), Rule.certain(n)]
+    pairs = (states, num_actions)
+    return FactoredMDP(
+        endogenous_variables=(Variable("n", states),),
+        exogenous_variables=tuple(Variable(f"x{i}", size) for i, size in enumerate(sizes)),
+        num_actions=num_actions,
+        discount=discount,
+        horizon=horizon,
+        factors=factors,
+        decision_lists=DecisionLists.from_rules(states, num_actions, sizes, rules),
+        base_reward=rng.normal(size=pairs),
+        terms={i: rng.normal(size=(size, *pairs)) for i, size in enumerate(sizes)},
+        terminal=np.zeros(states, dtype=bool),
+        initial=State(rng.integers(states, size=(3, 1)), rng.integers((2, 3), size=(3, 2))),
+    )

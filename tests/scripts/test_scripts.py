@@ -85,6 +85,21 @@ def test_a_mask_is_learned_explained_compared_and_filmed(tmp_path):
     with Image.open(tmp_path / "ExoGrid-v0.png") as picture:
         assert picture.size == (480, 414)
     assert 1 < frames_of(tmp_path / "ExoGrid-v0.gif") <= 3
+    good = printed.split("How good is that?")[1]
+    assert re.search(r"earns [\d.]+ ± [\d.]+; no policy can earn more than [\d.]+ ± [\d.]+", good)
+    assert re.search(r"ignoring the rest: .*, at most [\d.]+ \(95%\)", good)
+    assert "found by value iteration" in good
+    assert "knows nothing" in (tmp_path / "ExoGrid-v0.bracket.svg").read_text("utf-8")
+
+
+def test_the_bound_can_be_asked_for_or_left_out_by_itself(tmp_path):
+    quick = ("ExoGrid-v0", *SMALL, "--no-film", "--output", tmp_path)
+    assert "How good is that?" not in run("learn_mask.py", *quick, "--no-bracket")
+    assert not (tmp_path / "ExoGrid-v0.bracket.svg").exists()
+    printed = run("learn_mask.py", *quick, "--no-compare", "--bracket")
+    assert "no policy can earn more than" in printed
+    assert "Other masks" not in printed
+    assert (tmp_path / "ExoGrid-v0.bracket.svg").exists()
 
 
 def test_variables_are_told_by_family_and_options_reach_the_environment(tmp_path):
@@ -218,7 +233,11 @@ def test_objectives_are_compared_line_by_line():
         assert [row[0] for row in rows] == ["0", "1", "3", "5"]
         assert [row[-1] for row in rows] == ["blind", "object", "object,guard*", "everything"]
         assert float(rows[0][1]) > 60  # it plans with averages whatever the rule is
-    assert "pays its average" in run("objective.py", *settings)
+        assert all("value iteration" in " ".join(row) for row in rows)
+    printed = run("objective.py", *settings, "--bracket")
+    assert "pays its average" in printed
+    last = printed.splitlines()[-1]
+    assert re.match(r"[^:]+: earns [\d.]+ ± [\d.]+; no policy can earn more than [\d.]+ ±", last)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@
 ``study.py``            what learners share: samples of the model, and what masks are worth
 ``session.py``          one call of ``fit``: prices, clock, callback
 ``history.py``          records of what a learner did
+``ignoring.py``         what a mask gives up against everything
 ``saved.py``            masks as files
 ======================  =====================================================================
 """
@@ -21,6 +22,7 @@ from wrappers.learners.calibrated import CalibratedMaskLearner, find_relevance
 from wrappers.learners.correlational import CorrelationalMaskLearner
 from wrappers.learners.greedy import GreedyMaskLearner
 from wrappers.learners.history import History, Progress, Record
+from wrappers.learners.ignoring import CostOfIgnoring
 from wrappers.learners.reward_variables import (
     RewardVariableMaskLearner,
     estimate_reward_variables,
@@ -32,6 +34,7 @@ __all__ = [
     "BruteForceMaskLearner",
     "CalibratedMaskLearner",
     "CorrelationalMaskLearner",
+    "CostOfIgnoring",
     "GreedyMaskLearner",
     "History",
     "LearningStoppedWarning",

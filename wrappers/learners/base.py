@@ -31,6 +31,7 @@ from planners import (
     cost_function,
 )
 from wrappers.learners.history import Callback, History, Record
+from wrappers.learners.ignoring import CostOfIgnoring
 from wrappers.learners.saved import SavedMask, versions
 from wrappers.learners.session import Session
 from wrappers.learners.study import Study
@@ -52,6 +53,7 @@ class _Results:
     study_: Study
     feature_names_in_: tuple[str, ...]
     n_features_in_: int
+    _cost_of_ignoring: CostOfIgnoring | None
 
 
 @dataclass(kw_only=True)
@@ -82,7 +84,9 @@ class MaskLearner(_Results, ABC):
         mask_: the names of the chosen variables, in the model's order.
         objective_: J of the mask, on trajectories that had no part in choosing it. After an
             interrupt it is what was known by then, or None.
+            ``objective_.bracket`` is what no policy can exceed, worked out when it is read.
         policy_: the policy planned with the mask; None as ``objective_`` is.
+        cost_of_ignoring_: what the policy gives up against everything, worked out when it is read.
         history_: one :class:`Record` for each step; ``history_.to_pandas()`` is a table.
         status_: "finished", "time limit" or "interrupted".
         seconds_: how long learning took, without the final estimate of J.
@@ -143,6 +147,7 @@ class MaskLearner(_Results, ABC):
             self.status_ = "interrupted"
             self.objective_ = self._conclude(session, self.status_)
         self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
+        self._cost_of_ignoring = None
         return self
 
     @abstractmethod
@@ -188,6 +193,31 @@ class MaskLearner(_Results, ABC):
         self._require_fit()
         found = {record.candidate[0]: record for record in self.history_ if record.action == "find"}
         return {name: found[name] for name in self.mask_ if name in found}
+
+    @property
+    def cost_of_ignoring_(self) -> CostOfIgnoring:
+        """What ``policy_`` gives up against policies that may look at everything: an interval.
+
+        Worked out when it is first read, and remembered: it plans with all variables, and makes
+        ``objective_.bracket``. Both are judged on trajectories that had no part in the choice.
+
+        Raises:
+            ValueError: there is no policy, because learning was stopped too early.
+        """
+        self._require_fit()
+        if self._cost_of_ignoring is None:
+            if self.objective_ is None:
+                raise ValueError(
+                    f"learning was stopped ({self.status_}) before there was a policy, so it is "
+                    "not known what it gives up"
+                )
+            evaluator, own = self.study_.evaluator, self.objective_
+            fresh = evaluator.fresh_scenarios()
+            if self.status_ != "finished" or own.rollouts is None:  # stopped, or a copy
+                own = evaluator.objective(self.mask_, scenarios=fresh)
+            everything = evaluator.objective(self.feature_names_in_, scenarios=fresh)
+            self._cost_of_ignoring = CostOfIgnoring.of(own, everything)
+        return self._cost_of_ignoring
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """Which variables the mask has: booleans, or indices if asked for."""

@@ -125,6 +125,7 @@ class Study:
             n_rollouts=n_rollouts,
             time_limit=planning_time_limit,
             trials=self.memory.trials,
+            memory=self.memory,
         )
 
     @property

@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from exo_envs import as_mdp
 from planners import Policy
-from wrappers.learners import CalibratedMaskLearner, MaskLearner, SavedMask
+from wrappers.learners import CalibratedMaskLearner, CostOfIgnoring, MaskLearner, SavedMask
 from wrappers.observation.masked import MaskedObservation
 
 
@@ -68,6 +68,24 @@ class LearnedMask(MaskedObservation):
     def policy(self) -> Policy | None:
         """The policy that was planned with the mask."""
         return None if self.learner is None else self.learner.policy_
+
+    @property
+    def cost_of_ignoring(self) -> CostOfIgnoring:
+        """What the mask's policy gives up against policies that may look at everything.
+
+        An interval (``low``, ``high``); see :attr:`MaskLearner.cost_of_ignoring_`. It is worked out
+        when it is first read, which may take as long as learning did, and remembered.
+
+        Raises:
+            ValueError: the mask was given, or this is a copy, which has no learner; or learning
+                was stopped before there was a policy.
+        """
+        if self.learner is None:
+            raise ValueError(
+                "this mask was not learned here: it was given, or this is a copy, and copies do "
+                "not carry the learner; ask the one that learned it"
+            )
+        return self.learner.cost_of_ignoring_
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mask to a JSON file (:class:`SavedMask`)."""

@@ -170,13 +170,17 @@ def test_samples_count_what_the_model_was_asked(name):
     assert billed[-1] <= learner.study_.samples
 
 
+#: Attributes that are worked out when they are first read, and ask the model for it.
+LAZY = {"bracket", "cost_of_ignoring_"}
+
+
 def test_looking_asks_the_model_nothing():
-    """Properties of a study, a learner and its reduced model change nothing."""
+    """Properties of a study, a learner and its reduced model change nothing, but for two."""
     learner = fresh("priced").fit(Watched(TINY), rng=0)
     study, reduced = learner.study_, learner.objective_.reduced
     asked, billed = study.mdp.calls.copy(), study.samples
     for thing in (study, study.evaluator, learner, learner.objective_, learner.policy_, reduced):
-        for attribute in dir(thing):
+        for attribute in set(dir(thing)) - LAZY:
             if isinstance(getattr(type(thing), attribute, None), (property, cached_property)):
                 getattr(thing, attribute)
     assert reduced.parents.keys() == set(learner.mask_)

@@ -1,0 +1,164 @@
+"""What a mask was found to be worth: J, and what is left to be gained by any other policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from exo_envs import ExoMDP
+from exo_envs.errors import unknown_name
+from exo_envs.mdp import FloatArray
+from planners.bounds import Bracket, bracket
+from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
+from planners.memory import Memory
+from planners.planner import Plan
+from planners.policy import Mask
+from planners.reduction import ReducedMDP, can_enumerate
+
+#: Standard errors that decide a comparison; with three looks, wrong about once in 1,000 times.
+DECIDED = 4.0
+
+CostFunction = Callable[[Mask, Plan], float]
+Cost = Literal["size", "time"] | CostFunction
+
+COSTS: dict[str, CostFunction] = {
+    "size": lambda mask, plan: float(len(mask)),
+    "time": lambda mask, plan: plan.seconds,
+}
+
+
+def cost_function(cost: Cost) -> CostFunction:
+    """The function that a cost stands for, or an error that names the choices."""
+    if callable(cost):
+        return cost
+    if cost in COSTS:
+        return COSTS[cost]
+    raise unknown_name("cost", cost, COSTS)
+
+
+class Rollouts(NamedTuple):
+    """What a policy was played in and on, for those who want to know what else could be earned."""
+
+    mdp: ExoMDP  # the full model
+    parts: tuple[Scenarios, ...]  # the trajectories
+    memory: Memory | None  # what was collected from the model before, if it is known
+
+    def bracket(self, policy: ActionRule) -> Bracket | None:
+        """What the policy earns and no policy can exceed; None if n cannot be enumerated."""
+        if not can_enumerate(self.mdp):
+            return None
+        scenarios = Scenarios.join(self.parts)
+        rng = np.random.default_rng([scenarios.seed, len(scenarios)])
+        return bracket(self.mdp, policy, rng=rng, scenarios=scenarios, memory=self.memory)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """An estimate of J(mask).
+
+    Attributes:
+        value: the mean return less the weighted cost.
+        mean_return: of the reduced policy in the full model.
+        standard_error: of the mean return.
+        cost: Cost(mask), before it is weighted with lambda.
+        plan: the plan whose policy was rolled out.
+        returns: one for each rollout, shape (n_rollouts,).
+        cost_weight: lambda.
+        reduced: the reduced model that was planned in.
+        rollouts: what the policy was played in and on; None in a copy or a pickle.
+    """
+
+    value: float
+    mean_return: float
+    standard_error: float
+    cost: float
+    plan: Plan
+    returns: FloatArray = field(repr=False)
+    cost_weight: float
+    reduced: ReducedMDP = field(repr=False)
+    rollouts: Rollouts | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        returns: FloatArray,
+        plan: Plan,
+        reduced: ReducedMDP,
+        *,
+        cost_weight: float,
+        cost: Cost,
+        rollouts: Rollouts | None = None,
+    ) -> Objective:
+        """J, from the returns of a plan."""
+        estimate, price = Estimate.of(returns), cost_function(cost)(reduced.mask, plan)
+        return cls(
+            value=estimate.mean - cost_weight * price,
+            mean_return=estimate.mean,
+            standard_error=estimate.standard_error,
+            cost=price,
+            plan=plan,
+            returns=returns,
+            cost_weight=cost_weight,
+            reduced=reduced,
+            rollouts=rollouts,
+        )
+
+    @property
+    def mask(self) -> Mask:
+        """The mask."""
+        return self.reduced.mask
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A confidence interval of the mean return."""
+        return Estimate(self.mean_return, self.standard_error).interval(level)
+
+    def gain_over(self, other: Objective) -> Estimate:
+        """J of this mask less J of the other one, paired: both were run on the same scenarios."""
+        difference = paired_difference(self.returns, other.returns)
+        costs = self.cost_weight * self.cost - other.cost_weight * other.cost
+        return Estimate(difference.mean - costs, difference.standard_error)
+
+    @cached_property
+    def bracket(self) -> Bracket | None:
+        """What the policy earns, and what no policy can exceed, on this objective's trajectories.
+
+        Worked out when it is first read, which takes seconds in a large model, and remembered.
+        None if n has too many values to be enumerated.
+
+        Raises:
+            ValueError: this is a copy, which does not have the model.
+        """
+        if self.rollouts is None:
+            raise ValueError(
+                "this objective is a copy, and copies do not have the model; read bracket before "
+                "copying or pickling, or call planners.bracket(mdp, objective.plan.policy)"
+            )
+        return self.rollouts.bracket(self.plan.policy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the model and its trajectories; a bracket that was read is kept."""
+        return {**self.__dict__, "rollouts": None}
+
+
+class Comparison(NamedTuple):
+    """A mask against another one, on the same trajectories.
+
+    Masks are not played to the end once it is clear which is better: ``objective`` has fewer
+    rollouts then.
+    """
+
+    objective: Objective
+    gain: Estimate  # of J
+    returns: Estimate  # the gain before the masks have paid their price
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is clear which mask is better.
+
+        No difference at all says little: what makes one may just be rare.
+        """
+        return 0 < DECIDED * self.gain.standard_error < abs(self.gain.mean)

@@ -1,0 +1,51 @@
+"""What a mask's policy gives up by ignoring the rest: an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from exo_envs.inputs import check_level
+from planners import Estimate, Objective, paired_difference
+
+
+@dataclass(frozen=True)
+class CostOfIgnoring:
+    """What the policy of a mask earns less than the best policy that may look at everything.
+
+    Attributes:
+        low: at least this much: a plan with all variables was played and provably earns so much
+            more. Zero if it does not, since a larger mask can be planned with less well.
+        high: at most this much: no policy can earn more, whatever it looks at. Infinite if n has
+            too many values to be enumerated.
+        level: of the interval.
+        everything: what the plan with all variables earned more, paired on the same trajectories.
+        possible: the bound on all policies less what the mask's policy earns; None if there is no
+            bound.
+    """
+
+    low: float
+    high: float
+    level: float
+    everything: Estimate
+    possible: Estimate | None
+
+    @classmethod
+    def of(cls, objective: Objective, everything: Objective, level: float = 0.95) -> CostOfIgnoring:
+        """From the objective of the mask and that of all variables, on the same trajectories.
+
+        Each end is missed with half of the probability that ``level`` leaves.
+        """
+        check_level("level", level)
+        gain = paired_difference(everything.returns, objective.returns)
+        low = max(0.0, gain.interval(level)[0])
+        possible = None if objective.bracket is None else objective.bracket.difference
+        high = math.inf if possible is None else max(low, possible.interval(level)[1])
+        return cls(low, high, level, gain, possible)
+
+    def __str__(self) -> str:
+        """The interval, for people."""
+        least = f"at least {self.low:.1f}" if self.low > 0 else "perhaps nothing"
+        if math.isinf(self.high):
+            return f"{least}; how much at most is not known ({self.level:.0%})"
+        return f"{least}, at most {self.high:.1f} ({self.level:.0%})"
