@@ -215,7 +215,7 @@ class MaskLearner(_Results, ABC):
             fresh = evaluator.fresh_scenarios()
             if self.status_ != "finished" or own.rollouts is None:  # stopped, or a copy
                 own = evaluator.objective(self.mask_, scenarios=fresh)
-            everything = evaluator.objective(self.feature_names_in_, scenarios=fresh)
+            everything = evaluator.objective(self.feature_names_in_, scenarios=fresh, thorough=True)
             self._cost_of_ignoring = CostOfIgnoring.of(own, everything)
         return self._cost_of_ignoring
 

@@ -21,6 +21,13 @@ def quality(env_id, cost_weight):
     return learner, Estimate.of(returns)
 
 
+def test_all_that_matters_in_the_factory_earns_no_less_than_part_of_it():
+    """12 variables are too many to enumerate; open-loop forecasts with them earned 112."""
+    learner, earned = quality("ExoFactory-v0", 0.0)
+    assert len(learner.mask_) == 12
+    assert earned.mean == pytest.approx(253.0, abs=8.0)
+
+
 def test_the_mask_of_the_factory_earns_what_it_did():
     learner, earned = quality("ExoFactory-v0", 1.0)
     assert earned.mean == pytest.approx(253.0, abs=8.0)
@@ -32,7 +39,7 @@ def test_the_mask_of_the_factory_earns_what_it_did():
 
 def test_the_mask_of_the_crowd_earns_what_it_did():
     learner, earned = quality("ExoCrowd-v0", 3.0)
-    assert earned.mean == pytest.approx(514.6, abs=27.0)
-    assert learner.objective_.mean_return == pytest.approx(514.6, abs=50.0)
-    assert earned.mean - 3.0 * len(learner.mask_) > 360.0
+    assert earned.mean == pytest.approx(573.9, abs=22.0)
+    assert learner.objective_.mean_return == pytest.approx(573.9, abs=40.0)
+    assert earned.mean - 3.0 * len(learner.mask_) > 430.0
     assert not any("wanderer" in name for name in learner.mask_)
