@@ -232,8 +232,9 @@ def row(name: str, learner: MaskLearner, arguments: argparse.Namespace) -> Row:
 
 
 def estimate(study: Study, mask: tuple[str, ...], arguments: argparse.Namespace) -> Objective:
-    fresh = study.evaluator.fresh_scenarios()
-    return study.evaluator.objective(mask, cost_weight=arguments.cost_weight, scenarios=fresh)
+    """J on the trajectories of the table, planned as well as can be."""
+    fresh, price = study.evaluator.fresh_scenarios(), arguments.cost_weight
+    return study.evaluator.objective(mask, cost_weight=price, scenarios=fresh, thorough=True)
 
 
 def estimate_blind(study: Study, arguments: argparse.Namespace) -> Objective:
@@ -245,7 +246,7 @@ def estimate_blind(study: Study, arguments: argparse.Namespace) -> Objective:
         (),
         rng=study.seed,
         cost_weight=arguments.cost_weight,
-        planner=study.planner(),
+        planner=study.planner(thorough=True),
         scenarios=study.evaluator.fresh_scenarios(),
         data=study.data(),
         survey=study.survey(),

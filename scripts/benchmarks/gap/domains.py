@@ -107,7 +107,7 @@ class Domain:
     def objective(self, mask: Sequence[str], study: Study | None = None) -> Objective:
         """What a mask earns on the trajectories."""
         evaluator = (study or self.study).evaluator
-        return evaluator.objective(tuple(mask), scenarios=self.scenarios)
+        return evaluator.objective(tuple(mask), scenarios=self.scenarios, thorough=True)
 
     def learned(self, cost_weight: float, study: Study | None = None) -> Mask:
         """The mask of our learner; learned once for each price, if no other study is given."""

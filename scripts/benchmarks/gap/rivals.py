@@ -66,11 +66,7 @@ def other_ways(domain: Domain) -> Table:
 
 def open_loop(domain: Domain, model: Any) -> Plan:
     """The forecast planner that neglects what later decisions will know."""
-    settings: dict[str, Any] = {"recourse": False, "additive": False}
-    try:
-        planner = ForecastPlanner(**settings)
-    except TypeError:  # it knows no other way
-        planner = ForecastPlanner()
+    planner = ForecastPlanner(recourse=False, additive=False)
     return planner.plan(model, rng=domain.study.rng("open loop"))
 
 
