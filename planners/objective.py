@@ -43,7 +43,6 @@ class Trial:
 
     plan: Plan
     reduced: ReducedMDP
-    thorough: bool  # whether more time to plan would not have helped
     returns: list[FloatArray]  # one array for each part of the shared trajectories
     visits: FloatArray  # (N * A,), discounted, of all rollouts so far; empty if N * A is too large
 
@@ -78,6 +77,7 @@ class MaskEvaluator:
         self.n_rollouts = n_rollouts
         self.time_limit = time_limit
         self.trials: dict[Mask, Trial] = {} if trials is None else trials
+        self._thorough: dict[Mask, Trial] = {}
         self._memory = memory
         self._reduce = reduce
         self._planner = planner
@@ -154,7 +154,7 @@ class MaskEvaluator:
 
     def knows(self, mask: Mask) -> bool:
         """Whether a mask has been planned with already."""
-        return mask in self.trials
+        return mask in self.trials or mask in self._thorough
 
     def visits(self, mask: Mask, time_limit: float | None = None) -> FloatArray:
         """How often the policy of a mask meets each pair n * A + a in an episode, discounted.
@@ -201,13 +201,16 @@ class MaskEvaluator:
 
         Args:
             mask: names, in the order of the model.
-            thorough: plan as well as can be; a plan that is not is made anew.
+            thorough: plan as well as can be. Comparisons of masks do without, and so do not use
+                such plans: whoever was planned with at length would have an advantage.
             time_limit: in seconds, if that is less than the evaluator's.
             warm_start: a plan to start from; by default the last one.
         """
-        known = self.trials.get(mask)
-        if known is not None and (known.thorough or not thorough):
-            return known
+        kept, known = self._thorough if thorough else self.trials, self.trials.get(mask)
+        if mask in kept:
+            return kept[mask]
+        if known is not None and (known.plan.values is not None or not self._can_be_thorough):
+            return known  # it is as good as can be
         rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())
         reduced = known.reduced if known is not None else self._reduce(mask, rng)
         limit, start = time_limit, warm_start or self._last
@@ -215,12 +218,16 @@ class MaskEvaluator:
             reduced, rng, thorough=thorough, time_limit=limit, warm_start=start
         )
         if plan.values is not None:
-            self._last = plan
-        is_exact = plan.values is not None
-        trial = Trial(plan, reduced, thorough or is_exact, [], np.zeros(self._num_pairs))
+            self._last, kept = plan, self.trials
+        trial = Trial(plan, reduced, [], np.zeros(self._num_pairs))
         if not was_cut:
-            self.trials[mask] = trial
+            kept[mask] = trial
         return trial
+
+    @property
+    def _can_be_thorough(self) -> bool:
+        """Whether there is another planner for thorough plans."""
+        return self._planner(True) is not self._planner(False)
 
     def solve(
         self,
@@ -321,7 +328,8 @@ def estimate_objective(
     evaluator.plan(names, thorough=True, warm_start=start)
     if scenarios is None:
         scenarios = Scenarios.sample(model, n_rollouts, generator)
-    return evaluator.objective(names, cost_weight=cost_weight, cost=cost, scenarios=scenarios)
+    price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
+    return evaluator.objective(names, **price, scenarios=scenarios, thorough=True)
 
 
 def _collected(

@@ -22,7 +22,7 @@ Outcome = tuple[int, float, tuple[Atom, ...]]  # target, probability, condition
 Rules = list[tuple[Outcome, ...]]
 
 #: Joint observations before a decision, at most; the variables beyond that are averaged.
-MAX_LEAVES = 64
+MAX_LEAVES = 16
 #: Entries in the lists of an n up to which it is worked out what its actions look at.
 MAX_ENTRIES = 4_000
 
