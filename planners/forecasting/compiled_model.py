@@ -90,7 +90,8 @@ class CompiledModel(NamedTuple):
         now = cls(**atoms, **_flatten(list(map(ChoiceTree.blind, states)), shared, number))
         if not recourse:
             return now, now
-        trees = [ChoiceTree.seeing(own, variable_of) for own in states]
+        sizes = np.diff(first_atoms).tolist()
+        trees = [ChoiceTree.seeing(own, variable_of, sizes) for own in states]
         return now, cls(**atoms, **_flatten(trees, shared, number))
 
 

@@ -65,7 +65,9 @@ class ChoiceTree(NamedTuple):
         return cls(list(lists), [], [Node(-1, -1, tuple(range(len(lists))))], 1)
 
     @classmethod
-    def seeing(cls, lists: Sequence[ActionList], variable_of: Mapping[Atom, int]) -> ChoiceTree:
+    def seeing(
+        cls, lists: Sequence[ActionList], variable_of: Mapping[Atom, int], sizes: Sequence[int]
+    ) -> ChoiceTree:
         """The action is chosen once the variables that the lists look at are seen.
 
         If these have too many joint observations, the ones that move the agent are seen, then the
@@ -74,7 +76,7 @@ class ChoiceTree(NamedTuple):
         entries = sum(len(own.rewards) + sum(map(len, own.rules)) for own in lists)
         if entries > MAX_ENTRIES or len(lists) < 2:
             return cls.blind(lists)
-        groups = _groups(lists, variable_of)
+        groups = _groups(lists, variable_of, sizes)
         looked_at = [_variables(own, variable_of) for own in lists]
         seen: list[int] = []
         for variable in sorted(groups, key=lambda i: (-_spread(lists, groups[i]), i)):
@@ -93,9 +95,12 @@ def _variables(own: ActionList, variable_of: Mapping[Atom, int]) -> set[int]:
 
 
 def _groups(
-    lists: Sequence[ActionList], variable_of: Mapping[Atom, int]
+    lists: Sequence[ActionList], variable_of: Mapping[Atom, int], sizes: Sequence[int]
 ) -> dict[int, list[tuple[Atom, ...]]]:
-    """For each variable its atoms, in groups that do the same; last, the values that do nothing."""
+    """For each variable its atoms, in groups that do the same.
+
+    If some of its values do nothing, the last group stands for these, and is empty.
+    """
     does: dict[Atom, list[Any]] = defaultdict(list)
     for a, own in enumerate(lists):
         for atom, reward in own.rewards:
@@ -108,9 +113,11 @@ def _groups(
     alike: dict[int, dict[Any, list[Atom]]] = defaultdict(lambda: defaultdict(list))
     for atom, effects in does.items():
         alike[variable_of[atom]][tuple(sorted(effects, key=repr))].append(atom)
-    return {
-        i: [*(tuple(sorted(atoms)) for atoms in found.values()), ()] for i, found in alike.items()
-    }
+    groups = {i: [tuple(sorted(atoms)) for atoms in found.values()] for i, found in alike.items()}
+    for i, named in groups.items():
+        if sum(map(len, named)) < sizes[i]:
+            named.append(())
+    return groups
 
 
 def _spread(lists: Sequence[ActionList], groups: Sequence[tuple[Atom, ...]]) -> float:
@@ -150,9 +157,9 @@ def _grow(
 
     first = {i: sum(len(seen[j]) for j in order[:k]) for k, i in enumerate(order)}
     for i in order:
-        named = tuple(atom for group in seen[i] for atom in group)
+        others = tuple(atom for group in seen[i][:-1] for atom in group)
         tree.observations.extend(Observation(0.0, 1.0, group) for group in seen[i][:-1])
-        tree.observations.append(Observation(1.0, -1.0, named))  # none of these
+        tree.observations.append(Observation(1.0, -1.0, others))  # the last group: what is left
     tree.nodes.append(Node(-1, -1, tuple(branches(-1, ()))))
     level_nodes: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for level, i in enumerate(order):
