@@ -37,6 +37,8 @@ from planners.value_iteration import TabularPolicy, ValueIteration
 NUM_SCENARIOS = 400
 #: Trajectories that are played before the clock is looked at again.
 PLAYED_TOGETHER = 100
+#: Seconds that it takes to count a variable in a transition, with what that needs.
+COUNTING = 2e-7
 #: A part that leaves out something that pays or moves n may have this share of the states.
 SMALL_PART = 0.1
 
@@ -79,7 +81,10 @@ class DefaultPlanner:
         self.value_iteration = ValueIteration(memory_limit=self.memory_limit, **given)
 
     def choose(self, mdp: ExoMDP) -> Planner:
-        """The planner for a model of this size; forecasts are not the only way then."""
+        """The planner for a model of this size.
+
+        Where that is a :class:`ForecastPlanner`, :meth:`plan` tries other ways, too.
+        """
         pairs = num_endogenous_states(mdp) * mdp.num_actions
         has_tables = isinstance(mdp, FactoredMDP) or can_enumerate(mdp)
         if pairs > self.max_endogenous_pairs or not has_tables:
@@ -120,15 +125,20 @@ class DefaultPlanner:
 
     def _best(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Plan:
         """The plan that earns most in ``mdp``, of all ways that there are."""
-        plans = [self._forecasts(mdp, rng, clock), *self._with_a_part(mdp, rng, clock)]
+        first = self._forecasts(mdp, rng, clock)
+        left = clock.left()
+        if left is not None and left < _seconds_to_compare(mdp):
+            remark = "taken: there was no time for other ways"
+            return replace(first.plan, converged=False, candidates=(first.candidate(None, remark),))
+        plans = [first, *self._with_a_part(mdp, rng, clock)]
         if len(plans) == 1:
-            return plans[0].plan
+            return first.plan
         scenarios = Scenarios.sample(mdp, NUM_SCENARIOS, rng)
         returns = _play([tried.plan.policy for tried in plans], mdp, scenarios, clock)
         if not returns.shape[1]:
-            untested = replace(plans[0].plan, converged=False)
-            remark = "there was no time to compare it with the others"
-            return replace(untested, candidates=tuple(t.candidate(None, remark) for t in plans))
+            remarks = ("taken: there was no time to compare", "not compared")
+            tried = (p.candidate(None, remark) for p, remark in zip(plans, remarks, strict=True))
+            return replace(first.plan, converged=False, candidates=tuple(tried))
         order = np.argsort(-returns.mean(axis=1), kind="stable").tolist()
         best = order[0]
         candidates = tuple(
@@ -144,30 +154,20 @@ class DefaultPlanner:
 
     def _forecasts(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> _Tried:
         planner = ForecastPlanner(additive=self.thorough)
-        return _Tried(
-            planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4)), mdp.exogenous_names
-        )
+        plan = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
+        return _Tried(plan, mdp.exogenous_names)
 
     def _with_a_part(
         self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
     ) -> Iterator[_Tried]:
         """An exact plan with part of the mask, if there is one that is worth a try."""
-        if not mdp.discount < 1:
-            return
-        names = affordable_part(mdp, self.max_states, whole=True)
-        if names is None and self.thorough:
-            names = affordable_part(mdp, SMALL_PART * self.max_states)
-        if names is None or (limit := _share(clock, 0.6)) == 0:
-            return
-        part = mdp.part(names) if isinstance(mdp, TabulatedReducedMDP) else None
+        part = self._part(mdp, rng) if mdp.discount < 1 else None
         if part is None:
-            part = ReducedMDP.estimate(mdp, names, rng=rng)
-        if not self._fits(part):
             return
-        plan = self.value_iteration.plan(part, rng=rng, time_limit=limit)
+        plan = self.value_iteration.plan(part, rng=rng, time_limit=_share(clock, 0.6))
         assert isinstance(plan.policy, TabularPolicy)
         mask, full, _ = Policy.names_of(mdp)
-        everything = len(mdp.exogenous_names)
+        names, everything = part.exogenous_names, len(mdp.exogenous_names)
         yield _Tried(
             replace(
                 plan,
@@ -179,6 +179,23 @@ class DefaultPlanner:
             names,
         )
 
+    def _part(self, mdp: FactoredMDP, rng: np.random.Generator) -> ReducedMDP | None:
+        """The largest part of the mask that fits and has all that pays or moves n.
+
+        If that is too much and there is time to be thorough, a small part without some of it.
+        """
+        for smaller in (1, 4, 16):
+            names = affordable_part(mdp, self.max_states / smaller, whole=True)
+            if names is None:
+                break
+            part = _reduced(mdp, names, rng)
+            if self._fits(part):
+                return part
+        if not self.thorough:
+            return None
+        part = _reduced(mdp, affordable_part(mdp, SMALL_PART * self.max_states) or (), rng)
+        return part if self._fits(part) else None
+
 
 class _Tried(NamedTuple):
     """A plan, and the variables that its policy looks at."""
@@ -189,6 +206,19 @@ class _Tried(NamedTuple):
     def candidate(self, earned: Estimate | None, remark: str) -> Candidate:
         """The same for people."""
         return Candidate(self.plan.method, self.mask, earned, remark)
+
+
+def _reduced(mdp: FactoredMDP, names: Mask, rng: np.random.Generator) -> ReducedMDP:
+    if isinstance(mdp, TabulatedReducedMDP):
+        return mdp.part(names)
+    return ReducedMDP.estimate(mdp, names, rng=rng)
+
+
+def _seconds_to_compare(mdp: FactoredMDP) -> float:
+    """About how long it takes to make what the model's trajectories are drawn from."""
+    if mdp.has_factors or mdp.data is None:
+        return 0.0
+    return COUNTING * mdp.data.num_rollouts * mdp.data.num_steps * len(mdp.exogenous_names)
 
 
 def _play(

@@ -209,6 +209,8 @@ class MaskEvaluator:
         kept, known = self._thorough if thorough else self.trials, self.trials.get(mask)
         if mask in kept:
             return kept[mask]
+        if known is None and mask in self._thorough:
+            return self._thorough[mask]
         if known is not None and (known.plan.values is not None or not self._can_be_thorough):
             return known  # it is as good as can be
         rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())

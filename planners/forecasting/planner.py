@@ -150,7 +150,6 @@ class ForecastPolicy(Policy, Saved):
         self.models = models
         self.forecasts = forecasts
         self.discount = discount
-        # Files from before there were additive forecasts have none.
         none = AdditiveForecasts.none(forecasts.sizes)
         self.additive = none if additive is None else additive
 

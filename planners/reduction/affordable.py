@@ -55,8 +55,7 @@ def _stakes(model: FactoredMDP) -> dict[int, float]:
     spread = {i: float(np.ptp(table, axis=0).max()) for i, table in model.terms.items()}
     spread = {i: stake for i, stake in spread.items() if stake > 0}
     most = max(spread.values(), default=0.0)
-    moving = model.decision_lists.dependencies()
-    return spread | {i: most for i in moving if i not in spread}
+    return spread | dict.fromkeys(model.decision_lists.dependencies(), most)
 
 
 def _information(model: FactoredMDP, i: int) -> dict[int, float]:

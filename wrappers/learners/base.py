@@ -214,7 +214,8 @@ class MaskLearner(_Results, ABC):
             evaluator, own = self.study_.evaluator, self.objective_
             fresh = evaluator.fresh_scenarios()
             if self.status_ != "finished" or own.rollouts is None:  # stopped, or a copy
-                own = evaluator.objective(self.mask_, scenarios=fresh)
+                thorough = self.status_ == "finished"
+                own = evaluator.objective(self.mask_, scenarios=fresh, thorough=thorough)
             everything = evaluator.objective(self.feature_names_in_, scenarios=fresh, thorough=True)
             self._cost_of_ignoring = CostOfIgnoring.of(own, everything)
         return self._cost_of_ignoring

@@ -5,7 +5,6 @@ import pytest
 from factored import random_mdp
 
 from planners import ExogenousData
-from planners.files import write_file
 from planners.forecasting import additive as module
 from planners.forecasting.additive import (
     AdditiveForecasts,
@@ -204,16 +203,6 @@ def test_the_same_seed_gives_the_same_file(tmp_path):
         np.testing.assert_array_equal(part, same)
     state = mdp.sample_uniform(50, np.random.default_rng(2))
     np.testing.assert_array_equal(loaded(state), policies[0](state))
-
-
-def test_files_from_before_have_none(tmp_path):
-    mdp = mdp_with(unions(np.random.default_rng(1)), UNIONS)
-    arguments = ForecastPlanner(additive=False).plan(mdp).policy.arguments()
-    del arguments["additive"]
-    write_file(tmp_path / "old", "ForecastPolicy", arguments)
-    loaded = ForecastPolicy.load(tmp_path / "old")
-    assert not len(loaded.additive.steps)
-    assert loaded(mdp.sample_uniform(5, np.random.default_rng(2))).shape == (5,)
 
 
 def test_there_may_be_no_time(monkeypatch):
