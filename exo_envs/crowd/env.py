@@ -49,17 +49,17 @@ class CrowdEnv(ExoEnv):
 
     So a porter's object is on its way for most of the time, and whoever knows the porter's state
     can tell on which table it will be put down, and be there to meet it. That shows in what the
-    policies of some masks earn (500 rollouts, +- half of the 95 % interval; the command is
-    `python scripts/objective.py ExoCrowd-v0 --mask 'occupancy_*,object_*' ...`; what a mask
+    policies of some masks earn (2,000 rollouts, +- half of the 95 % interval; the command is
+    `python scripts/objective.py ExoCrowd-v0 --rollouts 2000 --mask 'object_*' ...`; what a mask
     ignores pays its average in the reduced model):
 
     | mask                                  | `goal="movable"` | `goal="fixed"` |
     |---------------------------------------|------------------|----------------|
-    | nothing, blind                        | -11 +- 43        | -190 +- 39     |
-    | objects                               | 14 +- 40         | 511 +- 33      |
-    | occupancy and objects: all that pays  | 306 +- 26        | 804 +- 8       |
-    | ... and the porters                   | 563 +- 20        | 805 +- 8       |
-    | ... and the wanderers: everything     | 570 +- 19        | 805 +- 8       |
+    | nothing, blind                        | 4 +- 21          | -173 +- 22     |
+    | objects                               | 42 +- 20         | 520 +- 16      |
+    | occupancy and objects: all that pays  | 292 +- 13        | 810 +- 4       |
+    | ... and the porters                   | 619 +- 8         | 810 +- 4       |
+    | ... and the wanderers: everything     | 619 +- 8         | 810 +- 4       |
 
     ## Action Space
     `Discrete(5)`: stay, up, down, left, right (:class:`exo_envs.floor.Move`).

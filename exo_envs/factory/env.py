@@ -55,6 +55,7 @@ class FactoryEnv(ExoEnv):
 
     | mask                                                | return          |
     |-----------------------------------------------------|-----------------|
+    | nothing, blind: averages instead (idling)           | 0               |
     | none, or any one variable but `order_0` (idling)    | 0               |
     | `order_0`                                           | -477.3 +- 4.5   |
     | the orders and the clock                            | -1052.4 +- 6.1  |

@@ -40,6 +40,7 @@ class GridEnv(ExoEnv):
 
     | mask                              | return | best for lambda |
     |-----------------------------------|--------|-----------------|
+    | nothing, blind: averages instead  | 71     |                 |
     | none                              | 0.0    | above 45.4      |
     | object                            | 45.4   | 29.8 to 45.4    |
     | object, guard                     | 75.2   | 1.3 to 29.8     |
