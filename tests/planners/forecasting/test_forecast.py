@@ -60,9 +60,10 @@ def reference_values(mdp, forecast, n, x, recourse):
 
 @given(seed=st.integers(0, 2**32), recourse=st.booleans())
 def test_look_ahead_is_backward_induction_over_forecasts(seed, recourse):
-    """Exactly, where no two rules of a list look at the same variable."""
+    """Exactly: without recourse, where no two rules of a list look at the same variable."""
     rng = np.random.default_rng(seed)
-    mdp = random_mdp(rng, sizes=(2, 3, 2), num_rules=1, num_terminal=int(rng.integers(2)))
+    num_rules = 2 if recourse else 1
+    mdp = random_mdp(rng, sizes=(2, 3, 2), num_rules=num_rules, num_terminal=int(rng.integers(2)))
     rollouts = rng.integers(mdp.exogenous_sizes, size=(30, 6, 3))
     needed = needed_variables(mdp)
     forecasts = fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
@@ -72,6 +73,15 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed, recourse):
     values = look_ahead(models, forecasts, mdp.discount, n, x)
     expected = [reference_values(mdp, forecasts, n[lane], x[lane], recourse) for lane in range(2)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_lists_that_are_too_long_are_not_taken_apart(monkeypatch):
+    """Then a later action is chosen for all that may be seen, as without recourse."""
+    mdp = random_mdp(np.random.default_rng(0), sizes=(2, 3, 2))
+    monkeypatch.setattr(recourse_module, "MAX_ENTRIES", 0)
+    now, later = CompiledModel.compile(mdp, recourse=True)
+    assert len(later.parents) == mdp.num_endogenous_states  # roots only
+    np.testing.assert_array_equal(later.base, now.base)
 
 
 @given(seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 4, 64]))
