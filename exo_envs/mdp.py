@@ -62,7 +62,10 @@ class Transition(NamedTuple):
 
 
 class Successors(NamedTuple):
-    """All n' that may follow, with their probabilities; those of probability 0 are padding."""
+    """All n' that may follow, with their probabilities.
+
+    Those of probability 0 are padding; they too are values in range.
+    """
 
     endogenous: IntArray  # (..., K, k)
     probabilities: FloatArray  # (..., K)

@@ -8,6 +8,7 @@ import numpy as np
 
 from exo_envs import ExoMDP, State, Successors
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from planners.successors import given_successors
 
 
 class CountedMDP(ExoMDP):
@@ -50,7 +51,7 @@ class CountedMDP(ExoMDP):
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """Of the model; the n' of one state count as one, as if it had been drawn."""
-        found = self.model.endogenous_distribution(state, action)
+        found = given_successors(self.model, state, action)
         if found is not None:
             self.endogenous_samples += math.prod(state.endogenous.shape[:-1])
         return found

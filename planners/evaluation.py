@@ -59,6 +59,10 @@ class Scenarios:
                 x = mdp.sample_exogenous(x, rng)
         return cls(np.array(state.endogenous, dtype=np.int64), exogenous, int(rng.integers(2**63)))
 
+    def first(self, count: int) -> Scenarios:
+        """The first trajectories; where n' is random, its noise is not that of the whole."""
+        return Scenarios(self.endogenous[:count], self.exogenous[:, :count], self.seed)
+
     @classmethod
     def join(cls, parts: Sequence[Scenarios]) -> Scenarios:
         """All trajectories of some scenarios; the endogenous noise is that of the last ones."""

@@ -12,7 +12,7 @@ import numpy as np
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import FloatArray
-from planners.bounds import Bracket, bracket
+from planners.bounds import MAX_QUESTIONS, Bracket, Budget, bracket
 from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
 from planners.memory import Memory
 from planners.planner import Plan
@@ -21,6 +21,9 @@ from planners.reduction import ReducedMDP, can_enumerate
 
 #: Standard errors that decide a comparison; with three looks, wrong about once in 1,000 times.
 DECIDED = 4.0
+
+#: Trajectories that a bound is played on at least, where not all can be afforded.
+FEWEST = 10
 
 CostFunction = Callable[[Mask, Plan], float]
 Cost = Literal["size", "time"] | CostFunction
@@ -40,20 +43,39 @@ def cost_function(cost: Cost) -> CostFunction:
     raise unknown_name("cost", cost, COSTS)
 
 
-class Rollouts(NamedTuple):
+class Played(NamedTuple):
     """What a policy was played in and on, for those who want to know what else could be earned."""
 
     mdp: ExoMDP  # the full model
     parts: tuple[Scenarios, ...]  # the trajectories
     memory: Memory | None  # what was collected from the model before, if it is known
 
-    def bracket(self, policy: ActionRule) -> Bracket | None:
-        """What the policy earns and no policy can exceed; None if n cannot be enumerated."""
+    def bracket(self, policy: ActionRule, returns: FloatArray) -> Bracket | None:
+        """What the policy earns and no policy can exceed, or None; see :attr:`Objective.bracket`.
+
+        Args:
+            policy: the policy.
+            returns: what it earned on the trajectories.
+        """
         if not can_enumerate(self.mdp):
             return None
         scenarios = Scenarios.join(self.parts)
+        settings: dict[str, Any] = {"memory": self.memory}
+        if not self.mdp.is_batched:
+            horizon, count = scenarios.exogenous.shape[:2]
+            fitted, plain = (Budget.of(self.mdp, horizon, num_functions=k) for k in (1, 0))
+            if fitted.affordable(MAX_QUESTIONS) < count:
+                affordable = plain.affordable(MAX_QUESTIONS)
+                if affordable < min(count, FEWEST):
+                    return None
+                scenarios, returns = scenarios.first(affordable), returns[:affordable]
+                settings = {"values": ()}
         rng = np.random.default_rng([scenarios.seed, len(scenarios)])
-        return bracket(self.mdp, policy, rng=rng, scenarios=scenarios, memory=self.memory)
+        return bracket(self.mdp, policy, rng=rng, scenarios=scenarios, returns=returns, **settings)
+
+
+#: The former name.
+Rollouts = Played
 
 
 @dataclass(frozen=True)
@@ -80,7 +102,7 @@ class Objective:
     returns: FloatArray = field(repr=False)
     cost_weight: float
     reduced: ReducedMDP = field(repr=False)
-    rollouts: Rollouts | None = field(default=None, repr=False, compare=False)
+    rollouts: Played | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -91,7 +113,7 @@ class Objective:
         *,
         cost_weight: float,
         cost: Cost,
-        rollouts: Rollouts | None = None,
+        rollouts: Played | None = None,
     ) -> Objective:
         """J, from the returns of a plan."""
         estimate, price = Estimate.of(returns), cost_function(cost)(reduced.mask, plan)
@@ -129,6 +151,12 @@ class Objective:
         Worked out when it is first read, which takes seconds in a large model, and remembered.
         None if n has too many values to be enumerated.
 
+        A model that answers one state at a time, such as an adapted environment, is asked for some
+        20 seconds at most. If that is not enough for all trajectories and the penalty, the bound
+        has no penalty and is played on the first trajectories, as many as can be afforded, at least
+        10; the policy is judged on the same ones, so that ``lower`` is not the mean return of all.
+        If even 10 are too many, it is None.
+
         Raises:
             ValueError: this is a copy, which does not have the model.
         """
@@ -137,7 +165,7 @@ class Objective:
                 "this objective is a copy, and copies do not have the model; read bracket before "
                 "copying or pickling, or call planners.bracket(mdp, objective.plan.policy)"
             )
-        return self.rollouts.bracket(self.plan.policy)
+        return self.rollouts.bracket(self.plan.policy, self.returns)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the model and its trajectories; a bracket that was read is kept."""

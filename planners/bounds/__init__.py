@@ -4,11 +4,13 @@
 - ``relaxation``: the best return in hindsight, by backward induction over (t, n).
 - ``questions``: what the relaxation asks the model, and whether n' is certain.
 - ``penalty``: the price of knowing the future, made of approximate values: :class:`ValueFunction`.
+- ``budget``: how often the model is asked, and what a slow one can be asked.
 - ``default_model``: which model makes the penalty, if none is given.
 - ``fitting``: how much of each penalty makes the bound tightest.
 """
 
 from planners.bounds.bracketing import Bracket, bracket
+from planners.bounds.budget import MAX_QUESTIONS, Budget
 from planners.bounds.penalty import ExactValues, ValueFunction
 
-__all__ = ["Bracket", "ExactValues", "ValueFunction", "bracket"]
+__all__ = ["MAX_QUESTIONS", "Bracket", "Budget", "ExactValues", "ValueFunction", "bracket"]

@@ -13,11 +13,18 @@ import numpy as np
 from exo_envs import ExoMDP, as_mdp
 from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray
+from planners.bounds.budget import (
+    MAX_QUESTIONS,
+    NUM_FRESH,
+    TRAINING_ROLLOUTS,
+    check_affordable,
+    default_successors,
+)
 from planners.bounds.default_model import default_model
 from planners.bounds.fitting import relax_fitted
 from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
 from planners.bounds.relaxation import Draws
-from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
+from planners.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
 from planners.memory import Memory
 from planners.reduction import can_enumerate
 from planners.tables import FactoredMDP, format_count, num_endogenous_states
@@ -33,7 +40,8 @@ class Bracket:
     variable and count the steps.
 
     Attributes:
-        lower: what the policy earns.
+        lower: what the policy earns: the mean of its plain returns or that of ``lower_returns``,
+            whichever has the smaller standard error.
         upper: the bound on all policies.
         hindsight: the bound without a penalty: the best return with the future known.
         weights: the weight of each value function in the penalty; 0 if it does not help.
@@ -42,8 +50,9 @@ class Bracket:
         loosening: if n' was sampled, how much lower the bound is than with half as many draws. More
             draws would lower it about as much again.
         lower_returns: what the policy earned on each trajectory, less luck that is zero on average:
-            it has the mean of plain returns, with less noise, and never exceeds the bound on the
-            same trajectory.
+            it has the mean of plain returns in the long run and never exceeds the bound on the same
+            trajectory. It has less noise than plain returns if the policy is good, and may have
+            more if it is poor.
         upper_values: the bound on each trajectory.
     """
 
@@ -58,15 +67,19 @@ class Bracket:
 
     @property
     def difference(self) -> Estimate:
-        """U - V_policy, trajectory by trajectory: what is left to be gained, at most."""
+        """U - V_policy, trajectory by trajectory: what is left to be gained, at most.
+
+        It is never negative: both sides are those of the same trajectory.
+        """
         return paired_difference(self.upper_values, self.lower_returns)
 
     @property
     def gap(self) -> float:
-        """The same as a share of U."""
+        """The mean of :attr:`difference` as a share of U."""
+        left = self.difference.mean
         if self.upper.mean == 0:
-            return 0.0 if self.lower.mean == 0 else math.inf
-        return (self.upper.mean - self.lower.mean) / abs(self.upper.mean)
+            return 0.0 if left == 0 else math.inf
+        return left / abs(self.upper.mean)
 
     def __str__(self) -> str:
         """Both sides, for people."""
@@ -88,10 +101,12 @@ def bracket(
     values: ValueFunction | Sequence[ValueFunction] | None = None,
     model: FactoredMDP | None = None,
     memory: Memory | None = None,
-    training_rollouts: int = 100,
-    num_fresh: int = 128,
-    num_successors: int = 16,
+    returns: FloatArray | None = None,
+    training_rollouts: int = TRAINING_ROLLOUTS,
+    num_fresh: int = NUM_FRESH,
+    num_successors: int | None = None,
     max_states: float = MAX_STATES,
+    max_questions: float = MAX_QUESTIONS,
 ) -> Bracket:
     """Bound the value of the best policy from both sides, with standard errors.
 
@@ -115,37 +130,50 @@ def bracket(
         model: a model whose exact values make the penalty, such as ``objective.reduced``.
         memory: what was collected and counted before. If it has rollouts and a survey of ``mdp``,
             the model that makes the penalty by default is estimated from these.
+        returns: plain returns of the policy on ``scenarios``, as :func:`evaluate` gives them, if it
+            has been played there already.
         training_rollouts: trajectories, apart from the others, on which the weight of the penalty
             is chosen. No penalty is taken if it does not help there.
         num_fresh: draws of x' for each x, whose mean the penalty is centred on.
         num_successors: draws of n' for each (t, n, a), if the model does not give the probabilities
-            (:meth:`exo_envs.ExoMDP.endogenous_distribution`).
+            (:meth:`exo_envs.ExoMDP.endogenous_distribution`). By default 16; 2 if the model answers
+            one state at a time (``is_batched`` is False).
         max_states: a model with more states is too large for exact values.
+        max_questions: how often a model that answers one state at a time may be asked.
 
     Raises:
-        ValueError: n cannot be enumerated, or an argument makes no sense.
+        ValueError: n cannot be enumerated, an argument makes no sense, or a model that answers one
+            state at a time would be asked too often; how many rollouts are affordable is said.
         TooLargeError: ``model`` has too many states.
     """
+    mdp = as_mdp(mdp)
+    if num_successors is None:
+        num_successors = default_successors(mdp)
     for name, number, least in (
+        ("n_rollouts", n_rollouts, 1),
         ("training_rollouts", training_rollouts, 2),
         ("num_fresh", num_fresh, 1),
         ("num_successors", num_successors, 2),
     ):
         check_whole(name, number, least)
-    mdp = as_mdp(mdp)
-    if not can_enumerate(mdp):
-        states = format_count(num_endogenous_states(mdp))
-        raise ValueError(
-            f"the bound enumerates n, and {mdp!r} has {states} values of n, which are too many"
-        )
+    _check_enumerable(mdp)
     if values is not None and model is not None:
         raise ValueError("give values or a model, not both")
+    _check_scenarios(mdp, scenarios, returns)
+    check_affordable(
+        mdp,
+        n_rollouts if scenarios is None else len(scenarios),
+        mdp.horizon if scenarios is None else len(scenarios.exogenous),
+        max_questions,
+        num_functions=len(values) if isinstance(values, Sequence) else 1,
+        training_rollouts=training_rollouts,
+        num_fresh=num_fresh,
+        num_successors=num_successors,
+    )
     rng = np.random.default_rng(rng)
     play, train, sample, estimate = (int(seed) for seed in rng.integers(2**63, size=4))
     if scenarios is None:
         scenarios = Scenarios.sample(mdp, n_rollouts, play)
-    elif scenarios.exogenous.shape[2] != len(mdp.exogenous_variables):
-        raise ValueError(f"the scenarios are not of {mdp!r}")
     if values is None:
         if model is None:
             generator = np.random.default_rng(estimate)
@@ -157,17 +185,35 @@ def bracket(
     horizon = len(scenarios.exogenous)
     training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
     weights, found = relax_fitted(mdp, policy, training, scenarios, functions, draws)
-    upper, returns = found.values[:, 0], (found.values - found.given_away)[:, 0]
+    upper, coupled = found.values[:, 0], (found.values - found.given_away)[:, 0]
+    if returns is None:
+        returns = evaluate(policy, mdp, scenarios=scenarios)
+    plain, lower = Estimate.of(returns), Estimate.of(coupled)
     kind: SuccessorKind = "given by the model"
     if not found.given:
         kind = "sampled" if found.differed else "never differed"
     return Bracket(
-        lower=Estimate.of(returns),
+        lower=plain if plain.standard_error < lower.standard_error else lower,
         upper=Estimate.of(upper),
         hindsight=Estimate.of(found.values[:, 1]),
         weights=tuple(weights.tolist()),
         successors=kind,
         loosening=float((found.halved - found.values)[:, 0].mean()) if found.differed else 0.0,
-        lower_returns=returns,
+        lower_returns=coupled,
         upper_values=upper,
     )
+
+
+def _check_enumerable(mdp: ExoMDP) -> None:
+    if not can_enumerate(mdp):
+        states = format_count(num_endogenous_states(mdp))
+        raise ValueError(
+            f"the bound enumerates n, and {mdp!r} has {states} values of n, which are too many"
+        )
+
+
+def _check_scenarios(mdp: ExoMDP, scenarios: Scenarios | None, returns: FloatArray | None) -> None:
+    if scenarios is not None and scenarios.exogenous.shape[2] != len(mdp.exogenous_variables):
+        raise ValueError(f"the scenarios are not of {mdp!r}")
+    if returns is not None and (scenarios is None or returns.shape != (len(scenarios),)):
+        raise ValueError("returns are one for each of the scenarios, which have to be given too")

@@ -14,7 +14,12 @@ from planners.evaluation import ActionRule
 from planners.information import ExogenousData, ParentSearch, actors_of, close_under_parents
 from planners.memory import Memory
 from planners.policy import Policy
-from planners.reduction import EndogenousSurvey, ReducedMDP, TabulatedReducedMDP
+from planners.reduction import (
+    EndDependsOnExogenousError,
+    EndogenousSurvey,
+    ReducedMDP,
+    TabulatedReducedMDP,
+)
 from planners.tables import FactoredMDP, num_endogenous_states
 
 #: States up to which a model of all variables is estimated.
@@ -34,29 +39,35 @@ def default_model(
     long as there is room, what predicts those: if a variable that it lacks foretells one that it
     has, the penalty does not charge for knowing the latter. If those that pay or move n are
     already too many, it has the policy's mask, if that is small enough. The rollouts and the survey
-    are those of the memory, if it has them.
+    are those of the memory, if it has them. If the end of an episode depends on x, there is no such
+    model, since it has to be told from n.
     """
     tables = mdp.model if isinstance(mdp, CountedMDP) else mdp
     if isinstance(tables, FactoredMDP) and mdp.num_states <= max_states:
         return tables
     memory = Memory() if memory is None else memory
     data = memory.data or ExogenousData.collect(mdp, None, rng)
-    survey = memory.survey or EndogenousSurvey.collect(mdp, data, rng)
+    try:
+        survey = memory.survey or EndogenousSurvey.collect(mdp, data, rng)
+    except EndDependsOnExogenousError:
+        return None
     memory.bind(data=data, survey=survey)
     if mdp.num_states <= min(SMALL, max_states):
         return _estimated(mdp, mdp.exogenous_names, rng, memory)
     mask = _in_order(mdp, {*survey.paying, *survey.moving})
-    if not _fits(mdp, mask, max_states):
-        if not isinstance(policy, Policy) or not set(policy.mask) <= set(mdp.exogenous_names):
-            return None
-        mask = _in_order(mdp, set(policy.mask))
-        if not _fits(mdp, mask, max_states):
-            return None
-    else:
+    if _fits(mdp, mask, max_states):
         mask = _with_ancestors(mdp, mask, max_states, data, memory)
-    if not mask:
-        return None
-    return _estimated(mdp, mask, rng, memory)
+    else:
+        mask = _small_mask(mdp, policy, max_states)
+    return _estimated(mdp, mask, rng, memory) if mask else None
+
+
+def _small_mask(mdp: ExoMDP, policy: ActionRule, max_states: float) -> tuple[str, ...]:
+    """The policy's mask, if it has one and that is small enough; else an empty one."""
+    if not isinstance(policy, Policy) or not set(policy.mask) <= set(mdp.exogenous_names):
+        return ()
+    mask = _in_order(mdp, set(policy.mask))
+    return mask if _fits(mdp, mask, max_states) else ()
 
 
 def _estimated(

@@ -9,6 +9,7 @@ import numpy as np
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, joint_index, joint_values
+from planners.successors import given_successors
 from planners.tables import num_endogenous_states
 
 #: How far the probabilities of all n' may be from 1 in all.
@@ -22,6 +23,13 @@ class Answers(NamedTuple):
     terminal: BoolArray  # (B, N)
     targets: Ints  # (B, N, A, K) the n' that may follow, or draws of it
     probabilities: FloatArray  # (B, N, A, K)
+
+
+def gives_successors(mdp: ExoMDP) -> bool:
+    """Whether a model gives the probabilities of n', found out by asking once."""
+    start = mdp.sample_initial(1, np.random.default_rng(0))
+    state = State(start.endogenous.astype(np.int64), start.exogenous.astype(np.int64))
+    return given_successors(mdp, state, np.zeros(1, np.int64)) is not None
 
 
 class Questions:
@@ -40,9 +48,7 @@ class Questions:
         self.differed = False
         self.num_states = num_endogenous_states(mdp)
         self._n = joint_values(np.arange(self.num_states), mdp.endogenous_sizes)
-        x = mdp.sample_initial(1, np.random.default_rng(0)).exogenous
-        first = State(self._n[:1], x.astype(np.int64))
-        self.given = mdp.endogenous_distribution(first, np.zeros(1, np.int64)) is not None
+        self.given = gives_successors(mdp)
 
     def ask(self, exogenous: Ints) -> Answers:
         """About all (n, a) at these x, shape (B, m)."""
@@ -64,7 +70,7 @@ class Questions:
         )
 
     def _given(self, state: State, action: Ints) -> tuple[Ints, FloatArray]:
-        found = self.mdp.endogenous_distribution(state, action)
+        found = given_successors(self.mdp, state, action)
         if found is None:
             raise ValueError(
                 f"{self.mdp!r} gives the probabilities of n' in one state and not in another"

@@ -13,7 +13,8 @@ U_{t+1}. The mean of a maximum is at least the maximum of the means, so U_0 only
 What a policy gives away. With Q_t(n, a) for what is in the braces, let δ_t = U_t(n_t) -
 Q_t(n_t, a_t) along the path n_0, a_0, n_1, ... of a policy that does not know the future. Then
 U_0 - Σ γ^t δ_t is the policy's return, up to terms that are zero on average: the penalties that it
-met, and the luck of its n'. So its mean is the policy's value, with less noise than the return has.
+met, and the luck of its n'. So its mean is the policy's value. For a good policy it has far less
+noise than the return; for a poor one it can have more, since it has that of U_0 and of all δ_t.
 Since no δ_t is negative, the bound is above the policy's value on every trajectory.
 """
 

@@ -16,12 +16,14 @@
 from planners.reduction.affordable import affordable_part
 from planners.reduction.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
+from planners.reduction.rewards import EndDependsOnExogenousError
 from planners.reduction.simulated import SimulatedReducedMDP
 from planners.reduction.survey import EndogenousSurvey, Reward, check_reward
 from planners.reduction.surveyed_states import can_enumerate
 from planners.reduction.tabulated import TabulatedReducedMDP, tabulate
 
 __all__ = [
+    "EndDependsOnExogenousError",
     "EndogenousSurvey",
     "IgnoredRewards",
     "ReducedMDP",

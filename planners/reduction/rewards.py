@@ -22,6 +22,10 @@ NUM_BASES = 4
 TOLERANCE = 1e-9
 
 
+class EndDependsOnExogenousError(ValueError):
+    """Whether an episode is over cannot be told from n alone."""
+
+
 class Rewards(NamedTuple):
     """R(n, a) and the R^i of the variables that pay."""
 
@@ -35,7 +39,7 @@ def terminal_states(
     """Which of the n, shape (S, k), are terminal, shape (S,).
 
     Raises:
-        ValueError: if that depends on x as well.
+        EndDependsOnExogenousError: if that depends on x as well.
     """
     probes = draw_probes(data, NUM_PROBES, rng)
     terminal = np.stack(
@@ -43,7 +47,7 @@ def terminal_states(
     )
     varies = np.flatnonzero(terminal.any(axis=0) & ~terminal.all(axis=0))
     if len(varies):
-        raise ValueError(
+        raise EndDependsOnExogenousError(
             f"whether n = {endogenous[varies[0]].tolist()} is terminal depends on x; a planner "
             "cannot tell from n alone. Carry the end of the episode in an endogenous variable "
             "(such as 'done', which sample_endogenous sets)"

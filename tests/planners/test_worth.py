@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,13 +16,17 @@ from exo_envs.grid import GridMDP
 from planners import (
     UCT,
     EndogenousSurvey,
+    Estimate,
     ExogenousData,
     Memory,
     Scenarios,
     bracket,
     estimate_objective,
+    evaluate,
 )
-from wrappers import Study
+from planners.bounds import Budget
+from planners.worth import Played
+from wrappers import CostOfIgnoring, Study
 
 SMALL = {"n_rollouts": 40, "num_rollouts": 100}
 
@@ -56,6 +61,7 @@ def test_it_is_about_the_policy_on_the_trajectories_of_the_objective(asked):
     ((model, policy), settings) = asked[0]
     assert model is mdp
     assert policy is objective.plan.policy
+    assert settings["returns"] is objective.returns
     np.testing.assert_array_equal(settings["scenarios"].exogenous, scenarios.exogenous)
     assert len(found.upper_values) == 30
     hindsight = bracket(mdp, policy, scenarios=scenarios, values=())
@@ -116,3 +122,47 @@ def test_copies_have_the_bracket_that_was_read_and_not_the_model(duplicate):
 
 def test_the_trajectories_are_not_shown_to_people():
     assert "rollouts" not in repr(estimate_objective(GridMDP(), ["object"], **SMALL))
+
+
+class Slow(GridMDP):
+    is_batched = False
+
+
+def test_what_a_poor_policy_earns_is_what_the_objective_says():
+    """It earns exactly nothing, and the coupled returns have noise."""
+    mdp = GridMDP()
+    parts = tuple(Scenarios.sample(mdp, 30, seed) for seed in range(2))
+
+    def stay(state):
+        return np.zeros(len(state.endogenous), int)
+
+    returns = np.concatenate([evaluate(stay, mdp, scenarios=part) for part in parts])
+    found = Played(mdp, parts, None).bracket(stay, returns)
+    assert found.lower == Estimate.of(returns)
+    assert found.lower.standard_error < Estimate.of(found.lower_returns).standard_error
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_a_slow_model_is_asked_about_as_many_trajectories_as_can_be_afforded(monkeypatch, share):
+    objective = estimate_objective(Slow(), ["object"], **SMALL)
+    needed = Budget.of(Slow(), Slow().horizon, num_functions=0).questions(40)
+    monkeypatch.setattr(planners.worth, "MAX_QUESTIONS", share * needed)
+    everything = estimate_objective(Slow(), ["object", "guard"], **SMALL)
+    if share == 0.1:  # fewer than 10
+        assert objective.bracket is None
+        assert math.isinf(CostOfIgnoring.of(objective, everything).high)
+        return
+    found = objective.bracket
+    assert found.weights == ()
+    assert len(found.upper_values) == len(found.lower_returns) == 20
+    cost = CostOfIgnoring.of(objective, everything)
+    assert cost.possible == found.difference
+    assert cost.low <= cost.high < math.inf
+
+
+def test_a_slow_model_that_is_small_has_everything(monkeypatch):
+    monkeypatch.setattr(planners.worth, "MAX_QUESTIONS", 1e9)
+    monkeypatch.setattr(planners.worth, "bracket", partial(bracket, max_questions=1e9))
+    found = estimate_objective(Slow(), ["object"], **SMALL).bracket
+    assert len(found.upper_values) == 40
+    assert len(found.weights) == 1

@@ -14,8 +14,8 @@ class CostOfIgnoring:
     """What the policy of a mask earns less than the best policy that may look at everything.
 
     Attributes:
-        low: at least this much: a plan with all variables was played and provably earns so much
-            more. Zero if it does not, since a larger mask can be planned with less well.
+        low: at least this much: a plan with all variables was played and earns so much more, at
+            the stated level. Zero if it does not: a larger mask can be planned with less well.
         high: at most this much: no policy can earn more, whatever it looks at. Infinite if n has
             too many values to be enumerated.
         level: of the interval.
