@@ -29,7 +29,7 @@ from planners.planner import Plan, Planner, warm_start_for
 from planners.policy import Mask
 from planners.reduction import EndogenousSurvey, ReducedMDP, can_enumerate
 from planners.tables import num_endogenous_states
-from planners.worth import Comparison, Cost, Objective, Rollouts, cost_function
+from planners.worth import Comparison, Cost, Objective, Played, cost_function
 
 #: A comparison of masks may end after these shares of the rollouts.
 LOOKS = (0.1, 0.4, 1.0)
@@ -254,7 +254,7 @@ class MaskEvaluator:
     def _objective(
         self, returns: FloatArray, trial: Trial, parts: Sequence[Scenarios], **price: Any
     ) -> Objective:
-        rollouts = Rollouts(self.mdp, tuple(parts), self._memory)
+        rollouts = Played(self.mdp, tuple(parts), self._memory)
         return Objective.of(returns, trial.plan, trial.reduced, **price, rollouts=rollouts)
 
     def _returns(self, trial: Trial, parts: int) -> FloatArray:

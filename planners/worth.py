@@ -74,10 +74,6 @@ class Played(NamedTuple):
         return bracket(self.mdp, policy, rng=rng, scenarios=scenarios, returns=returns, **settings)
 
 
-#: The former name.
-Rollouts = Played
-
-
 @dataclass(frozen=True)
 class Objective:
     """An estimate of J(mask).

@@ -19,10 +19,12 @@ def show_bounds(learner: MaskLearner, blind: Objective, picture: Path) -> None:
     print("\nHow good is that?")
     bracket = objective.bracket
     if bracket is None:
-        print("  What any policy could earn is not known: n has too many values to enumerate.")
+        print("  What any policy could earn is not known: too much would have to be asked.")
     else:
         print(f"  The learned mask {bracket}.")
-        if str(bracket.lower) != str(Estimate(objective.mean_return, objective.standard_error)):
+        if len(bracket.upper_values) < len(objective.returns):
+            print(f"  (That is on the first {len(bracket.upper_values)} of the trajectories.)")
+        elif str(bracket.lower) != str(Estimate(objective.mean_return, objective.standard_error)):
             print("  (Luck that is zero on average was taken out of the return of the table.)")
     print(f"  What it gives up by ignoring the rest: {learner.cost_of_ignoring_}.")
     for line in describe_plan(objective.plan):
