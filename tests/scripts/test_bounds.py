@@ -97,6 +97,6 @@ def test_without_a_policy_or_a_bound_that_is_said(capsys, tmp_path):
     )
     show_bounds(learner, None, picture)
     printed = capsys.readouterr().out
-    assert "too many values to enumerate" in printed
+    assert "too much would have to be asked" in printed
     assert "ignoring the rest: perhaps nothing." in printed
     assert not picture.exists()
