@@ -33,12 +33,12 @@ from planners.tables import FactoredMDP, num_endogenous_states
 from planners.tree_search import UCT
 from planners.value_iteration import TabularPolicy, ValueIteration
 
-#: Trajectories of the model that is planned in, on which plans are compared.
-NUM_SCENARIOS = 400
+#: Trajectories of the model that is planned in, on which plans are compared, at most.
+NUM_SCENARIOS = 800
+#: Trajectories at least; if the model's data has fewer, they are drawn from its tables.
+MIN_SCENARIOS = 100
 #: Trajectories that are played before the clock is looked at again.
-PLAYED_TOGETHER = 100
-#: Seconds that it takes to count a variable in a transition, with what that needs.
-COUNTING = 2e-7
+PLAYED_TOGETHER = 200
 #: A part that leaves out something that pays or moves n may have this share of the states.
 SMALL_PART = 0.1
 
@@ -48,10 +48,11 @@ class DefaultPlanner:
     """Exact plans where they fit; where only n can be enumerated, the best of several plans.
 
     * If all joint values of the mask fit, value iteration.
-    * If only n can be enumerated: forecasts of each variable, and value iteration with the part of
-      the mask that fits. A policy for part of a mask is a policy for the mask. Both are played in
-      the model that is planned in, on the same exogenous trajectories, and the better one is taken:
-      so a larger mask does not do worse because it is too large to plan with exactly.
+    * If only n can be enumerated: forecasts of each variable, with recourse and without, and value
+      iteration with the part of the mask that fits. A policy for part of a mask is a policy for the
+      mask. All are played in the model that is planned in, on the same exogenous trajectories, and
+      the best one is taken: so a larger mask does not do worse because it is too large to plan with
+      exactly.
     * Else tree search.
 
     ``Plan.method`` says which it was, ``Plan.candidates`` what each of several earned.
@@ -64,8 +65,8 @@ class DefaultPlanner:
             state, so where a few hundred rollouts judge the policy, a good part of their standard
             error does.
         dtype: of value iteration; by default its own.
-        thorough: whether to take the time for the best forecasts, and for exact plans that leave
-            out something that pays. Learners plan with many masks, and do so for the last one only.
+        thorough: whether to take the time for all forecasts, and for exact plans that leave out
+            something that pays. Learners plan with many masks, and do so for the last one only.
     """
 
     max_states: int = 5_000_000
@@ -125,20 +126,15 @@ class DefaultPlanner:
 
     def _best(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Plan:
         """The plan that earns most in ``mdp``, of all ways that there are."""
-        first = self._forecasts(mdp, rng, clock)
-        left = clock.left()
-        if left is not None and left < _seconds_to_compare(mdp):
-            remark = "taken: there was no time for other ways"
-            return replace(first.plan, converged=False, candidates=(first.candidate(None, remark),))
-        plans = [first, *self._with_a_part(mdp, rng, clock)]
+        plans = [*self._forecasts(mdp, rng, clock), *self._with_a_part(mdp, rng, clock)]
         if len(plans) == 1:
-            return first.plan
-        scenarios = Scenarios.sample(mdp, NUM_SCENARIOS, rng)
-        returns = _play([tried.plan.policy for tried in plans], mdp, scenarios, clock)
+            return plans[0].plan
+        policies = [tried.plan.policy for tried in plans]
+        returns = _play(policies, mdp, shared_scenarios(mdp, rng), clock)
         if not returns.shape[1]:
-            remarks = ("taken: there was no time to compare", "not compared")
+            remarks = ["taken: there was no time to compare", *["not compared"] * (len(plans) - 1)]
             tried = (p.candidate(None, remark) for p, remark in zip(plans, remarks, strict=True))
-            return replace(first.plan, converged=False, candidates=tuple(tried))
+            return replace(plans[0].plan, converged=False, candidates=tuple(tried))
         order = np.argsort(-returns.mean(axis=1), kind="stable").tolist()
         best = order[0]
         candidates = tuple(
@@ -152,10 +148,18 @@ class DefaultPlanner:
         )
         return replace(plans[best].plan, candidates=candidates)
 
-    def _forecasts(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> _Tried:
-        planner = ForecastPlanner(additive=self.thorough)
-        plan = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
-        return _Tried(plan, mdp.exogenous_names)
+    def _forecasts(
+        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
+    ) -> Iterator[_Tried]:
+        """Forecasts with recourse and, to be thorough, without."""
+        planners = [ForecastPlanner(additive=self.thorough)]
+        if self.thorough:
+            planners.append(ForecastPlanner(recourse=False, additive=False))
+        for planner in planners:
+            plan = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
+            if not planner.recourse:
+                plan = replace(plan, method="open-loop forecasts")
+            yield _Tried(plan, mdp.exogenous_names)
 
     def _with_a_part(
         self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
@@ -214,11 +218,19 @@ def _reduced(mdp: FactoredMDP, names: Mask, rng: np.random.Generator) -> Reduced
     return ReducedMDP.estimate(mdp, names, rng=rng)
 
 
-def _seconds_to_compare(mdp: FactoredMDP) -> float:
-    """About how long it takes to make what the model's trajectories are drawn from."""
-    if mdp.has_factors or mdp.data is None:
-        return 0.0
-    return COUNTING * mdp.data.num_rollouts * mdp.data.num_steps * len(mdp.exogenous_names)
+def shared_scenarios(mdp: FactoredMDP, rng: np.random.Generator) -> Scenarios:
+    """Trajectories of ``mdp`` to compare plans on.
+
+    If the model was estimated from rollouts, x moves as in these: they show what its tables leave
+    out of the joint dynamics. All plans were made from them, so none has an advantage. Without
+    rollouts, or with too few, trajectories are drawn from the tables.
+    """
+    data = mdp.data
+    if data is not None and data.num_steps >= mdp.horizon and data.num_rollouts >= MIN_SCENARIOS:
+        exogenous = data.values[:NUM_SCENARIOS, : mdp.horizon].swapaxes(0, 1)
+        start = data.initial_endogenous[:NUM_SCENARIOS]
+        return Scenarios(start, np.ascontiguousarray(exogenous), int(rng.integers(2**63)))
+    return Scenarios.sample(mdp, NUM_SCENARIOS, rng)
 
 
 def _play(

@@ -113,11 +113,6 @@ class FactoredMDP(ExoMDP):
         self._factors = factors
         return factors
 
-    @property
-    def has_factors(self) -> bool:
-        """Whether :attr:`factors` are made already."""
-        return "factors" in self.__dict__
-
     @cached_property
     def all_factors(self) -> Factors:
         """The same in one record, to sample from."""

@@ -86,14 +86,15 @@ def factory():
 
 def test_the_best_of_several_plans_is_taken_and_the_others_are_told(factory):
     _, plan = factory
-    assert len(plan.candidates) == 2
-    best, other = plan.candidates
+    assert len(plan.candidates) == 3
+    best, other, _ = plan.candidates
     assert plan.method == best.method
     assert best.earned.mean >= other.earned.mean
     assert "taken" in best.remark
     assert "less" in other.remark
     assert {candidate.method for candidate in plan.candidates} == {
         "forecasts",
+        "open-loop forecasts",
         "value iteration with 9 of 22 variables",
     }
     assert "9 variables" in str(min(plan.candidates, key=lambda c: len(c.mask)))
@@ -122,23 +123,22 @@ def test_several_plans_are_made_within_the_time_limit(factory, limit):
     assert plan.policy(state).shape == (3,)
 
 
-def test_no_time_for_other_ways_in_a_crowd():
-    """The tables that trajectories are drawn from take longer than there is."""
+def test_the_time_limit_holds_in_a_crowd():
     mdp = CrowdMDP()
     reduced = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=0)
     start = time.perf_counter()
-    plan = DefaultPlanner().plan(reduced, time_limit=0.3)
-    assert time.perf_counter() - start < 2.0  # half a second on an idle machine
-    assert not reduced.has_factors
-    assert not plan.converged
-    (taken,) = plan.candidates
-    assert "no time" in taken.remark
+    plan = DefaultPlanner().plan(reduced, time_limit=0.5)
+    assert time.perf_counter() - start < 2.0  # 0.6 on an idle machine
+    assert "taken" in plan.candidates[0].remark
 
 
 def test_without_a_discount_there_is_no_exact_candidate():
     mdp = FactoryMDP(FactoryParameters(discount=1.0, horizon=10))
     plan = DefaultPlanner().plan(ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=0))
-    assert (plan.method, plan.candidates) == ("forecasts", ())
+    assert {candidate.method for candidate in plan.candidates} == {
+        "forecasts",
+        "open-loop forecasts",
+    }
 
 
 def chain(mdp, *steps):
