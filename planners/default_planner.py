@@ -38,7 +38,7 @@ NUM_SCENARIOS = 800
 #: Trajectories at least; if the model's data has fewer, they are drawn from its tables.
 MIN_SCENARIOS = 100
 #: Trajectories that are played before the clock is looked at again.
-PLAYED_TOGETHER = 200
+PLAYED_TOGETHER = 100
 #: A part that leaves out something that pays or moves n may have this share of the states.
 SMALL_PART = 0.1
 
@@ -126,9 +126,11 @@ class DefaultPlanner:
 
     def _best(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Plan:
         """The plan that earns most in ``mdp``, of all ways that there are."""
-        plans = [*self._forecasts(mdp, rng, clock), *self._with_a_part(mdp, rng, clock)]
+        plans = list(self._ways(mdp, rng, clock))
         if len(plans) == 1:
-            return plans[0].plan
+            plan = plans[0].plan
+            in_time = _has_time(clock, plan.seconds)
+            return replace(plan, converged=plan.converged and in_time)
         policies = [tried.plan.policy for tried in plans]
         returns = _play(policies, mdp, shared_scenarios(mdp, rng), clock)
         if not returns.shape[1]:
@@ -148,18 +150,17 @@ class DefaultPlanner:
         )
         return replace(plans[best].plan, candidates=candidates)
 
-    def _forecasts(
-        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
-    ) -> Iterator[_Tried]:
-        """Forecasts with recourse and, to be thorough, without."""
-        planners = [ForecastPlanner(additive=self.thorough)]
-        if self.thorough:
-            planners.append(ForecastPlanner(recourse=False, additive=False))
-        for planner in planners:
+    def _ways(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Iterator[_Tried]:
+        """One plan after another, as long as there is time for another one like the first."""
+        planner = ForecastPlanner(additive=self.thorough)
+        first = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
+        yield _Tried(first, mdp.exogenous_names)
+        if self.thorough and _has_time(clock, first.seconds):
+            planner = ForecastPlanner(recourse=False, additive=False)
             plan = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
-            if not planner.recourse:
-                plan = replace(plan, method="open-loop forecasts")
-            yield _Tried(plan, mdp.exogenous_names)
+            yield _Tried(replace(plan, method="open-loop forecasts"), mdp.exogenous_names)
+        if _has_time(clock, first.seconds):
+            yield from self._with_a_part(mdp, rng, clock)
 
     def _with_a_part(
         self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
@@ -249,6 +250,11 @@ def _play(
             for returns, new in zip(parts, played, strict=True):
                 returns.append(new)
     return np.array([np.concatenate(returns) for returns in parts])
+
+
+def _has_time(clock: Clock, seconds: float) -> bool:
+    left = clock.left()
+    return left is None or left > seconds
 
 
 def _share(clock: Clock, share: float) -> float | None:

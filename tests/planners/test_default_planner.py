@@ -128,8 +128,8 @@ def test_the_time_limit_holds_in_a_crowd():
     reduced = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=0)
     start = time.perf_counter()
     plan = DefaultPlanner().plan(reduced, time_limit=0.5)
-    assert time.perf_counter() - start < 2.0  # 0.6 on an idle machine
-    assert "taken" in plan.candidates[0].remark
+    assert time.perf_counter() - start < 2.0  # 0.3 on an idle machine
+    assert not plan.converged
 
 
 def test_without_a_discount_there_is_no_exact_candidate():
