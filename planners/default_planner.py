@@ -132,7 +132,7 @@ class DefaultPlanner:
             in_time = _has_time(clock, plan.seconds)
             return replace(plan, converged=plan.converged and in_time)
         policies = [tried.plan.policy for tried in plans]
-        returns = _play(policies, mdp, shared_scenarios(mdp, rng), clock)
+        returns = _play(policies, mdp, _shared_scenarios(mdp, rng), clock)
         if not returns.shape[1]:
             remarks = ["taken: there was no time to compare", *["not compared"] * (len(plans) - 1)]
             tried = (p.candidate(None, remark) for p, remark in zip(plans, remarks, strict=True))
@@ -219,7 +219,7 @@ def _reduced(mdp: FactoredMDP, names: Mask, rng: np.random.Generator) -> Reduced
     return ReducedMDP.estimate(mdp, names, rng=rng)
 
 
-def shared_scenarios(mdp: FactoredMDP, rng: np.random.Generator) -> Scenarios:
+def _shared_scenarios(mdp: FactoredMDP, rng: np.random.Generator) -> Scenarios:
     """Trajectories of ``mdp`` to compare plans on.
 
     If the model was estimated from rollouts, x moves as in these: they show what its tables leave
