@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--cost-weight", type=float, default=0.0, help="the paper's lambda")
     add_ignored_rewards(parser, default="average")
     parser.add_argument(
-        "--bracket", action="store_true", help="what no policy can exceed, whatever it looks at"
+        "--bracket", action="store_true", help="what no policy can exceed, whatever it sees"
     )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

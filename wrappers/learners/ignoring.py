@@ -16,7 +16,7 @@ class CostOfIgnoring:
     Attributes:
         low: at least this much: a plan with all variables was played and earns so much more, at
             the stated level. Zero if it does not: a larger mask can be planned with less well.
-        high: at most this much: no policy can earn more, whatever it looks at. Infinite if there
+        high: at most this much: no policy can earn more, whatever it sees. Infinite if there
             is no such bound: n has too many values, or the model is too slow to ask.
         level: of the interval.
         everything: what the plan with all variables earned more, paired on the same trajectories.
