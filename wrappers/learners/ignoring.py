@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exo_envs.inputs import check_level
@@ -42,6 +43,10 @@ class CostOfIgnoring:
         possible = None if objective.bracket is None else objective.bracket.difference
         high = math.inf if possible is None else max(low, possible.interval(level)[1])
         return cls(low, high, level, gain, possible)
+
+    def __iter__(self) -> Iterator[float]:
+        """Both ends: ``low, high = cost``."""
+        return iter((self.low, self.high))
 
     def __str__(self) -> str:
         """The interval, for people."""

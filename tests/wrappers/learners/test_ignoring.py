@@ -45,6 +45,7 @@ def test_who_ignores_the_guard_gives_up_something_for_certain():
     objective = paper.evaluator.objective(("object",), scenarios=fresh)
     everything = paper.evaluator.objective(GridMDP().exogenous_names, scenarios=fresh)
     cost = CostOfIgnoring.of(objective, everything)
+    assert tuple(cost) == (cost.low, cost.high)
     assert 10 < cost.low < 32 < cost.high < 45
     assert cost.low == pytest.approx(cost.everything.interval()[0])
     assert cost.high == pytest.approx(cost.possible.interval()[1])
