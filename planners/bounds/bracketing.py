@@ -83,9 +83,7 @@ class Bracket:
 
     def __str__(self) -> str:
         """Both sides, for people."""
-        text = (
-            f"earns {self.lower}; no policy can earn more than {self.upper}, whatever it sees"
-        )
+        text = f"earns {self.lower}; no policy can earn more than {self.upper}, whatever it sees"
         if self.successors == "sampled":
             text += f" (n' was sampled, which may loosen the bound by about {self.loosening:.2g})"
         return text
