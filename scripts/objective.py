@@ -110,7 +110,7 @@ def show_bracket(objectives: dict[str, Objective]) -> None:
     name = max(objectives, key=lambda name: objectives[name].mean_return)
     found = objectives[name].bracket
     if found is None:
-        print("\nwhat any policy could earn is not known: n has too many values to enumerate")
+        print("\nwhat any policy could earn is not known: too much would have to be asked")
     else:
         print(f"\n{name}: {found}")
 
