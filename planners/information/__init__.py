@@ -34,6 +34,7 @@ from planners.information.significance import (
     chi_squared_log_tail,
     compare_histograms,
 )
+from planners.information.transitions import TransitionCounts
 
 __all__ = [
     "HOLD_OUT",
@@ -46,6 +47,7 @@ __all__ = [
     "Null",
     "ParentSearch",
     "Rows",
+    "TransitionCounts",
     "actors_of",
     "chi_squared_log_tail",
     "close_under_parents",

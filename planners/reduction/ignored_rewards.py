@@ -1,11 +1,14 @@
 """What a reduced model pays for the variables that its mask ignores.
 
-The reward is a sum of terms R^j(n, x^j, a), and a mask keeps some of the x^j. There are two rules
+The reward is a sum of terms R^j(n, x^j, a), and a mask keeps some of the x^j. There are three rules
 for the terms of the others:
 
 * "zero": they are forgotten, as in the paper. Who ignores what pays sees nothing to gain.
 * "average": they pay their mean given n, a and the masked variables. A policy planned without
   any variable, a *blind* one, then still goes where it pays to be on average.
+* "optimistic": they pay their overall mean where that is a gain, and nothing where it is a loss.
+  A policy planned so goes wherever there may be something to gain: good for finding out what pays
+  there, and no good for earning it.
 
 The mean of a term is taken over the backgrounds, x as it occurs in the rollouts, given few masked
 variables that tell about what it pays (:mod:`planners.reduction.informative`). The reward of the
@@ -28,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -40,13 +43,13 @@ from planners.reduction.informative import SMOOTHING, Informants, Question
 from planners.reduction.rewards import Rewards
 from planners.reduction.survey import EndogenousSurvey
 
-IgnoredRewards = Literal["average", "zero"]
+IgnoredRewards = Literal["average", "zero", "optimistic"]
 
 
 def check_ignored_rewards(rule: str) -> None:
     """Refuse what is no rule for the rewards of ignored variables, and name the choices."""
-    if rule not in ("average", "zero"):
-        raise unknown_name("rule for ignored_rewards", rule, ("average", "zero"))
+    if rule not in get_args(IgnoredRewards):
+        raise unknown_name("rule for ignored_rewards", rule, get_args(IgnoredRewards))
 
 
 def masked_rewards(
@@ -82,11 +85,13 @@ def masked_rewards(
     added: dict[int, FloatArray] = {}
     for j in ignored:
         label, amounts = memory.paid_amounts.get(j, partial(_amounts, survey.terms[j]))
-        given = _informative(informants, j, label, len(amounts))
+        optimistic = ignored_rewards == "optimistic"
+        given = [] if optimistic else _informative(informants, j, label, len(amounts))
         usual, *deviations = memory.averaged_rewards.get(
             (j, *given), partial(_average, informants, j, label, len(amounts), given)
         )
-        base += usual @ amounts
+        mean = usual @ amounts
+        base += np.maximum(mean, 0.0) if optimistic else mean
         for i, deviation in zip(given, deviations, strict=True):
             paid = deviation @ amounts
             added[i] = added[i] + paid if i in added else paid

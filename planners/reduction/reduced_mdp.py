@@ -62,8 +62,9 @@ class ReducedMDP(ExoMDP):
         data: the rollouts it was estimated from, restricted to the mask.
         samples: how many samples were used.
         smoothing: how many samples' worth of the table with one parent less each row got.
-        ignored_rewards: what dropped variables pay, "average" or "zero"; see :meth:`estimate`. A
-            file that does not say so is from before there was a choice, and means "zero".
+        ignored_rewards: what dropped variables pay, "average", "zero" or "optimistic"; see
+            :meth:`estimate`. A file that does not say so is from before there was a choice, and
+            means "zero".
         paying: the masked variables whose own term pays. A masked variable that only tells about
             what dropped ones pay is not one of them.
         moving: the masked variables that some n' depends on (of the n that were surveyed).
@@ -137,7 +138,9 @@ class ReducedMDP(ExoMDP):
             ignored_rewards: what the terms of dropped variables pay. "average": their mean given n,
                 a and the masked variables that tell about them, over the same rollouts, so that a
                 model without any variable still knows what pays on average. "zero": nothing, as in
-                the paper. See :mod:`planners.reduction.ignored_rewards`.
+                the paper. "optimistic": their mean where that is a gain, for problems that are
+                solved only to see where an agent may go. See
+                :mod:`planners.reduction.ignored_rewards`.
             memory: what was counted for other masks with the same ``data`` and ``survey``, which
                 are given too or are in the memory already; by default nothing is shared.
         """

@@ -101,13 +101,15 @@ class SimulatedReducedMDP(ReducedMDP):
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """From the full model, with what dropped variables pay on average."""
-        paid = self.model.endogenous_reward(endogenous, action)
         batch = endogenous.shape[:-1]
+        terms = np.zeros((*batch, len(self.full_names)))
         # A term looks at its own variable, so all variables are given one of their values at once.
         for x, weights in zip(*self._averaged, strict=True):
             state = State(endogenous, np.tile(x, (*batch, 1)))
-            paid = paid + self.model.reward_terms(state, np.broadcast_to(action, batch)) @ weights
-        return paid
+            terms += self.model.reward_terms(state, np.broadcast_to(action, batch)) * weights
+        if self.ignored_rewards == "optimistic":
+            terms = np.maximum(terms, 0.0)
+        return self.model.endogenous_reward(endogenous, action) + terms.sum(axis=-1)
 
     def is_terminal(self, state: State) -> BoolArray:
         """From the full model."""
@@ -120,7 +122,7 @@ class SimulatedReducedMDP(ReducedMDP):
             The x, shape (calls, all), and the weights of the terms, (calls, all): in each column
             the values that a dropped variable has, and how often; elsewhere 0.
         """
-        paying = self.survey.terms if self.ignored_rewards == "average" else ()
+        paying = () if self.ignored_rewards == "zero" else self.survey.terms
         ignored = sorted(set(paying) - set(self.columns.tolist()))
         found = {j: _frequent(self._full_data.values[:, :-1, j].reshape(-1)) for j in ignored}
         calls = max((len(values) for values, _ in found.values()), default=0)

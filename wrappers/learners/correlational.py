@@ -1,18 +1,23 @@
-"""*Mask-Learning-Correlational* (section 5.3 of the paper), as written."""
+"""*Mask-Learning-Correlational* (section 5.3 of the paper)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
 
-from exo_envs.inputs import check_real
+from exo_envs.errors import unknown_name
+from exo_envs.inputs import check_real, check_whole
 from exo_envs.mdp import FloatArray
-from planners import Mask
-from wrappers.learners.divergence import endogenous_divergence, transition_divergence
+from planners import Mask, ReducedMDP, TransitionCounts
+from wrappers.learners.divergence import Moves, factored_divergence, joint_divergence
 from wrappers.learners.history import Record
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
 from wrappers.learners.session import Session
 from wrappers.learners.study import Study
+
+TransitionModel = Literal["joint", "factored"]
 
 
 @dataclass(kw_only=True)
@@ -20,24 +25,46 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     """*Mask-Learning-Correlational*: what pays, and what is correlated with it.
 
     The first phase is *Estimate-Reward-Variables* (:class:`RewardVariableMaskLearner`, whose
-    arguments this learner has too: n1, n2, tau_variance, sampling, and ignored_rewards, which is
-    "zero" as in the paper). Then the variable with the
-    largest divergence (:mod:`wrappers.learners.divergence`) is added while J increases, each
-    estimate of J having rollouts of its own, unless all divergences are below tau_correl. The mask
-    is the last one for which J increased.
+    arguments this learner has too: n1, n2, tau_variance, sampling, uniform_share, and
+    ignored_rewards, which is "zero" as in the paper). Then the variable with the largest score
+    (:mod:`wrappers.learners.divergence`) is added while J increases, unless all scores are below
+    tau_correl. The mask is the one with the highest J on this way.
+
+    The paper's text leaves four things open. The defaults are the readings with which this loop
+    does what the paper reports; each of them is a switch. The narrowest reading is
+    ``CorrelationalMaskLearner(transition_model="joint", bias_corrected=False, paired=False,
+    patience=1)``.
 
     :class:`CalibratedMaskLearner` does what this algorithm is after, by tests that state their
     level.
 
     Args:
-        tau_correl: stop if no divergence is as large as this, in nats.
+        tau_correl: stop if no score is as large as this, in nats.
+        transition_model: what the empirical transition models are. "joint" counts joint values of
+            the reduced state, nearly all of which occur once if the mask is large. "factored"
+            predicts each of its variables from few parents, and the score is the sum over these
+            variables of what a candidate adds.
+        bias_corrected: whether the scores' bias, (degrees of freedom) / (2 samples), is taken away.
+            Without, candidates of many values score high whatever they tell.
+        paired: whether all masks are played on the same trajectories, or each on its own. The
+            noise of two estimates of 500 rollouts is larger than what most variables are worth.
+        patience: stop when J has not increased for so many variables in a row. Some pay only
+            together: where somebody is, and where he is going.
     """
 
     tau_correl: float = 1e-5
+    transition_model: TransitionModel = "factored"
+    bias_corrected: bool = True
+    paired: bool = True
+    patience: int = 2
 
     def _check(self) -> None:
         super()._check()
         check_real("tau_correl", self.tau_correl, 0.0)
+        check_whole("patience", self.patience, 1)
+        readings = get_args(TransitionModel)
+        if self.transition_model not in readings:
+            raise unknown_name("transition_model", self.transition_model, readings)
 
     def _steps(self, session: Session) -> Iterator[Record]:
         mask: Mask = ()
@@ -45,11 +72,14 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
             mask = record.mask
             yield record
         names = session.study.mdp.exogenous_names
-        best = session.objective(mask, independent=True)
-        while len(mask) < len(names):
-            rest = [name for name in names if name not in mask]
+        estimate = partial(session.objective, independent=not self.paired)
+        best = tried = estimate(mask)
+        added: Mask = ()  # since J was highest
+        while len(mask) + len(added) < len(names) and len(added) < self.patience:
+            grown = session.in_order((*mask, *added))
+            rest = [name for name in names if name not in grown]
             session.report(f"scoring {len(rest)} variables")
-            scores = _divergences(session.study, mask, rest)
+            scores = self._scores(session.study, tried.reduced, rest)
             candidate, score = rest[int(scores.argmax())], float(scores.max())
             if score < self.tau_correl:
                 yield session.record(
@@ -61,34 +91,42 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
                     score=score,
                 )
                 return
-            tried = session.in_order((*mask, candidate))
-            worth = session.objective(tried, independent=True)
-            before, accepted = best, worth.value > best.value
+            tried = estimate(session.in_order((*grown, candidate)))
+            added = (*added, candidate)
+            before, accepted = best, tried.value > best.value
             if accepted:
-                mask, best = tried, worth
+                mask, best, added = session.in_order((*grown, candidate)), tried, ()
             yield session.record(
                 "add",
                 (candidate,),
                 accepted=accepted,
-                reason="J increases" if accepted else "J no longer increases",
+                reason="J increases" if accepted else "J does not increase",
                 mask=mask,
-                objective=worth,
-                gain=worth.gain_over(before),
+                objective=tried,
+                gain=tried.gain_over(before),
                 score=score,
             )
-            if not accepted:
-                return
+
+    def _scores(self, study: Study, reduced: ReducedMDP, candidates: list[str]) -> FloatArray:
+        """The score of line 3 for s = (n, the mask of a reduced model), remembered by the study."""
+        known = study.memory.divergences
+        key = (self.transition_model, reduced.mask)
+        if key not in known:
+            counts = TransitionCounts(study.data(), 1, study.memory)
+            others = study.data().positions(candidates)
+            if self.transition_model == "joint":
+                known[key] = joint_divergence(counts, _moves(study), reduced.columns, others)
+            else:
+                known[key] = factored_divergence(
+                    counts, _moves(study), study.survey(), reduced, others
+                )
+        return known[key].nats(self.bias_corrected)
 
 
-def _divergences(study: Study, mask: Mask, candidates: list[str]) -> FloatArray:
-    """The score of line 3 for s = (n, mask), remembered by the study."""
-    known = study.memory.divergences
-    if mask not in known:
-        data = study.data()
-        inside, outside = (data.positions(names).tolist() for names in (mask, candidates))
-        exogenous = transition_divergence(data, inside, outside)
-        endogenous = endogenous_divergence(
-            study.counted, data, inside, outside, study.rng("divergence")
-        )
-        known[mask] = exogenous + endogenous
-    return known[mask]
+def _moves(study: Study) -> Moves:
+    """How n moves, asked once for all masks."""
+    if study.memory.moves is None:
+        counts = TransitionCounts(study.data(), 1, study.memory)
+        rng = study.rng("divergence")
+        study.memory.moves = Moves.draw(study.counted, counts, study.survey(), rng)
+    return study.memory.moves

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
 from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_real, check_whole
+from exo_envs.inputs import check_probability, check_real, check_whole
 from exo_envs.mdp import FloatArray
 from planners import IgnoredRewards, Mask, Reward, Scenarios, evaluate
 from wrappers.learners.base import MaskLearner
@@ -86,8 +86,10 @@ def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -
     """States and actions that an agent will meet: those of a policy planned in a relaxed problem.
 
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
-    whatever the others do. The study's planner plans there, for at most ``time_limit`` seconds, and
-    its policy plays some episodes in the full model.
+    whatever the others do, and what the mask ignores is seen with optimism
+    (:mod:`planners.reduction.ignored_rewards`): whoever has not found out yet what pays does not
+    stand still. The study's planner plans there, for at most ``time_limit`` seconds, and its policy
+    plays some episodes in the full model.
     """
     visited = study.memory.visited
     if mask in visited:
@@ -109,11 +111,33 @@ def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -
 
 
 def _sampler_of(states: State, actions: NDArray[Any]) -> Sampler:
-    """Each of some states, with its action, is as likely as any other."""
+    """Each of some states, with its action, is as likely as any other.
+
+    Samples are spread evenly over (n, a): each of these is drawn as often as its share of the
+    states says, to within one. Independent draws would leave some of the rarer ones out.
+    """
+    columns = (*states.endogenous.T, actions)
 
     def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
-        chosen = rng.integers(len(actions), size=size)
+        in_order = np.lexsort((rng.random(len(actions)), *columns))
+        places = (np.arange(size) + rng.random()) * len(actions) / size
+        chosen = rng.permutation(in_order[places.astype(np.intp)])
         return State(states.endogenous[chosen], states.exogenous[chosen]), actions[chosen]
+
+    return sample
+
+
+def mixed_sampler(first: Sampler, second: Sampler, share: float) -> Sampler:
+    """A share of the samples from the first sampler, to the nearest sample; the rest from another.
+
+    Both samplers give samples in no particular order.
+    """
+
+    def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
+        number = round(share * size)
+        (some, of_some), (others, of_others) = first(number, rng), second(size - number, rng)
+        parts = (np.concatenate(both) for both in zip(some, others, strict=True))
+        return State(*parts), np.concatenate([of_some, of_others])
 
     return sample
 
@@ -136,12 +160,20 @@ class RewardVariableMaskLearner(MaskLearner):
     Variables outside a mask pay nothing in its reduced model, as in the paper, unless
     ``ignored_rewards="average"``.
 
+    The paper favours states that the agent is likely to meet (``sampling="visited"``). It leaves
+    open how. Here *Estimate-Reward-Variables* is run on uniform samples first, which finds enough
+    to plan with in a relaxed problem (:func:`visited_sampler`). Then it is run again on samples of
+    which only ``uniform_share`` is uniform, and the others are states and actions of that plan. If
+    this finds variables that were not known before, it is repeated once, with the plan that knows
+    them too. The last run decides: what pays only where the agent hardly ever goes is left out.
+
     Args:
         n1: samples of everything but one variable.
         n2: settings of that variable in each.
         tau_variance: a variable pays if the mean variance of the reward is above this.
-        sampling: "uniform", or "visited" for states that the agent is likely to meet, found by
-            planning in a relaxed problem.
+        sampling: "uniform", or "visited" to favour states that the agent is likely to meet.
+        uniform_share: with "visited", the share of samples that are uniform. With 0 nothing is
+            looked at but what the agent meets, with 1 nothing is favoured.
     """
 
     ignored_rewards: IgnoredRewards = "zero"
@@ -149,12 +181,14 @@ class RewardVariableMaskLearner(MaskLearner):
     n2: int = 5
     tau_variance: float = 0.0
     sampling: Sampling = "uniform"
+    uniform_share: float = 0.05
 
     def _check(self) -> None:
         super()._check()
         check_whole("n1", self.n1, 1)
         check_whole("n2", self.n2, 2)
         check_real("tau_variance", self.tau_variance, 0.0)
+        check_probability("uniform_share", self.uniform_share)
         if self.sampling not in ("uniform", "visited"):
             raise unknown_name("sampling", self.sampling, ("uniform", "visited"))
 
@@ -162,10 +196,9 @@ class RewardVariableMaskLearner(MaskLearner):
         """One record for each variable that pays, and J of all of them."""
         names = session.study.mdp.exogenous_names
         session.report("looking for variables that pay")
-        variances = self._variances(session, "uniform")
+        variances = self._variances(session)
         if self.sampling == "visited":
-            paying = np.flatnonzero(variances > self.tau_variance)
-            variances = self._variances(session, "visited", tuple(names[i] for i in paying))
+            variances = self._favour_visited(session, self._paying(session, variances))
         mask: Mask = ()
         for name, variance in zip(names, variances.tolist(), strict=True):
             if variance > self.tau_variance:
@@ -177,21 +210,41 @@ class RewardVariableMaskLearner(MaskLearner):
             "start", mask, reason="all that pays", mask=mask, objective=session.objective(mask)
         )
 
-    def _variances(self, session: Session, sampling: Sampling, mask: Mask = ()) -> FloatArray:
-        """*Estimate-Reward-Variables*, remembered by the study."""
-        study, left = session.study, session.clock.left()
-        key = (self.n1, self.n2, sampling, mask)
+    def _favour_visited(self, session: Session, known: Mask) -> FloatArray:
+        """The variances where the agent goes, planned with what is known to pay by then."""
+        session.report("looking for variables that pay where the agent goes")
+        variances = self._variances(session, known)
+        more = session.in_order({*known, *self._paying(session, variances)})
+        return variances if more == known else self._variances(session, more)
+
+    def _paying(self, session: Session, variances: FloatArray) -> Mask:
+        names = session.study.mdp.exogenous_names
+        return tuple(names[i] for i in np.flatnonzero(variances > self.tau_variance))
+
+    def _variances(self, session: Session, planned_with: Mask | None = None) -> FloatArray:
+        """*Estimate-Reward-Variables*, remembered by the study.
+
+        Samples are uniform, or favour what the relaxed plan of a mask meets.
+        """
+        study = session.study
+        key = (self.n1, self.n2, self.uniform_share, planned_with)
         known = study.memory.reward_variances
         if key in known:
             return known[key]
+        sampler = uniform_sampler(study.mdp)
+        stream: tuple[str | int, ...] = ("uniform",)
+        if planned_with is not None:
+            visited = visited_sampler(study, planned_with, session.clock.left())
+            sampler = mixed_sampler(sampler, visited, self.uniform_share)
+            stream = ("visited", *study.mdp.exogenous_indices(planned_with).tolist())
         variances = estimate_reward_variables(
             study.counted,
-            study.rng("reward variables", sampling),
+            study.rng("reward variables", *stream),
             n1=self.n1,
             n2=self.n2,
-            sampler=visited_sampler(study, mask, left) if sampling == "visited" else None,
+            sampler=sampler,
             reward=study.reward,
         )
-        if sampling == "uniform" or mask in study.memory.visited:  # the relaxed plan was not cut
+        if planned_with is None or planned_with in study.memory.visited:  # the plan was not cut
             known[key] = variances
         return variances

@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -39,6 +39,9 @@ from planners import (
     check_ignored_rewards,
 )
 
+if TYPE_CHECKING:
+    from wrappers.learners.divergence import Divergence, Moves
+
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
 
@@ -53,12 +56,16 @@ class StudyMemory(Memory):
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
     #: mask -> its plan, and what the policy met and earned.
     trials: dict[Mask, Trial] = field(default_factory=dict)
-    #: (n1, n2, sampling, mask) -> how much the reward varies with each variable, (m,).
-    reward_variances: dict[tuple[int, int, str, Mask], FloatArray] = field(default_factory=dict)
+    #: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
+    reward_variances: dict[tuple[int, int, float, Mask | None], FloatArray] = field(
+        default_factory=dict
+    )
     #: mask -> states and actions that the policy of its relaxed problem meets.
     visited: dict[Mask, tuple[State, IntArray]] = field(default_factory=dict)
-    #: mask -> the paper's score of each variable outside of it.
-    divergences: dict[Mask, FloatArray] = field(default_factory=dict)
+    #: (transition model, mask) -> the paper's score of each variable outside of it.
+    divergences: dict[tuple[str, Mask], Divergence] = field(default_factory=dict)
+    #: how n moves where the transitions of the rollouts begin; None before it is asked.
+    moves: Moves | None = None
 
 
 class Study:
@@ -186,13 +193,14 @@ class Study:
     def reduce(self, mask: Mask, rng: np.random.Generator, *, relaxed: bool = False) -> ReducedMDP:
         """The reduced model of a mask, from the samples that all masks share.
 
-        In the ``relaxed`` one every variable moves by itself, whatever the others do.
+        In the ``relaxed`` one every variable moves by itself, whatever the others do, and what the
+        mask ignores is seen with optimism.
         """
-        settings: dict[str, Any] = {"ignored_rewards": self.ignored_rewards}
+        settings: dict[str, Any] = {}
         if relaxed:
-            settings |= {"max_parents": 1, "interventions": False}
+            settings |= {"max_parents": 1, "interventions": False, "ignored_rewards": "optimistic"}
         else:
-            settings["known_parents"] = self.parents
+            settings |= {"known_parents": self.parents, "ignored_rewards": self.ignored_rewards}
             self.actors(mask)  # asked now, and not when somebody reads the tables of the model
         self.survey()  # is in the memory from then on
         return ReducedMDP.estimate(self.counted, mask, rng=rng, memory=self.memory, **settings)

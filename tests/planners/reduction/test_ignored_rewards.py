@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from factored import random_mdp
 from reduced import shared
 
 from exo_envs import ExoMDP, State, Variable
@@ -280,3 +281,24 @@ def test_the_survey_of_few_rollouts_is_enough():
     reduced = ReducedMDP.estimate(mdp, ["x1"], rng=rng, data=data, survey=survey)
     assert reduced.terms == {}
     assert np.isfinite(reduced.base_reward).all()
+
+
+def test_optimism_expects_gains_and_forgets_losses():
+    """x0 is kept; x1 pays 10 or -30 with n, x2 costs 5: overall means, and never a loss."""
+    rng = np.random.default_rng(3)
+    mdp = random_mdp(rng, sizes=(2, 2, 2), endogenous=(2,), paying=(0, 1, 2), num_terminal=0)
+    mdp.terms[1][:] = 0.0
+    mdp.terms[1][1, 0], mdp.terms[1][1, 1] = 10.0, -30.0
+    mdp.terms[2][:] = 0.0
+    mdp.terms[2][1] = -5.0
+    data = ExogenousData.collect(mdp, 200, rng)
+    survey = EndogenousSurvey.collect(mdp, data, rng)
+    given = {"rng": 0, "data": data, "survey": survey}
+    reduced = {
+        rule: ReducedMDP.estimate(mdp, ["x0"], **given, ignored_rewards=rule)
+        for rule in ("optimistic", "zero")
+    }
+    extra = reduced["optimistic"].base_reward - reduced["zero"].base_reward
+    share = survey.backgrounds.column(1).mean()
+    assert extra == pytest.approx(np.array([[10.0 * share], [0.0]]) + 0 * extra)
+    assert (reduced["optimistic"].terms[0] == reduced["zero"].terms[0]).all()

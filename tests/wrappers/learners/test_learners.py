@@ -109,6 +109,9 @@ WRONG_FIRST_PHASE = [
     ({"tau_variance": -1e-9}, "tau_variance"),
     ({"tau_variance": math.nan}, "tau_variance"),
     ({"sampling": "visit"}, "unknown sampling 'visit'; did you mean 'visited'"),
+    ({"uniform_share": -0.1}, "uniform_share"),
+    ({"uniform_share": 1.5}, "uniform_share"),
+    ({"uniform_share": math.nan}, "uniform_share"),
 ]
 WRONG_OF = {
     BruteForceMaskLearner: [({"max_variables": 4}, "2 \\*\\* 5 masks")],
@@ -119,7 +122,12 @@ WRONG_OF = {
         ({"initial_mask": ["guard", "guard"]}, "more than once"),
     ],
     RewardVariableMaskLearner: WRONG_FIRST_PHASE,
-    CorrelationalMaskLearner: [*WRONG_FIRST_PHASE, ({"tau_correl": -1.0}, "tau_correl")],
+    CorrelationalMaskLearner: [
+        *WRONG_FIRST_PHASE,
+        ({"tau_correl": -1.0}, "tau_correl"),
+        ({"patience": 0}, "patience"),
+        ({"transition_model": "factor"}, "unknown transition_model 'factor'; did you mean 'fact"),
+    ],
     CalibratedMaskLearner: [
         ({"level": 0.0}, "level"),
         ({"level": 1.0}, "level"),
