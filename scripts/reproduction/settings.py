@@ -8,7 +8,7 @@ from typing import Any
 
 GRID, FACTORY, CROWD = "ExoGrid-v0", "ExoFactory-v0", "ExoCrowd-v0"
 
-EXPERIMENTS = ("small", "large", "goals")
+EXPERIMENTS = ("small", "large", "goals", "readings")
 
 #: How the methods are called in tables, in the order in which they are shown.
 METHODS = MappingProxyType(
@@ -20,6 +20,27 @@ METHODS = MappingProxyType(
         "paper": "Full, the paper's rule",
         "ours": "Full, ours",
         "curve": "Growing masks",
+        "joint": "The paper's rule with joint transition models",
+        "biased": "The paper's rule with scores that are not corrected",
+        "unpaired": "The paper's rule with trajectories of its own for each mask",
+        "impatient": "The paper's rule with a patience of 1",
+        "narrow": "The paper's rule with all four",
+    }
+)
+
+#: Other readings of the paper's rule: what CorrelationalMaskLearner is given besides.
+READINGS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
+    {
+        "joint": {"transition_model": "joint"},
+        "biased": {"bias_corrected": False},
+        "unpaired": {"paired": False},
+        "impatient": {"patience": 1},
+        "narrow": {
+            "transition_model": "joint",
+            "bias_corrected": False,
+            "paired": False,
+            "patience": 1,
+        },
     }
 )
 
@@ -65,11 +86,9 @@ class Settings:
         small_cost_weights: the range of lambda on the small domain.
         cost_weights: lambda on the large domains.
         sampling: of the first phase, on the large domains.
-        heuristics: the mask that Greedy starts with in Crowd, "by hand" as in the paper: names;
-            see :func:`reproduction.experiments.heuristic_mask` for "tables".
         goal_trials: of the comparison of goals (section 6.3), at most ``trials``.
-        curve_step: variables from one point of the Crowd curve to the next, away from its top.
-        curve_detail: near the top every mask is looked at, so many variables to either side.
+        reading_trials: of other readings of the paper's rule, at most ``trials``.
+        curve_patience: how many variables the Crowd curve goes on without J increasing.
     """
 
     trials: int = 50
@@ -87,15 +106,15 @@ class Settings:
         *(20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0),
     )
     cost_weights: dict[str, float] = field(default_factory=lambda: {FACTORY: 1.0, CROWD: 3.0})
-    sampling: dict[str, str] = field(default_factory=lambda: {FACTORY: "visited", CROWD: "uniform"})
-    heuristics: tuple[str, ...] = (*(f"object_{i}" for i in range(6)), "tables")
-    goal_trials: int = 5
-    curve_step: int = 8
-    curve_detail: int = 4
+    sampling: dict[str, str] = field(default_factory=lambda: {FACTORY: "visited", CROWD: "visited"})
+    goal_trials: int = 20
+    reading_trials: int = 10
+    curve_patience: int = 10
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
-        for name in ("trials", "goal_trials", "greedy_trials", "curve_step"):
+        names = ("trials", "goal_trials", "reading_trials", "greedy_trials", "curve_patience")
+        for name in names:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is a positive number, not {getattr(self, name)!r}")
         if not 0 <= self.seed < 2**63:
@@ -109,8 +128,8 @@ class Settings:
             n_data_rollouts=100,
             small_cost_weights=(0.5, 5.0, 20.0, 50.0),
             goal_trials=1,
-            curve_step=31,
-            curve_detail=1,
+            reading_trials=1,
+            curve_patience=3,
         )
 
     def as_dict(self) -> dict[str, Any]:
