@@ -25,7 +25,7 @@ class CompiledModel(NamedTuple):
     A form of its own because a look-ahead has forecasts and no x: it cannot look up a row, and
     weighs every condition instead, each once. There is a list of rewards and rules for each branch
     of each n (:mod:`planners.forecasting.recourse`), and behind those one for each n: what the
-    lists of all its actions begin with.
+    lists of all its actions begin with. Numbers are kept in the precision of the forecasts.
     """
 
     forecasts: Ints  # (atoms,): which forecast tells of each atom
@@ -33,17 +33,17 @@ class CompiledModel(NamedTuple):
     values: Ints  # (atoms,): the value that the atom speaks of
     strides: Ints  # (atoms,): the number of values of the variable
     terminal: NDArray[np.bool_]  # (N,)
-    base: NDArray[np.float64]  # (lists,)
+    base: NDArray[np.float32]  # (lists,)
     reward_starts: Ints  # (lists + 1,): the rewards of each list
     reward_atoms: Ints  # (rewards,): the atom that each is paid for
-    rewards: NDArray[np.float64]  # (rewards,)
+    rewards: NDArray[np.float32]  # (rewards,)
     otherwise: Ints  # (lists,): where a list leads if none of its rules decides
     rule_starts: Ints  # (lists + 1,): the rules of each list
     rule_ends: Ints  # (lists,): where they end, not counting a last rule that always decides
     outcome_starts: Ints  # (rules + 1,): the outcomes of each rule
     targets: Ints  # (outcomes,)
     conditions: Ints  # (outcomes,): the condition of each outcome
-    probabilities: NDArray[np.float64]  # (conditions,): of the outcomes, if it holds
+    probabilities: NDArray[np.float32]  # (conditions,): of the outcomes, if it holds
     atom_starts: Ints  # (conditions + 1,): the atoms of each condition
     atoms: Ints
     branch_starts: Ints  # (N + 1,): the branches of each n
@@ -53,8 +53,8 @@ class CompiledModel(NamedTuple):
     node_observations: Ints  # (nodes,): what was seen there; -1 at a root
     node_branch_starts: Ints  # (nodes + 1,): what can be compared there
     node_branches: Ints  # branches of that n, by their lists
-    observation_constants: NDArray[np.float64]  # (observations,)
-    observation_signs: NDArray[np.float64]  # (observations,)
+    observation_constants: NDArray[np.float32]  # (observations,)
+    observation_signs: NDArray[np.float32]  # (observations,)
     observation_atom_starts: Ints  # (observations + 1,)
     observation_atoms: Ints
 
@@ -126,17 +126,17 @@ def _flatten(
     node_starts = starts_of([tree.nodes for tree in trees])
     in_tree = np.repeat(np.arange(len(trees)), np.diff(node_starts))  # the tree of each node
     return {
-        "base": np.array([own.base for own in lists], dtype=np.float64),
+        "base": np.array([own.base for own in lists], dtype=np.float32),
         "reward_starts": starts_of([own.rewards for own in lists]),
         "reward_atoms": _ints(number[atom] for atom, _ in paid),
-        "rewards": np.array([reward for _, reward in paid], dtype=np.float64),
+        "rewards": np.array([reward for _, reward in paid], dtype=np.float32),
         "otherwise": otherwise,
         "rule_starts": rule_starts,
         "rule_ends": rule_starts[1:] - (otherwise < nowhere),
         "outcome_starts": starts_of(rules),
         "targets": _ints(target for target, _, _ in outcomes),
         "conditions": _ints(numbered[outcome[1:]] for outcome in outcomes),
-        "probabilities": np.array([chance for chance, _ in conditions], dtype=np.float64),
+        "probabilities": np.array([chance for chance, _ in conditions], dtype=np.float32),
         "atom_starts": starts_of([condition for _, condition in conditions]),
         "atoms": _ints(number[atom] for _, condition in conditions for atom in condition),
         "branch_starts": branch_starts,
@@ -154,8 +154,8 @@ def _flatten(
             for k, node in zip(in_tree.tolist(), nodes, strict=True)
             for branch in node.branches
         ),
-        "observation_constants": np.array([one.constant for one in seen], dtype=np.float64),
-        "observation_signs": np.array([one.sign for one in seen], dtype=np.float64),
+        "observation_constants": np.array([one.constant for one in seen], dtype=np.float32),
+        "observation_signs": np.array([one.sign for one in seen], dtype=np.float32),
         "observation_atom_starts": starts_of([one.atoms for one in seen]),
         "observation_atoms": _ints(number[atom] for one in seen for atom in one.atoms),
     }

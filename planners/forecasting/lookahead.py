@@ -4,6 +4,9 @@ The reward is a sum over variables and n is small. So the expected reward and th
 of each (h, n, a) follow from the forecasts of single variables, and a decision costs
 O(horizon * N * A), however many joint values the mask has. A later decision is made once the few
 variables that its actions look at are seen (:mod:`planners.forecasting.recourse`).
+
+The kernels compute in single precision, in which the forecasts are kept: a vector instruction then
+takes twice as many lanes, and action values are right to some 1e-6 of the largest one.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts
 
-#: Lanes that the kernel takes at once: as many as make its loops fill the processor's vectors.
-LANES_PER_BLOCK = 32
-#: Lanes that there must be for each thread, so that starting it pays.
-LANES_PER_THREAD = 64
+#: Lanes that the kernel takes at once, at most: with fewer, starting its loops takes most time.
+LANES_PER_BLOCK = 128
+#: Blocks are widened to a multiple of this number of lanes: those of a vector instruction.
+LANES_PER_VECTOR = 8
 
 
 class Models(NamedTuple):
@@ -48,25 +51,29 @@ def look_ahead(
     """
     additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
 
+    # How the lanes are divided depends on their number alone, and not on that of the threads.
+    blocks = max(1, -(-len(n) // LANES_PER_BLOCK))
+    width = max(1, -(-len(n) // (blocks * LANES_PER_VECTOR))) * LANES_PER_VECTOR
+    workers = max(1, min(get_num_threads(), blocks))
+    step = width * -(-blocks // workers)
+
     def part(first: int) -> Any:
-        lanes = slice(first, first + width)
-        given: Any = (*models, forecasts, additive, discount, n[lanes], exogenous[lanes])
+        lanes = slice(first, first + step)
+        given: Any = (*models, forecasts, additive, np.float32(discount), width)
+        given += (n[lanes], exogenous[lanes])
         return _action_values(*given)
 
-    workers = min(get_num_threads(), len(n) // LANES_PER_THREAD)
-    width = -(-len(n) // (max(1, workers) * LANES_PER_BLOCK)) * LANES_PER_BLOCK
-    if workers <= 1:
+    if workers == 1:
         return np.asarray(part(0))
     with ThreadPoolExecutor(workers) as threads:
-        return np.concatenate(list(threads.map(part, range(0, len(n), width))))
+        return np.concatenate(list(threads.map(part, range(0, len(n), step))))
 
 
 @njit(cache=True, nogil=True)
 def _action_values(
-    now: Any, later: Any, forecasts: Any, additive: Any, discount: float, n: Any, x: Any
+    now: Any, later: Any, forecasts: Any, additive: Any, discount: Any, width: int, n: Any, x: Any
 ) -> Any:
     num_actions = now.branch_starts[1] if len(now.branch_starts) > 1 else 0
-    width = min(LANES_PER_BLOCK, len(n))
     buffers = _buffers(now, later, forecasts.horizon, width)
     values = buffers[4]
     out = np.empty((len(n), num_actions))
@@ -90,18 +97,20 @@ def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
     for state in range(len(now.terminal)):
         nodes = max(nodes, later.node_starts[state + 1] - later.node_starts[state])
     states = len(now.terminal)
+    lists = max(len(now.base), len(later.base))
     return (
         np.empty((horizon + 1, len(now.values), width), np.float32),  # the chance of each atom
-        np.empty((conditions, width)),  # that of each condition
-        np.empty((observations, width)),  # that of each observation
-        np.empty((2, nodes, width)),  # that of each node, and the best value seen there
-        np.empty((max(len(now.base), len(later.base)), width)),  # the value of each list
-        np.empty((2, states + 1, width)),  # the best value of each n and of nowhere; before, after
+        np.empty((conditions, width), np.float32),  # that of each condition
+        np.empty((observations, width), np.float32),  # that of each observation
+        np.empty((2, nodes, width), np.float32),  # that of each node, and the best value seen there
+        np.empty((lists, width), np.float32),  # the value of each list
+        # The best value of each n and of nowhere; before, after.
+        np.empty((2, states + 1, width), np.float32),
     )
 
 
 @njit(cache=True)
-def _induce(now: Any, later: Any, discount: float, buffers: Any) -> None:
+def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
     """Backward induction for a block of lanes; leaves the values of all lists now."""
     chances, weights, seen, nodes, values, best = buffers
     best[:] = 0.0
@@ -116,7 +125,10 @@ def _induce(now: Any, later: Any, discount: float, buffers: Any) -> None:
 
 
 # Kernels look up what is the same for all lanes before each loop over them, and call nothing:
-# the loops are then turned into vector instructions.
+# the loops are then turned into vector instructions. Constants are of single precision like all
+# else; others would turn the whole loop into double precision. A loop over lanes takes about as
+# long to start as to run, so what occurs most, a rule of one outcome and a leaf of one branch, is
+# one loop.
 
 
 @njit(cache=True)
@@ -168,41 +180,38 @@ def _weigh_conditions(model: Any, chances: Any, weights: Any) -> None:
 
 
 @njit(cache=True, fastmath=True)
-def _back_up(
-    model: Any, discount: float, chances: Any, weights: Any, best: Any, values: Any
-) -> None:
+def _back_up(model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any) -> None:
     """The value of every list: rewards, and the value of where its rules lead.
 
     That of a branch includes what its n's branches share, which is worked out before them.
     """
     branch_starts, width = model.branch_starts, values.shape[1]
-    rewards = (model.base, model.reward_starts, model.reward_atoms, model.rewards)
+    rewards = (model.reward_starts, model.reward_atoms, model.rewards)
     rules = (model.rule_starts, model.rule_ends, model.outcome_starts)
     outcomes = (model.otherwise, model.conditions, model.targets)
     states = len(branch_starts) - 1
-    moved, left, passed = np.empty(width), np.empty(width), np.empty(width)
+    moved, left, passed = np.empty((3, width), np.float32)
     for state in range(states):
         shared = branch_starts[states] + state
-        _add_rewards(rewards, shared, chances, values)
+        base = model.base[shared]
         _follow_rules(rules, outcomes, shared, weights, best, moved, passed)
         _pass_on(rules, outcomes, shared, weights, left, passed)
         for k in range(width):
-            values[shared, k] += discount * moved[k]
+            values[shared, k] = base + discount * moved[k]
             left[k] *= discount
+        _add_rewards(rewards, shared, chances, values)
         for branch in range(branch_starts[state], branch_starts[state + 1]):
-            _add_rewards(rewards, branch, chances, values)
+            base = model.base[branch]
             _follow_rules(rules, outcomes, branch, weights, best, moved, passed)
             for k in range(width):
-                values[branch, k] += values[shared, k] + left[k] * moved[k]
+                values[branch, k] = base + values[shared, k] + left[k] * moved[k]
+            _add_rewards(rewards, branch, chances, values)
 
 
 @njit(cache=True, fastmath=True, inline="always")
 def _add_rewards(lists: Any, own: int, chances: Any, values: Any) -> None:
-    """The expected reward of a list."""
-    base, starts, atoms, rewards = lists
-    reward = base[own]
-    for k in range(values.shape[1]):
-        values[own, k] = reward
+    """Add what a list is expected to be paid for atoms."""
+    starts, atoms, rewards = lists
     for e in range(starts[own], starts[own + 1]):
         reward, atom = rewards[e], atoms[e]
         for k in range(values.shape[1]):
@@ -220,9 +229,15 @@ def _follow_rules(
     for k in range(len(moved)):
         moved[k] = best[target, k]
     for rule in range(rule_ends[own] - 1, rule_starts[own] - 1, -1):
+        first, last = outcome_starts[rule], outcome_starts[rule + 1]
+        if last == first + 1:
+            w, target = conditions[first], targets[first]
+            for k in range(len(moved)):
+                moved[k] += weights[w, k] * (best[target, k] - moved[k])
+            continue
         for k in range(len(moved)):
             passed[k] = moved[k]
-        for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
+        for o in range(first, last):
             w, target = conditions[o], targets[o]
             for k in range(len(moved)):
                 moved[k] += weights[w, k] * (best[target, k] - passed[k])
@@ -234,7 +249,7 @@ def _pass_on(rules: Any, outcomes: Any, own: int, weights: Any, left: Any, passe
     rule_starts, _, outcome_starts = rules
     _, conditions, _ = outcomes
     for k in range(len(left)):
-        left[k] = 1.0
+        left[k] = np.float32(1.0)
     for rule in range(rule_starts[own], rule_starts[own + 1]):
         for k in range(len(left)):
             passed[k] = left[k]
@@ -263,26 +278,48 @@ def _observe(model: Any, chances: Any, seen: Any) -> None:
 @njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
 def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
     """The value of every n: the best branch, on average over what is seen before."""
-    terminal, node_starts, first_leaves = model.terminal, model.node_starts, model.first_leaves
+    node_starts, first_leaves = model.node_starts, model.first_leaves
     parents, observations = model.parents, model.node_observations
-    branch_starts, branches = model.node_branch_starts, model.node_branches
+    branches = (model.node_branch_starts, model.node_branches)
     width = best.shape[1]
     reached, found = nodes[0], nodes[1]
-    for state in range(len(terminal)):
+    for state in range(len(model.terminal)):
         for k in range(width):
-            best[state, k] = 0.0
-        if terminal[state]:
-            continue
+            best[state, k] = np.float32(0.0)
+            reached[0, k] = np.float32(1.0)
+            found[0, k] = np.float32(-np.inf)
         root = node_starts[state]
-        for node in range(root, node_starts[state + 1]):
+        end = root if model.terminal[state] else node_starts[state + 1]
+        for node in range(root, end):
             at, above, o = node - root, parents[node], observations[node]
-            for k in range(width):
-                reached[at, k] = reached[above, k] * seen[o, k] if o >= 0 else 1.0
-                found[at, k] = found[above, k] if o >= 0 else -np.inf
-            for b in range(branch_starts[node], branch_starts[node + 1]):
-                branch = branches[b]
+            is_leaf, branch = node >= first_leaves[state], _only(branches, node)
+            if is_leaf and o >= 0 and branch >= 0:
                 for k in range(width):
-                    found[at, k] = max(found[at, k], values[branch, k])
-            if node >= first_leaves[state]:
+                    highest = max(found[above, k], values[branch, k])
+                    best[state, k] += reached[above, k] * seen[o, k] * highest
+                continue
+            if o >= 0:
+                for k in range(width):
+                    reached[at, k] = reached[above, k] * seen[o, k]
+                    found[at, k] = found[above, k]
+            _compare(branches, node, values, found[at])
+            if is_leaf:
                 for k in range(width):
                     best[state, k] += reached[at, k] * found[at, k]
+
+
+@njit(cache=True, inline="always")
+def _only(branches: Any, node: int) -> Any:
+    """The branch that can be compared at a node, or -1 if it is not exactly one."""
+    starts, numbers = branches
+    return numbers[starts[node]] if starts[node + 1] == starts[node] + 1 else -1
+
+
+@njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
+def _compare(branches: Any, node: int, values: Any, found: Any) -> None:
+    """Raise the best value found so far to that of the branches of a node."""
+    starts, numbers = branches
+    for b in range(starts[node], starts[node + 1]):
+        branch = numbers[b]
+        for k in range(len(found)):
+            found[k] = max(found[k], values[branch, k])
