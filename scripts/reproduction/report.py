@@ -28,6 +28,7 @@ from reproduction.tables import (
     differing_variables,
     goal_tables,
     large_tables,
+    reading_tables,
     select,
     show,
     small_tables,
@@ -46,6 +47,7 @@ EXPERIMENTS = {
     "small": ("A small domain, where the best mask is known (6.1)", small_tables),
     "large": ("Large domains (6.2)", large_tables),
     "goals": ("The masks of two goals (6.3)", goal_tables),
+    "readings": ("Readings of the paper's rule (5.3)", reading_tables),
 }
 #: The plots of each experiment, with what they show.
 PLOTS = {
@@ -54,13 +56,14 @@ PLOTS = {
         "small_time": "ExoGrid: the time of a run against λ, with 95 % intervals.",
     },
     "large": {
-        "crowd_curve": "One run on ExoCrowd: J and average returns against the size of the mask."
+        "crowd_curve": "One run of the paper's rule on ExoCrowd: J and average returns against the "
+        "size of the mask, beyond where it stops."
     },
 }
 #: Longer tables are folded.
 LONG = 16
 #: The methods whose masks are replayed.
-REPLAYED = ("ours", "first phase")
+REPLAYED = ("ours", "paper", "first phase")
 #: How many episodes the one that is replayed is the median of.
 EPISODES = 15
 

@@ -8,7 +8,7 @@ from reproduction import tables
 from reproduction.output import write_tables
 from reproduction.plots import all_plots
 from reproduction.results import read_results
-from reproduction.settings import CROWD, FACTORY, GRID
+from reproduction.settings import CROWD, FACTORY, GRID, METHODS
 from shared.intervals import Interval
 
 
@@ -97,14 +97,38 @@ def test_the_turn_of_the_curve():
 def test_goals_differ_in_what_most_masks_have():
     records = []
     for trial, extra in enumerate(["porter_0_cell", "porter_0_cell", "object_10"]):
-        for goal, mask in (("fixed", ["object_2"]), ("movable", ["object_2", extra])):
-            made = record("ours", trial, 1.0, domain=CROWD, experiment="goals", mask=mask)
-            made["key"]["goal"] = goal
-            records.append(made)
-    summary, differences = tables.goal_tables(records)
-    assert [row[0] for row in summary.rows] == ["fixed", "movable"]
-    assert differences.rows == (("porter_0_cell", 0.0, 0.667),)
+        for goal, mask in (
+            ("fixed", ["occupancy_3_0", "object_2"]),
+            ("movable", ["occupancy_4_3", "occupancy_4_4", "object_2", extra]),
+        ):
+            for method in ("paper", "ours"):
+                made = record(method, trial, 1.0, domain=CROWD, experiment="goals", mask=mask)
+                made["key"]["goal"] = goal
+                records.append(made)
+    summary, *differences = tables.goal_tables(records)
+    assert [row[1] for row in summary.rows] == ["fixed", "movable"] * 2
+    assert [row[-2] for row in summary.rows] == ["none", "occupancy_4_3"] * 2
+    assert len(differences) == 2
+    assert differences[0].rows[-1] == ("porter_0_cell", 0.0, 0.667)
+    assert {row[0] for row in differences[0].rows} == {
+        *("occupancy_3_0", "occupancy_4_3", "occupancy_4_4", "porter_0_cell")
+    }
     assert tables.differing_variables(["a", "b"], ["b", "c"]) == {"fixed": ["a"], "movable": ["c"]}
+
+
+def test_readings_tell_where_they_stop():
+    def step(action, *names):
+        return {"action": action, "candidate": list(names)}
+
+    history = [step("start", "a", "b"), step("add", "porter_3_cell"), step("add", "wanderer_1_x")]
+    mask = ["a", "b", "porter_3_cell"]
+    more = {"domain": CROWD, "experiment": "readings", "mask": mask, "history": history}
+    (table,) = tables.reading_tables([record("paper", 0, 1.0, **more)])
+    ((name, domain, _, variables, first, tried, favourite, agents, trials),) = table.rows
+    assert (name, domain, trials) == (METHODS["paper"], CROWD, 1)
+    assert (variables.mean, first.mean, tried.mean, agents.mean) == (3, 2, 2, 1)
+    assert favourite == "porter_*_cell (1 of 1)"
+    assert tables.reading_tables([]) == []
 
 
 def test_plots_are_pictures_and_the_same_each_time(reference):

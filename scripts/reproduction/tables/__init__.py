@@ -1,7 +1,7 @@
 """The results as tables: means and 95 % intervals over trials, the paper's figures beside.
 
 table: what a table is · averages: results by their keys, and means of them · small_domain (section
-6.1) · large_domains, growing_masks (6.2) · goals (6.3).
+6.1) · large_domains, growing_masks (6.2) · goals (6.3) · readings (5.3).
 """
 
 from reproduction.tables.averages import (
@@ -14,6 +14,7 @@ from reproduction.tables.averages import (
 from reproduction.tables.goals import differing_variables, goal_tables
 from reproduction.tables.growing_masks import curve_of, curve_tables, turning_point
 from reproduction.tables.large_domains import large_tables
+from reproduction.tables.readings import reading_tables
 from reproduction.tables.small_domain import growth, growth_table, small_tables
 from reproduction.tables.table import Cell, Table, show
 
@@ -31,6 +32,7 @@ __all__ = [
     "growth_table",
     "large_tables",
     "methods_of",
+    "reading_tables",
     "select",
     "show",
     "small_tables",

@@ -7,10 +7,12 @@ from reproduction.tables.averages import Records, average, difference, methods_o
 from reproduction.tables.growing_masks import curve_tables
 from reproduction.tables.table import Cell, Table
 
-#: What the paper's table says about each domain: every one earns less than the next.
+#: What the paper's table says about each domain, and what we add to it: every one earns less than
+#: the next.
+_FULL = (("first phase", "paper"), ("first phase", "ours"), ("paper", "ours"))
 ORDERINGS = {
-    FACTORY: (("greedy", "first phase"), ("first phase", "paper"), ("paper", "ours")),
-    CROWD: (("greedy + heuristics", "first phase"), ("first phase", "paper"), ("paper", "ours")),
+    FACTORY: (("greedy", "first phase"), *_FULL),
+    CROWD: (("greedy + heuristics", "first phase"), *_FULL),
 }
 
 
