@@ -8,7 +8,7 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 from planners.bounds import Bracket, ExactValues, ValueFunction, bracket
 from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
-from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
+from planners.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.files import replacing
 from planners.forecasting import ForecastPlanner, ForecastPolicy
 from planners.information import (
@@ -46,7 +46,7 @@ from planners.tables import (
 )
 from planners.tree_search import UCT, UCTPolicy
 from planners.value_iteration import TabularPolicy, ValueIteration
-from planners.worth import DECIDED, Comparison, Cost, Objective, cost_function
+from planners.worth import Comparison, Cost, Objective, cost_function
 
 __all__ = [
     "DECIDED",

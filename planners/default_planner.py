@@ -11,7 +11,7 @@ import numpy as np
 
 from exo_envs import ExoMDP
 from exo_envs.mdp import FloatArray
-from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
+from planners.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.forecasting import ForecastPlanner
 from planners.planner import (
     Candidate,
@@ -37,7 +37,7 @@ from planners.value_iteration import TabularPolicy, ValueIteration
 NUM_SCENARIOS = 800
 #: Trajectories at least; if the model's data has fewer, they are drawn from its tables.
 MIN_SCENARIOS = 100
-#: Trajectories that are played before the clock is looked at again.
+#: Trajectories that are played before looking whether the plans are decided or the time is up.
 PLAYED_TOGETHER = 100
 #: A part that leaves out something that pays or moves n may have this share of the states.
 SMALL_PART = 0.1
@@ -52,7 +52,8 @@ class DefaultPlanner:
       iteration with the part of the mask that fits. A policy for part of a mask is a policy for the
       mask. All are played in the model that is planned in, on the same exogenous trajectories, and
       the best one is taken: so a larger mask does not do worse because it is too large to plan with
-      exactly.
+      exactly. Playing ends once one plan leads every other one by four standard errors of their
+      paired difference.
     * Else tree search.
 
     ``Plan.method`` says which it was, ``Plan.candidates`` what each of several earned.
@@ -237,8 +238,11 @@ def _shared_scenarios(mdp: FactoredMDP, rng: np.random.Generator) -> Scenarios:
 def _play(
     policies: Sequence[Policy], mdp: FactoredMDP, scenarios: Scenarios, clock: Clock
 ) -> FloatArray:
-    """The returns of all policies, (policies, rollouts), as far as there is time to play."""
-    parts: list[list[FloatArray]] = [[np.empty(0)] for _ in policies]
+    """The returns of all policies, (policies, rollouts).
+
+    Rollouts are played in parts, until one policy is clearly the best or the time is up.
+    """
+    returns = np.empty((len(policies), 0))
     with suppress(OutOfTimeError):
         for first in range(0, len(scenarios), PLAYED_TOGETHER):
             lanes = slice(first, first + PLAYED_TOGETHER)
@@ -246,10 +250,23 @@ def _play(
                 scenarios.endogenous[lanes], scenarios.exogenous[:, lanes], scenarios.seed + first
             )
             clock.tick()
-            played = [evaluate(policy, mdp, scenarios=some) for policy in policies]
-            for returns, new in zip(parts, played, strict=True):
-                returns.append(new)
-    return np.array([np.concatenate(returns) for returns in parts])
+            played = np.array([evaluate(policy, mdp, scenarios=some) for policy in policies])
+            returns = np.concatenate([returns, played], axis=1)
+            if _is_decided(returns):
+                break
+    return returns
+
+
+def _is_decided(returns: FloatArray) -> bool:
+    """Whether one of the policies is clearly better than every other one.
+
+    No difference at all decides nothing: what makes one may just be rare.
+    """
+    best = int(returns.mean(axis=1).argmax())
+    leads = (
+        paired_difference(returns[best], other) for k, other in enumerate(returns) if k != best
+    )
+    return all(0 < DECIDED * lead.standard_error < lead.mean for lead in leads)
 
 
 def _has_time(clock: Clock, seconds: float) -> bool:

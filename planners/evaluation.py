@@ -19,6 +19,9 @@ from exo_envs import ExoMDP, State
 from exo_envs.inputs import as_actions, check_level, check_whole
 from exo_envs.mdp import FloatArray
 
+#: Standard errors that decide a comparison; with three looks, wrong about once in 1,000 times.
+DECIDED = 4.0
+
 ActionRule = Callable[[State], Any]
 #: (t, states (B,), actions (B,)) of the rollouts that go on at step t.
 Watch = Callable[[int, State, NDArray[Any]], None]

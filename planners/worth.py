@@ -13,14 +13,11 @@ from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import FloatArray
 from planners.bounds import MAX_QUESTIONS, Bracket, Budget, bracket
-from planners.evaluation import ActionRule, Estimate, Scenarios, paired_difference
+from planners.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference
 from planners.memory import Memory
 from planners.planner import Plan
 from planners.policy import Mask
 from planners.reduction import ReducedMDP, can_enumerate
-
-#: Standard errors that decide a comparison; with three looks, wrong about once in 1,000 times.
-DECIDED = 4.0
 
 #: Trajectories that a bound is played on at least, where not all can be afforded.
 FEWEST = 10

@@ -24,6 +24,7 @@ from planners import (
     default_planner,
     estimate_objective,
 )
+from planners.planner import Clock
 from planners.reduction.affordable import affordable_part
 
 
@@ -98,6 +99,38 @@ def test_the_best_of_several_plans_is_taken_and_the_others_are_told(factory):
         "value iteration with 9 of 22 variables",
     }
     assert "9 variables" in str(min(plan.candidates, key=lambda c: len(c.mask)))
+
+
+@pytest.mark.parametrize(
+    ("means", "played"),
+    [
+        ((0.0, 5.0, 1.0), 100),  # the second leads both others by far
+        ((0.0, 5.0, 5.01), 800),  # it leads one of them only
+        ((0.0, 0.45), 300),  # that takes a few parts
+    ],
+)
+def test_plans_are_played_until_one_is_clearly_the_best(monkeypatch, means, played):
+    mdp, noise = GridMDP(), np.random.default_rng(0).standard_normal((3, 800))
+
+    def returns_of(policy, mdp, *, scenarios):
+        lanes = slice(scenarios.seed, scenarios.seed + len(scenarios))
+        return means[policy] + noise[policy, lanes]
+
+    monkeypatch.setattr(default_planner, "evaluate", returns_of)
+    drawn = Scenarios.sample(mdp, 800, 0, horizon=2)
+    scenarios = Scenarios(drawn.endogenous, drawn.exogenous, seed=0)
+    returns = default_planner._play(range(len(means)), mdp, scenarios, Clock(None))
+    assert returns.shape == (len(means), played)
+    np.testing.assert_array_equal(returns, np.array(means)[:, None] + noise[: len(means), :played])
+
+
+def test_plans_that_earn_the_same_are_played_to_the_end(monkeypatch):
+    """What makes a difference may be rare."""
+    monkeypatch.setattr(
+        default_planner, "evaluate", lambda policy, mdp, *, scenarios: np.ones(len(scenarios))
+    )
+    scenarios = Scenarios.sample(GridMDP(), 250, 0, horizon=2)
+    assert default_planner._play(range(2), GridMDP(), scenarios, Clock(None)).shape == (2, 250)
 
 
 def test_a_plan_with_part_of_a_mask_is_a_policy_for_the_mask(factory, tmp_path):
