@@ -1,6 +1,6 @@
 """The paper's experiments (section 6): run them, keep their results, and show them.
 
-To run: settings, experiments (what a trial is), curve, backends, runner, progress. To keep:
-results, provenance. To show: tables, plots, output (both as files), and the page of report, with
-figures and replay.
+To run: settings, experiments (what a trial is), heuristics, curve, backends, runner, progress. To
+keep: results, provenance. To show: tables, plots, output (both as files), and the page of report,
+with figures and replay.
 """

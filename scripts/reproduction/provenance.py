@@ -13,7 +13,7 @@ from typing import Any
 import exo_envs
 import planners
 import wrappers
-from reproduction import curve, experiments
+from reproduction import curve, experiments, heuristics
 
 
 def versions() -> dict[str, str]:
@@ -36,7 +36,7 @@ def _fingerprint() -> str:
         for path in sorted(root.rglob("*.py")):
             code.update(path.relative_to(root).as_posix().encode())
             code.update(path.read_bytes().replace(b"\r\n", b"\n"))
-    for module in (experiments, curve):  # on a cluster they come out of an archive
+    for module in (experiments, curve, heuristics):  # on a cluster they come out of an archive
         code.update(inspect.getsource(module).encode())
     return code.hexdigest()[:16]
 

@@ -12,13 +12,13 @@ from reproduction.curve import points_of
 from reproduction.experiments import (
     TrialSpec,
     batches_of,
-    heuristic_mask,
     make_learner,
     make_mdp,
     plan_trials,
     run_batch,
     run_trial,
 )
+from reproduction.heuristics import heuristic_mask
 from reproduction.progress import ProgressBar
 from reproduction.results import without_times
 from reproduction.settings import CROWD, EXPERIMENTS, FACTORY, GRID, METHODS, READINGS, Settings

@@ -17,7 +17,7 @@ SMALL = {"n_rollouts": 30, "n_data_rollouts": 60}
 LEARNERS = {
     "brute force": BruteForceMaskLearner(cost_weight=2.0),
     "greedy": GreedyMaskLearner(trials=3),
-    "phase one": RewardVariableMaskLearner(),
+    "phase one": RewardVariableMaskLearner(sampling="uniform"),
     "visited": RewardVariableMaskLearner(sampling="visited"),
     "paper": CorrelationalMaskLearner(),
     "calibrated": CalibratedMaskLearner(),

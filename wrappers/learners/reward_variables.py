@@ -171,7 +171,7 @@ class RewardVariableMaskLearner(MaskLearner):
         n1: samples of everything but one variable.
         n2: settings of that variable in each.
         tau_variance: a variable pays if the mean variance of the reward is above this.
-        sampling: "uniform", or "visited" to favour states that the agent is likely to meet.
+        sampling: "visited" to favour states that the agent is likely to meet, or "uniform".
         uniform_share: with "visited", the share of samples that are uniform. With 0 nothing is
             looked at but what the agent meets, with 1 nothing is favoured.
     """
@@ -180,7 +180,7 @@ class RewardVariableMaskLearner(MaskLearner):
     n1: int = 250
     n2: int = 5
     tau_variance: float = 0.0
-    sampling: Sampling = "uniform"
+    sampling: Sampling = "visited"
     uniform_share: float = 0.05
 
     def _check(self) -> None:

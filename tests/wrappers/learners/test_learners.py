@@ -395,13 +395,3 @@ def test_brute_force_is_the_argmax_over_all_masks():
 def test_brute_force_refuses_too_many_variables():
     with pytest.raises(ValueError, match=r"22 exogenous variables .* CalibratedMaskLearner"):
         BruteForceMaskLearner().fit(gym.make("exo_envs:ExoFactory-v0"))
-
-
-def test_phase_one_alone_is_what_pays():
-    learner = RewardVariableMaskLearner(**SMALL).fit(Sites(coins=3))
-    assert learner.mask_ == NAMES
-    assert [record.candidate[0] for record in learner.history_[:-1]] == list(NAMES)
-    scores = {record.candidate[0]: record.score for record in learner.history_[:-1]}
-    learner.set_params(tau_variance=scores["coin_1"])
-    stricter = learner.fit(Sites(coins=3)).mask_
-    assert stricter == tuple(name for name in NAMES if scores[name] > scores["coin_1"])

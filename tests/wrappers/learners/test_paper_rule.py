@@ -30,7 +30,7 @@ def paper(worth, scores, monkeypatch, **arguments):
 
     monkeypatch.setattr(CorrelationalMaskLearner, "_scores", score)
     study = ScriptedStudy(Pieces(), worth)
-    learner = CorrelationalMaskLearner(**arguments).fit(study)
+    learner = CorrelationalMaskLearner(sampling="uniform", **arguments).fit(study)
     return learner, asked, study
 
 

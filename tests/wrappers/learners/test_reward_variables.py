@@ -182,9 +182,9 @@ def test_visited_sampling_leaves_out_what_pays_nowhere_near():
     """
     near = ("coin_0", "coin_1", "coin_2", "rain")
     everything = ("coin_0", "coin_1", "coin_2", "coin_3", "rain")
-    assert first_phase(Detour()) == everything
-    assert first_phase(Detour(), sampling="visited", uniform_share=0.0) == near
-    assert first_phase(Detour(), sampling="visited", uniform_share=0.25) == everything
+    assert first_phase(Detour(), sampling="uniform") == everything
+    assert first_phase(Detour(), uniform_share=0.0) == near
+    assert first_phase(Detour(), uniform_share=0.25) == everything
 
 
 class Vault(ExoMDP):
@@ -217,13 +217,15 @@ class Vault(ExoMDP):
 
 
 def test_what_was_found_leads_to_what_was_missed():
-    """A sample is at the door, at work, once in 120: 20 of them miss a variable 5 times in 6.
+    """With reward="total" each variable has 60 samples of its own, each of them once in 120 times
+    at the door and at work: three times in five none is, and the variable is missed.
 
-    Once the dial is known, at least one in 60 visited samples is there. Without optimism a robot
+    Who knows of the dial or hopes for it goes to the door and works there. Without optimism a robot
     that only knows of the guard would stand still for ever.
     """
-    uniform = [first_phase(Vault(), seed, n1=60) for seed in range(40)]
-    visited = [first_phase(Vault(), seed, n1=60, sampling="visited") for seed in range(40)]
+    settings = {"n1": 60, "reward": "total"}
+    uniform = [first_phase(Vault(), k, sampling="uniform", **settings) for k in range(40)]
+    visited = [first_phase(Vault(), k, **settings) for k in range(40)]
     assert not any("rain" in mask for mask in (*uniform, *visited))
     for before, after in zip(uniform, visited, strict=True):
         if before:
@@ -231,3 +233,16 @@ def test_what_was_found_leads_to_what_was_missed():
     one_was_missed = [before for before in uniform if len(before) == 1]
     assert {("dial",), ("guard",)} == set(one_was_missed)
     assert visited.count(()) < uniform.count(())
+
+
+def test_phase_one_alone_is_what_pays():
+    names = ("coin_0", "coin_1", "coin_2", "rain")
+    learner = RewardVariableMaskLearner(sampling="uniform", n_rollouts=20, n_data_rollouts=30).fit(
+        Sites(coins=3)
+    )
+    assert learner.mask_ == names
+    assert [record.candidate[0] for record in learner.history_[:-1]] == list(names)
+    scores = {record.candidate[0]: record.score for record in learner.history_[:-1]}
+    learner.set_params(tau_variance=scores["coin_1"])
+    stricter = learner.fit(Sites(coins=3)).mask_
+    assert stricter == tuple(name for name in names if scores[name] > scores["coin_1"])
