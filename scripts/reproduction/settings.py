@@ -29,7 +29,7 @@ METHODS = MappingProxyType(
 )
 
 #: Other readings of the paper's rule: what CorrelationalMaskLearner is given besides.
-READINGS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
+READINGS = MappingProxyType[str, dict[str, Any]](
     {
         "joint": {"transition_model": "joint"},
         "biased": {"bias_corrected": False},
