@@ -109,7 +109,7 @@ class DefaultPlanner:
         """Plan with the planner that :meth:`choose` picks, or the best of several plans.
 
         ``Plan.seconds`` and ``time_limit`` cover choosing, estimating tables and comparing plans.
-        Value iteration is given the ``warm_start``.
+        Value iteration is given the ``warm_start``, also where it plans with part of the mask.
         """
         clock = Clock(time_limit)
         rng = np.random.default_rng(0) if rng is None else rng
@@ -119,15 +119,17 @@ class DefaultPlanner:
             planner = self.choose(mdp)  # what the tables need is only known now
         if isinstance(planner, ForecastPlanner):
             assert isinstance(mdp, FactoredMDP)
-            plan = self._best(mdp, rng, clock)
+            plan = self._best(mdp, rng, clock, warm_start)
         else:
             start = warm_start_for(planner, warm_start)
             plan = planner.plan(mdp, rng=rng, time_limit=clock.left(), **start)
         return replace(plan, seconds=clock.seconds())
 
-    def _best(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Plan:
+    def _best(
+        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock, warm_start: Plan | None
+    ) -> Plan:
         """The plan that earns most in ``mdp``, of all ways that there are."""
-        plans = list(self._ways(mdp, rng, clock))
+        plans = list(self._ways(mdp, rng, clock, warm_start))
         if len(plans) == 1:
             plan = plans[0].plan
             in_time = _has_time(clock, plan.seconds)
@@ -149,9 +151,11 @@ class DefaultPlanner:
             )
             for k in order
         )
-        return replace(plans[best].plan, candidates=candidates)
+        return replace(plans[best].plan, candidates=candidates, part=plans[-1].plan.part)
 
-    def _ways(self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock) -> Iterator[_Tried]:
+    def _ways(
+        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock, warm_start: Plan | None
+    ) -> Iterator[_Tried]:
         """One plan after another, as long as there is time for another one like the first."""
         planner = ForecastPlanner(additive=self.thorough)
         first = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
@@ -161,16 +165,17 @@ class DefaultPlanner:
             plan = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
             yield _Tried(replace(plan, method="open-loop forecasts"), mdp.exogenous_names)
         if _has_time(clock, first.seconds):
-            yield from self._with_a_part(mdp, rng, clock)
+            yield from self._with_a_part(mdp, rng, clock, warm_start)
 
     def _with_a_part(
-        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock
+        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock, warm_start: Plan | None
     ) -> Iterator[_Tried]:
         """An exact plan with part of the mask, if there is one that is worth a try."""
         part = self._part(mdp, rng) if mdp.discount < 1 else None
         if part is None:
             return
-        plan = self.value_iteration.plan(part, rng=rng, time_limit=_share(clock, 0.6))
+        limit = _share(clock, 0.6)
+        plan = self.value_iteration.plan(part, rng=rng, time_limit=limit, warm_start=warm_start)
         assert isinstance(plan.policy, TabularPolicy)
         mask, full, _ = Policy.names_of(mdp)
         names, everything = part.exogenous_names, len(mdp.exogenous_names)
@@ -181,6 +186,7 @@ class DefaultPlanner:
                 values=None,  # those of the part are not values of all states
                 loss_bound=float("inf"),
                 method=f"value iteration with {len(names)} of {everything} variables",
+                part=plan,
             ),
             names,
         )

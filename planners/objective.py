@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -84,7 +84,7 @@ class MaskEvaluator:
         self._rng = rng
         self._scenarios: list[Scenarios] = []
         self._fresh_scenarios: Scenarios | None = None
-        self._last: Plan | None = None
+        self._starts: list[Plan] = []  # exact plans, which others can start from
         self._num_pairs = 0  # for counting visits, where n can be enumerated
         if can_enumerate(mdp):
             self._num_pairs = num_endogenous_states(mdp) * mdp.num_actions
@@ -204,7 +204,7 @@ class MaskEvaluator:
             thorough: plan as well as can be. Comparisons of masks do without, and so do not use
                 such plans: whoever was planned with at length would have an advantage.
             time_limit: in seconds, if that is less than the evaluator's.
-            warm_start: a plan to start from; by default the last one.
+            warm_start: a plan to start from; by default one whose mask is most similar.
         """
         kept, known = self._thorough if thorough else self.trials, self.trials.get(mask)
         if mask in kept:
@@ -215,16 +215,28 @@ class MaskEvaluator:
             return known  # it is as good as can be
         rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())
         reduced = known.reduced if known is not None else self._reduce(mask, rng)
-        limit, start = time_limit, warm_start or self._last
+        limit, start = time_limit, warm_start or self._most_similar(mask)
         plan, was_cut = self.solve(
             reduced, rng, thorough=thorough, time_limit=limit, warm_start=start
         )
         if plan.values is not None:
-            self._last, kept = plan, self.trials
+            self._starts.append(plan)
+            kept = self.trials
+        elif plan.part is not None and plan.part.values is not None:
+            self._starts.append(plan.part)
+            plan = replace(plan, part=None)
         trial = Trial(plan, reduced, [], np.zeros(self._num_pairs))
         if not was_cut:
             kept[mask] = trial
         return trial
+
+    def _most_similar(self, mask: Mask) -> Plan | None:
+        """The exact plan whose mask differs in the fewest variables, the last of several."""
+        return min(
+            reversed(self._starts),
+            key=lambda plan: len(set(plan.policy.mask) ^ set(mask)),
+            default=None,
+        )
 
     @property
     def _can_be_thorough(self) -> bool:

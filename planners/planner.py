@@ -56,6 +56,9 @@ class Plan:
         method: how the policy was found, for people.
         candidates: what a planner that tries several ways tried, the best first; empty if there
             was only one.
+        part: an exact plan with part of the mask, if one was made besides, with its values: plans
+            for similar masks can start from it. Evaluators of masks take it out of the plans that
+            they keep.
     """
 
     policy: Policy
@@ -67,6 +70,7 @@ class Plan:
     loss_bound: float = float("inf")
     method: str = ""
     candidates: tuple[Candidate, ...] = ()
+    part: Plan | None = field(default=None, repr=False, compare=False)
 
 
 class Planner(Protocol):

@@ -133,6 +133,18 @@ def test_plans_that_earn_the_same_are_played_to_the_end(monkeypatch):
     assert default_planner._play(range(2), GridMDP(), scenarios, Clock(None)).shape == (2, 250)
 
 
+def test_an_exact_plan_with_a_part_starts_warm_and_is_handed_out_with_its_values(factory):
+    reduced, plan = factory
+    planner = DefaultPlanner(tolerance=0.4, dtype=np.float32)
+    again = planner.plan(reduced, warm_start=plan.part)
+    names = min((candidate.mask for candidate in plan.candidates), key=len)
+    for part in (plan.part, again.part):
+        assert part.policy.mask == names
+        assert part.values.size == reduced.part(names).num_states
+    assert again.part.iterations < 0.2 * plan.part.iterations
+    assert again.values is None
+
+
 def test_a_plan_with_part_of_a_mask_is_a_policy_for_the_mask(factory, tmp_path):
     reduced, _ = factory
     part = affordable_part(reduced, 1e5, whole=True)

@@ -1,6 +1,7 @@
 """Estimate-Objective from 624 to 10^80 states, and policies back in the environments."""
 
 import math
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +20,7 @@ from planners import (
     Estimate,
     ExogenousData,
     ForecastPlanner,
+    MaskEvaluator,
     ReducedMDP,
     Scenarios,
     ValueIteration,
@@ -263,3 +265,40 @@ def test_a_reduced_model_is_an_mdp_again(grid):
         reduced, ["object", "guard"], rng=np.random.default_rng(0), n_rollouts=500
     )
     assert objective.mean_return == pytest.approx(75.2, abs=5 * objective.standard_error + 1)
+
+
+def test_plans_start_from_the_exact_plan_with_the_most_similar_mask():
+    mdp = GridMDP()
+    starts = {}
+
+    class Recorder:
+        def plan(self, mdp, *, rng=None, time_limit=None, warm_start=None):
+            mask = mdp.exogenous_names
+            starts[mask] = None if warm_start is None else warm_start.policy.mask
+            plan = ValueIteration().plan(mdp, rng=rng, time_limit=time_limit)
+            if len(mask) < 3:
+                return plan
+            # As a planner does that is exact with a part of the mask only.
+            return replace(plan, values=None, part=ValueIteration().plan(mdp.part(mask[:3])))
+
+    recorder = Recorder()
+    evaluator = MaskEvaluator(
+        mdp,
+        reduce=lambda mask, rng: ReducedMDP.estimate(mdp, mask, rng=0, num_rollouts=200),
+        planner=lambda thorough: recorder,
+        rng=lambda *key: np.random.default_rng(0),
+    )
+    names = mdp.exogenous_names
+    masks = (names[:1], names[1:3], names[:2], names[:4], names[1:4])
+    kept = [evaluator.plan(mask) for mask in masks]
+    assert starts == {
+        names[:1]: None,
+        names[1:3]: names[:1],
+        names[:2]: names[:1],
+        names[:4]: names[:2],
+        names[1:4]: names[1:3],
+    }
+    assert all(trial.plan.part is None for trial in kept)
+    other = (*names[:3], names[4])
+    evaluator.plan(other)
+    assert starts[other] == names[:3]  # a part
