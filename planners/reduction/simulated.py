@@ -100,7 +100,7 @@ class SimulatedReducedMDP(ReducedMDP):
         return self.model.reward_terms(self._anywhere(state), action)[..., self.columns]
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """From the full model, with what dropped variables pay on average."""
+        """From the full model, with what dropped variables pay on average, or nothing."""
         batch = endogenous.shape[:-1]
         terms = np.zeros((*batch, len(self.full_names)))
         # A term looks at its own variable, so all variables are given one of their values at once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 from wrappers import History
@@ -24,7 +25,7 @@ def points_of(history: History) -> list[dict[str, Any]]:
                 "added": record.candidate[0] if record.action == "add" else None,
                 "value": record.value,
                 "mean_return": record.mean_return,
-                "standard_error": record.half_width / 1.96,
+                "standard_error": record.half_width / NormalDist().inv_cdf(0.975),
             }
         )
     return points

@@ -14,8 +14,8 @@ def heuristic_mask(mdp: ExoMDP) -> tuple[str, ...]:
     whether the straight ways are free: from the start along its row, then along the column of each
     table. (Argued before anything was run with it.)
     """
-    if not isinstance(mdp, CrowdMDP):
-        raise TypeError(f"the heuristics are for ExoCrowd, not for {mdp}")
+    if not isinstance(mdp, CrowdMDP) or mdp.parameters.goal != "movable":
+        raise TypeError(f"the heuristics are for ExoCrowd with a movable goal, not for {mdp}")
     row, column = divmod(mdp.start, mdp.floor.columns)
     ways = set()
     for table in mdp.table_cells.tolist():

@@ -21,6 +21,7 @@ METHODS = MappingProxyType(
         "ours": "Full, ours",
         "curve": "Growing masks",
         "joint": "The paper's rule with joint transition models",
+        "joint, biased": "The paper's rule with joint models and scores that are not corrected",
         "biased": "The paper's rule with scores that are not corrected",
         "unpaired": "The paper's rule with trajectories of its own for each mask",
         "impatient": "The paper's rule with a patience of 1",
@@ -32,6 +33,7 @@ METHODS = MappingProxyType(
 READINGS = MappingProxyType[str, dict[str, Any]](
     {
         "joint": {"transition_model": "joint"},
+        "joint, biased": {"transition_model": "joint", "bias_corrected": False},
         "biased": {"bias_corrected": False},
         "unpaired": {"paired": False},
         "impatient": {"patience": 1},
@@ -85,7 +87,7 @@ class Settings:
         greedy_trials: Greedy on the small domain is the mode over so many (paper: 10).
         small_cost_weights: the range of lambda on the small domain.
         cost_weights: lambda on the large domains.
-        sampling: of the first phase, on the large domains.
+        sampling: of the first phase, on the large domains; on the small one it is uniform.
         goal_trials: of the comparison of goals (section 6.3), at most ``trials``.
         reading_trials: of other readings of the paper's rule, at most ``trials``.
         curve_patience: how many variables the Crowd curve goes on without J increasing.

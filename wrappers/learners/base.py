@@ -77,7 +77,7 @@ class MaskLearner(_Results, ABC):
         ignored_rewards: what the variables outside a mask pay in its reduced model. With "average"
             they pay their mean (:meth:`~planners.ReducedMDP.estimate`), so a mask is worth what
             it gains over knowing nothing. With "zero" they pay nothing, as in the paper; that is
-            the default of the paper's learners.
+            the default of the paper's learners. ("optimistic" is for relaxed problems.)
         callback: is called with a :class:`Progress` now and then, and after each step.
 
     Attributes:

@@ -11,7 +11,11 @@ from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_real, check_whole
 from exo_envs.mdp import FloatArray
 from planners import Mask, ReducedMDP, TransitionCounts
-from wrappers.learners.divergence import Moves, factored_divergence, joint_divergence
+from wrappers.learners.divergence import (
+    EndogenousTransitions,
+    factored_divergence,
+    joint_divergence,
+)
 from wrappers.learners.history import Record
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
 from wrappers.learners.session import Session
@@ -27,11 +31,13 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     The first phase is *Estimate-Reward-Variables* (:class:`RewardVariableMaskLearner`, whose
     arguments this learner has too: n1, n2, tau_variance, sampling, uniform_share, and
     ignored_rewards, which is "zero" as in the paper). Then the variable with the largest score
-    (:mod:`wrappers.learners.divergence`) is added while J increases, unless all scores are below
-    tau_correl. The mask is the one with the highest J on this way.
+    (:mod:`wrappers.learners.divergence`) is added, until J has not increased for ``patience``
+    variables or all scores are below tau_correl. The mask is the one with the highest J on this
+    way.
 
-    The paper's text leaves four things open. The defaults are the readings with which this loop
-    does what the paper reports; each of them is a switch. The narrowest reading is
+    The paper's text leaves some of this open, and on one point, the patience, we depart from it.
+    The defaults are those with which this loop does what the paper reports, and each of them is a
+    switch. The narrowest reading of the text is
     ``CorrelationalMaskLearner(transition_model="joint", bias_corrected=False, paired=False,
     patience=1)``.
 
@@ -43,13 +49,14 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
         transition_model: what the empirical transition models are. "joint" counts joint values of
             the reduced state, nearly all of which occur once if the mask is large. "factored"
             predicts each of its variables from few parents, and the score is the sum over these
-            variables of what a candidate adds.
+            variables of what a candidate adds; what the reduced state tells about the candidate,
+            which a planner has no use for, is part of the joint score only.
         bias_corrected: whether the scores' bias, (degrees of freedom) / (2 samples), is taken away.
             Without, candidates of many values score high whatever they tell.
-        paired: whether all masks are played on the same trajectories, or each on its own. The
-            noise of two estimates of 500 rollouts is larger than what most variables are worth.
-        patience: stop when J has not increased for so many variables in a row. Some pay only
-            together: where somebody is, and where he is going.
+        paired: whether all masks are played on the same trajectories, or each on its own, whose
+            noise may be larger than what single variables are worth.
+        patience: stop when J has not increased for so many variables in a row; 1 in the paper. Some
+            variables pay only together, as where an agent is and where it is going.
     """
 
     tau_correl: float = 1e-5
@@ -112,21 +119,21 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
         known = study.memory.divergences
         key = (self.transition_model, reduced.mask)
         if key not in known:
-            counts = TransitionCounts(study.data(), 1, study.memory)
+            counts, endogenous = TransitionCounts(study.data(), 1, study.memory), _endogenous(study)
             others = study.data().positions(candidates)
             if self.transition_model == "joint":
-                known[key] = joint_divergence(counts, _moves(study), reduced.columns, others)
+                known[key] = joint_divergence(counts, endogenous, reduced.columns, others)
             else:
-                known[key] = factored_divergence(
-                    counts, _moves(study), study.survey(), reduced, others
-                )
+                survey = study.survey()
+                known[key] = factored_divergence(counts, endogenous, survey, reduced, others)
         return known[key].nats(self.bias_corrected)
 
 
-def _moves(study: Study) -> Moves:
+def _endogenous(study: Study) -> EndogenousTransitions:
     """How n moves, asked once for all masks."""
-    if study.memory.moves is None:
-        counts = TransitionCounts(study.data(), 1, study.memory)
-        rng = study.rng("divergence")
-        study.memory.moves = Moves.draw(study.counted, counts, study.survey(), rng)
-    return study.memory.moves
+    memory = study.memory
+    if memory.endogenous_transitions is None:
+        counts, rng = TransitionCounts(study.data(), 1, memory), study.rng("divergence")
+        drawn = EndogenousTransitions.draw(study.counted, counts, study.survey(), rng)
+        memory.endogenous_transitions = drawn
+    return memory.endogenous_transitions

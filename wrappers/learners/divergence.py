@@ -17,11 +17,15 @@ state factors nicely". Two readings of this are here:
   their prediction: the first of the three terms, and the paper's own words for the score ("how much
   better would we be able to predict the dynamics of s if s included x").
 
-Both are plug-in estimates, which are biased upwards by (degrees of freedom) / (2 samples). So they
-come with their degrees of freedom, and :meth:`Divergence.nats` can take the bias away.
+Both are plug-in estimates. If samples are independent they are biased upwards by (degrees of
+freedom) / (2 samples), so the degrees of freedom are counted too and :meth:`Divergence.nats` can
+take the bias away. What is left of the noise, about the root of (degrees of freedom / 2) / samples,
+is above the paper's threshold of 1e-5 all the same: where nothing is left to be found, it is J that
+stops the search. And where joint values occur once, no degrees of freedom are left to correct by.
 
-n' is sampled with n and a drawn uniformly (:class:`Moves`). Given the present, n' and x' are
-independent, so the parts of the score that are about n' and about x' add up.
+n' is sampled with (n, a) drawn uniformly from those of the survey that are not terminal
+(:class:`EndogenousTransitions`). Given the present, n' and x' are independent, so the parts of the
+score that are about n' and about x' add up.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from planners import Cases, EndogenousSurvey, ReducedMDP, Rows, TransitionCounts
 
 
 class Divergence(NamedTuple):
-    """The scores of some candidates, as they are counted."""
+    """The scores of some candidates, before they are turned into nats."""
 
     statistic: FloatArray  # (candidates,): G, twice the samples times the plug-in score
     freedom: FloatArray  # (candidates,): its degrees of freedom
@@ -50,8 +54,8 @@ class Divergence(NamedTuple):
         return found / (2.0 * self.samples)
 
 
-class Moves(NamedTuple):
-    """n' where the transitions of some rollouts begin, with n and a drawn uniformly."""
+class EndogenousTransitions(NamedTuple):
+    """n' where the transitions of some rollouts begin, with (n, a) drawn uniformly."""
 
     pair: Rows  # the samples by (n, a)
     surveyed: NDArray[np.intp]  # (samples,): the pair's number in the survey
@@ -64,10 +68,11 @@ class Moves(NamedTuple):
         counts: TransitionCounts,
         survey: EndogenousSurvey,
         rng: np.random.Generator,
-    ) -> Moves:
+    ) -> EndogenousTransitions:
         """Ask the model at the n of a survey, and at the x of the transitions that are counted."""
         x = counts.data.values[counts.rollouts, :-1].reshape(counts.count, -1).astype(np.int64)
-        surveyed = rng.integers(len(survey.relevant), size=counts.count)
+        pairs = np.repeat(~survey.terminal, mdp.num_actions)
+        surveyed = rng.choice(np.flatnonzero(pairs if pairs.any() else ~pairs), counts.count)
         number, action = np.divmod(surveyed, mdp.num_actions)
         state = State(survey.endogenous[number], x)
         following = mdp.sample_endogenous(state, action, rng)
@@ -81,21 +86,24 @@ class Moves(NamedTuple):
 
 
 def joint_divergence(
-    counts: TransitionCounts, moves: Moves, mask: IntArray, candidates: IntArray
+    counts: TransitionCounts,
+    endogenous: EndogenousTransitions,
+    mask: IntArray,
+    candidates: IntArray,
 ) -> Divergence:
     """The score with models of joint values.
 
     Args:
         counts: transitions of x.
-        moves: n' of these transitions.
+        endogenous: n' of these transitions.
         mask: the variables of the reduced state, by their positions in the data.
         candidates: the variables to score.
     """
     exogenous = joint_exogenous_divergence(counts, mask, candidates)
-    rows = moves.pair
+    rows = endogenous.pair
     for j in mask.tolist():
         rows = rows.split(counts.columns().column(j), int(counts.data.sizes[j]))
-    statistic, freedom = counts.columns().information(moves.cases(rows), candidates)
+    statistic, freedom = counts.columns().information(endogenous.cases(rows), candidates)
     return Divergence(exogenous.statistic + statistic, exogenous.freedom + freedom, counts.count)
 
 
@@ -122,16 +130,17 @@ def joint_exogenous_divergence(
         moving = split(alone, j, now=False, later=True)
         joint = split(present, j, now=True, later=False)
         joint_moving = split(both, j, now=True, later=True)
-        # The entropies, and likewise the parameters, of each model of what follows.
+        # The log-likelihood, and likewise the number of parameters, of each of the three models.
         models = ((joint_moving, joint), (both, present), (moving, alone))
         (divergence, *apart), (freedom, *fewer) = zip(*map(_model_of, models), strict=True)
         found[:, k] = 2.0 * (divergence - sum(apart)), freedom - sum(fewer)
-    return Divergence(np.maximum(found[0], 0.0), found[1], counts.count)
+    statistic, freedom = np.maximum(found, 0.0)
+    return Divergence(statistic, freedom, counts.count)
 
 
 def factored_divergence(
     counts: TransitionCounts,
-    moves: Moves,
+    endogenous: EndogenousTransitions,
     survey: EndogenousSurvey,
     reduced: ReducedMDP,
     candidates: IntArray,
@@ -143,7 +152,7 @@ def factored_divergence(
 
     Args:
         counts: transitions of x.
-        moves: n' of these transitions.
+        endogenous: n' of these transitions.
         survey: which variables move n', for each (n, a).
         reduced: the reduced model of the mask.
         candidates: the variables to score, by their positions in the data.
@@ -153,13 +162,13 @@ def factored_divergence(
         for name, parents in reduced.parents.items():
             (target,) = counts.data.positions([name]).tolist()
             yield counts.screen(target, counts.data.positions(parents).tolist(), candidates)
-        rows = moves.pair
+        rows = endogenous.pair
         for j in reduced.columns.tolist():
-            moving = survey.relevant[moves.surveyed, j]
+            moving = survey.relevant[endogenous.surveyed, j]
             if moving.any():
                 value = np.where(moving, counts.columns().column(j), 0)
                 rows = rows.split(value, int(counts.data.sizes[j]))
-        yield counts.columns().information(moves.cases(rows), candidates)
+        yield counts.columns().information(endogenous.cases(rows), candidates)
 
     statistic, freedom = np.sum(list(informations()), axis=0)
     return Divergence(statistic, freedom, counts.count)
@@ -173,7 +182,7 @@ def _split(rows: Rows, values: IntArray, sizes: NDArray[np.int64]) -> Rows:
 
 
 def _model_of(moving_and_present: tuple[Rows, Rows]) -> tuple[float, int]:
-    """Of a model of what follows the present: the sum of c log P over its counts c; parameters."""
+    """The log-likelihood of a counted model of what follows the present, and its parameters."""
     moving, present = moving_and_present
     return _weight(moving) - _weight(present), moving.count - present.count
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -104,6 +105,8 @@ def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -
         scenarios=Scenarios.sample(study.counted, RELAXED_EPISODES, rng),
         watch=lambda _, state, actions: met.append((*state, actions)),
     )
+    if not met:  # every episode is over before it begins
+        return uniform_sampler(study.mdp)
     n, x, actions = (np.concatenate(parts) for parts in zip(*met, strict=True))
     if not was_cut:
         visited[mask] = State(n, x), actions
@@ -121,20 +124,18 @@ def _sampler_of(states: State, actions: NDArray[Any]) -> Sampler:
     def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
         in_order = np.lexsort((rng.random(len(actions)), *columns))
         places = (np.arange(size) + rng.random()) * len(actions) / size
-        chosen = rng.permutation(in_order[places.astype(np.intp)])
+        # The last place may be rounded up to the end.
+        chosen = rng.permutation(in_order[np.minimum(places.astype(np.intp), len(actions) - 1)])
         return State(states.endogenous[chosen], states.exogenous[chosen]), actions[chosen]
 
     return sample
 
 
 def mixed_sampler(first: Sampler, second: Sampler, share: float) -> Sampler:
-    """A share of the samples from the first sampler, to the nearest sample; the rest from another.
-
-    Both samplers give samples in no particular order.
-    """
+    """A share of the samples, rounded up, is from the first sampler, the rest from the second."""
 
     def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
-        number = round(share * size)
+        number = math.ceil(share * size - 1e-9)  # of samples from the first
         (some, of_some), (others, of_others) = first(number, rng), second(size - number, rng)
         parts = (np.concatenate(both) for both in zip(some, others, strict=True))
         return State(*parts), np.concatenate([of_some, of_others])
@@ -161,8 +162,8 @@ class RewardVariableMaskLearner(MaskLearner):
     ``ignored_rewards="average"``.
 
     The paper favours states that the agent is likely to meet (``sampling="visited"``). It leaves
-    open how. Here *Estimate-Reward-Variables* is run on uniform samples first, which finds enough
-    to plan with in a relaxed problem (:func:`visited_sampler`). Then it is run again on samples of
+    open how. Here *Estimate-Reward-Variables* is run on uniform samples first. With what they find
+    a relaxed problem is planned in (:func:`visited_sampler`). Then it is run again on samples of
     which only ``uniform_share`` is uniform, and the others are states and actions of that plan. If
     this finds variables that were not known before, it is repeated once, with the plan that knows
     them too. The last run decides: what pays only where the agent hardly ever goes is left out.
@@ -197,7 +198,7 @@ class RewardVariableMaskLearner(MaskLearner):
         names = session.study.mdp.exogenous_names
         session.report("looking for variables that pay")
         variances = self._variances(session)
-        if self.sampling == "visited":
+        if self.sampling == "visited" and self.uniform_share < 1:
             variances = self._favour_visited(session, self._paying(session, variances))
         mask: Mask = ()
         for name, variance in zip(names, variances.tolist(), strict=True):
@@ -227,7 +228,8 @@ class RewardVariableMaskLearner(MaskLearner):
         Samples are uniform, or favour what the relaxed plan of a mask meets.
         """
         study = session.study
-        key = (self.n1, self.n2, self.uniform_share, planned_with)
+        share = None if planned_with is None else self.uniform_share
+        key = (self.n1, self.n2, share, planned_with)
         known = study.memory.reward_variances
         if key in known:
             return known[key]

@@ -40,7 +40,7 @@ from planners import (
 )
 
 if TYPE_CHECKING:
-    from wrappers.learners.divergence import Divergence, Moves
+    from wrappers.learners.divergence import Divergence, EndogenousTransitions
 
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
@@ -57,15 +57,15 @@ class StudyMemory(Memory):
     #: mask -> its plan, and what the policy met and earned.
     trials: dict[Mask, Trial] = field(default_factory=dict)
     #: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
-    reward_variances: dict[tuple[int, int, float, Mask | None], FloatArray] = field(
+    reward_variances: dict[tuple[int, int, float | None, Mask | None], FloatArray] = field(
         default_factory=dict
     )
     #: mask -> states and actions that the policy of its relaxed problem meets.
     visited: dict[Mask, tuple[State, IntArray]] = field(default_factory=dict)
-    #: (transition model, mask) -> the paper's score of each variable outside of it.
+    #: (transition model, mask) -> what the paper's score of each variable outside of it is made of.
     divergences: dict[tuple[str, Mask], Divergence] = field(default_factory=dict)
     #: how n moves where the transitions of the rollouts begin; None before it is asked.
-    moves: Moves | None = None
+    endogenous_transitions: EndogenousTransitions | None = None
 
 
 class Study:
@@ -85,7 +85,8 @@ class Study:
         planning_time_limit: for one plan, in seconds.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
         ignored_rewards: what the variables outside a mask pay in its reduced model: their
-            "average", or "zero" as in the paper; see :meth:`~planners.ReducedMDP.estimate`.
+            "average", or "zero" as in the paper ("optimistic" is for relaxed problems); see
+            :meth:`~planners.ReducedMDP.estimate`.
         level: of the tests for what predicts a variable, over all variables and candidates.
 
     Attributes:

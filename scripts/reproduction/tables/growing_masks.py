@@ -7,6 +7,7 @@ from typing import Any
 
 from reproduction.tables.averages import Records, select
 from reproduction.tables.table import Table
+from wrappers import CorrelationalMaskLearner
 
 
 def curve_of(records: Records) -> dict[str, Any] | None:
@@ -47,13 +48,25 @@ def turning_point(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dic
     return None
 
 
+def stop(points: Sequence[dict[str, Any]]) -> int:
+    """The number of variables with which the paper's rule ends, at its default patience."""
+    best, waited = points[0], 0
+    for point in points[1:]:
+        if waited == CorrelationalMaskLearner.patience:
+            break
+        best, waited = (point, 0) if point["value"] > best["value"] else (best, waited + 1)
+    return int(best["num_variables"])
+
+
 def describe_turn(curve: dict[str, Any]) -> str:
-    """Where one more variable lowers J although returns rise, in a sentence."""
+    """Where the rule ends, and where one more variable lowers J although returns rise."""
+    ends = f"The rule ends with {stop(curve['history'])} variables."
     turn = turning_point(curve["history"])
     if turn is None:
-        return "In this run no single variable beyond the top of J raises returns."
+        return f"{ends} In this run no single variable beyond the top of J raises returns."
     before, after = turn
     return (
+        f"{ends} "
         f"Variable number {after['num_variables']} ({after['added']}) lowers J from "
         f"{before['value']:.1f} to {after['value']:.1f} although returns rise from "
         f"{before['mean_return']:.1f} to {after['mean_return']:.1f}."

@@ -21,7 +21,7 @@ from planners import (
     TransitionCounts,
 )
 from wrappers.learners.divergence import (
-    Moves,
+    EndogenousTransitions,
     factored_divergence,
     joint_divergence,
     joint_exogenous_divergence,
@@ -161,7 +161,7 @@ class Asked(NamedTuple):
     data: ExogenousData
     counts: TransitionCounts
     survey: EndogenousSurvey
-    moves: Moves
+    endogenous_transitions: EndogenousTransitions
     memory: Memory
 
     @classmethod
@@ -171,7 +171,7 @@ class Asked(NamedTuple):
         survey = EndogenousSurvey.collect(watched, data, rng)
         memory.bind(data=data, survey=survey)
         counts = TransitionCounts(data, 1, memory)
-        moves = Moves.draw(watched, counts, survey, rng)
+        moves = EndogenousTransitions.draw(watched, counts, survey, rng)
         return cls(watched, data, counts, survey, moves, memory)
 
     def endogenous(self):
@@ -192,7 +192,7 @@ def test_the_endogenous_part_of_the_joint_score():
         random_mdp(np.random.default_rng(8), sizes=(2, 3, 2), endogenous=(2, 2)), 200
     )
     mask, others = np.array([2]), np.array([0, 1])
-    found = joint_divergence(asked.counts, asked.moves, mask, others)
+    found = joint_divergence(asked.counts, asked.endogenous_transitions, mask, others)
     pair, following = asked.endogenous()
     x, _ = columns(asked.data)
     rows = pair * 2 + x[:, 2]
@@ -210,7 +210,9 @@ def test_the_factored_score_is_what_a_variable_adds_to_each_prediction():
     mask = (names[0], names[2], names[3])
     others = np.array([1, 4])
     reduced = asked.reduced(mask)
-    found = factored_divergence(asked.counts, asked.moves, asked.survey, reduced, others)
+    found = factored_divergence(
+        asked.counts, asked.endogenous_transitions, asked.survey, reduced, others
+    )
     now, later = (part.astype(np.int64) for part in columns(asked.data))
     pair, following = asked.endogenous()
     rows = pair
@@ -251,7 +253,7 @@ def test_joint_values_of_a_large_mask_say_nothing_and_factors_do():
     assert plug_in(data, range(40), others) == pytest.approx(np.log([2, 32]), rel=0.02)
     counts = counted(data)
     still = Rows.of(counts.count)  # n never moves
-    moves = Moves(still, np.zeros(counts.count, np.intp), still)
+    moves = EndogenousTransitions(still, np.zeros(counts.count, np.intp), still)
     survey = SimpleNamespace(relevant=np.zeros((1, 42), dtype=bool))
     reduced = SimpleNamespace(parents=dict.fromkeys(coins, ()), columns=np.arange(40))
     found = factored_divergence(counts, moves, survey, reduced, others)

@@ -154,6 +154,8 @@ def test_a_mixture_has_its_shares(share):
     assert (n[:, 0] == action).all()
     assert (x == n).all()
     assert (action == 1).sum() == round(share * 250)
+    assert len(sampler(1, np.random.default_rng(0))[1]) == 1
+    assert (sampler(1, np.random.default_rng(0))[1] == 1).all() == (share > 0)
 
 
 class Detour(Sites):
@@ -246,3 +248,21 @@ def test_phase_one_alone_is_what_pays():
     learner.set_params(tau_variance=scores["coin_1"])
     stricter = learner.fit(Sites(coins=3)).mask_
     assert stricter == tuple(name for name in names if scores[name] > scores["coin_1"])
+
+
+def test_episodes_that_are_over_before_they_begin():
+    """Nothing is visited: samples are uniform, and nothing is paid."""
+
+    class Over(Sites):
+        def is_terminal(self, state):
+            return np.ones(state.endogenous.shape[:-1], dtype=bool)
+
+    assert first_phase(Over()) == ()
+
+
+def test_a_share_of_one_is_uniform_and_plans_nothing():
+    study = Study(Sites(coins=3), 0, n_rollouts=5, n_data_rollouts=30)
+    learner = RewardVariableMaskLearner(uniform_share=1.0).fit(study)
+    assert not study.memory.visited
+    assert learner.mask_ == RewardVariableMaskLearner(sampling="uniform").fit(study).mask_
+    assert len(study.memory.reward_variances) == 1
