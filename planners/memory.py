@@ -67,6 +67,8 @@ class Store(Generic[K, V]):
 
 def _nbytes(value: Any) -> int:
     """The bytes of all arrays that a value is made of."""
+    if isinstance(value, (int, float)):  # most parts are
+        return 0
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     parts = value if isinstance(value, tuple) else getattr(value, "__dict__", {}).values()
@@ -130,6 +132,9 @@ class Memory:
     rule_information: Store[tuple[Hashable, Key, int], tuple[Information, int]] = field(
         default_factory=_large
     )
+    #: rules -> the backgrounds that reach the last of them, what it says in each, and the number
+    #: of different things that it says.
+    rule_questions: Store[Hashable, tuple[Ints, Ints, int]] = field(default_factory=_large)
     #: (rules, given) -> the last of some rules, averaged over what it is not given.
     averaged_rules: Store[tuple[Hashable, Key], Rule] = field(default_factory=_large)
     #: j -> which values of x_j pay the same, (size,), and what they pay in all pairs (n, a).

@@ -103,7 +103,9 @@ def _fit_one(
         joint *= sizes[j]
         joint += by_variable()[j]
     lookup, group = _number(joint, num_values, size)
-    counts = _count(lookup, joint, values, len(group), size, horizon)
+    all_counts = np.zeros((len(group) + size, horizon, size), dtype=np.int32)
+    counts = all_counts[: len(group)]
+    _count(lookup, joint, values, counts)
     bounds = np.searchsorted(group, np.arange(size + 1))  # joint values come in this order
     own = np.stack([counts[a:b].sum(axis=0, dtype=np.float64) for a, b in pairwise(bounds)])
     marginal = own.sum(axis=0) + 1.0 / size
@@ -112,8 +114,8 @@ def _fit_one(
     _shrink(own, marginal[None], np.zeros(size, dtype=np.int64), coarse)
     if len(parents) == 1:
         return np.arange(size, dtype=np.int32), coarse.astype(np.float32)
-    table = np.empty((len(group) + size, horizon, size), dtype=np.float32)
-    _shrink(counts, coarse, group, table)
+    table = all_counts.view(np.float32)  # in place of the counts: most time goes into new memory
+    _shrink(counts, coarse, group, table[: len(group)])
     table[len(group) :] = coarse
     return lookup, table
 
@@ -141,21 +143,23 @@ def _number(joint: Any, num_values: int, size: int) -> Any:
 
 
 @njit(cache=True)
-def _count(lookup: Any, joint: Any, values: Any, rows: int, size: int, horizon: int) -> Any:
-    """How often each value came h = 1 ... horizon steps after each row."""
-    counts = np.zeros((rows, horizon, size), np.int32)
+def _count(lookup: Any, joint: Any, values: Any, counts: Any) -> None:
+    """Add how often each value came h = 1 ... horizon steps after each row."""
+    horizon = counts.shape[1]
     rollouts, steps = values.shape
     for r in range(rollouts):
         for t in range(steps):
             here = counts[lookup[joint[r, t]]]
             for h in range(min(horizon, steps - 1 - t)):
                 here[h, values[r, t + 1 + h]] += 1
-    return counts
 
 
 @njit(cache=True)
 def _shrink(counts: Any, coarser: Any, groups: Any, out: Any) -> None:
-    """Frequencies, with ``SHRINKAGE`` samples' worth of the coarser distribution."""
+    """Frequencies, with ``SHRINKAGE`` samples' worth of the coarser distribution.
+
+    They may take the place of the counts: each is read before anything is written over it.
+    """
     rows, horizon, size = counts.shape
     for row in range(rows):
         for h in range(horizon):

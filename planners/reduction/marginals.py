@@ -99,13 +99,16 @@ class _Reduction:
         kept = [j for j in rule.variables if j in self.place]
         dropped = [j for j in rule.variables if j not in self.place]
         number = math.prod(self.informants.shape(dropped))
-        where = self._reaching(before)
-        says = [rule.row(row) for row in range(rule.num_rows)]
-        label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
-        label = np.array([label_of[said] for said in says])[
-            self.informants.row(rule.variables, where)
-        ]
-        question = Question(label, len(label_of), where, number, key=key)
+
+        def ask() -> tuple[Ints, Ints, int]:
+            where = self._reaching(before)
+            says = [rule.row(row) for row in range(rule.num_rows)]
+            label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
+            labels = np.array([label_of[said] for said in says])
+            return where, labels[self.informants.row(rule.variables, where)], len(label_of)
+
+        where, label, num_labels = self.memory.rule_questions.get(key, ask)
+        question = Question(label, num_labels, where, number, key=key)
         given = kept + self.informants.informative(question, kept)
 
         def averaged() -> Rule:
