@@ -22,7 +22,7 @@ def points_of(history: History) -> list[dict[str, Any]]:
         points.append(
             {
                 "num_variables": size,
-                "added": record.candidate[0] if record.action == "add" else None,
+                "added": record.candidate[-1] if record.action == "add" else None,
                 "value": record.value,
                 "mean_return": record.mean_return,
                 "standard_error": record.half_width / NormalDist().inv_cdf(0.975),

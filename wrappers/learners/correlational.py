@@ -33,7 +33,8 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     ignored_rewards, which is "zero" as in the paper). Then the variable with the largest score
     (:mod:`wrappers.learners.divergence`) is added, until J has not increased for ``patience``
     variables or all scores are below tau_correl. The mask is the one with the highest J on this
-    way.
+    way. A record's candidates are all variables since J was highest, the last one added last: its
+    gain is what they bring together.
 
     The paper's text leaves some of this open, and on one point, the patience, we depart from it.
     The defaults are those with which this loop does what the paper reports, and each of them is a
@@ -98,21 +99,21 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
                     score=score,
                 )
                 return
-            tried = estimate(session.in_order((*grown, candidate)))
-            added = (*added, candidate)
-            before, accepted = best, tried.value > best.value
-            if accepted:
-                mask, best, added = session.in_order((*grown, candidate)), tried, ()
+            grown, added = session.in_order((*grown, candidate)), (*added, candidate)
+            tried = estimate(grown)
+            accepted = tried.value > best.value
             yield session.record(
                 "add",
-                (candidate,),
+                added,
                 accepted=accepted,
                 reason="J increases" if accepted else "J does not increase",
-                mask=mask,
+                mask=grown if accepted else mask,
                 objective=tried,
-                gain=tried.gain_over(before),
+                gain=tried.gain_over(best),
                 score=score,
             )
+            if accepted:
+                mask, best, added = grown, tried, ()
 
     def _scores(self, study: Study, reduced: ReducedMDP, candidates: list[str]) -> FloatArray:
         """The score of line 3 for s = (n, the mask of a reduced model), remembered by the study."""

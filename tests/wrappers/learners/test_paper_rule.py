@@ -53,7 +53,7 @@ def test_patience_waits_for_variables_that_pay_together(monkeypatch):
         learner, _, _ = paper(lambda mask: worth[len(mask)], scores, monkeypatch, patience=patience)
         masks[patience] = learner.mask_
         tried = [(r.candidate, r.accepted) for r in learner.history_ if r.action == "add"]
-        wanted = [(("q",), False), (("r",), True), (("p",), False), (("rain",), False)]
+        wanted = [(("q",), False), (("q", "r"), True), (("p",), False), (("p", "rain"), False)]
         assert tried == wanted[: 1 if patience == 1 else 4]
         gains = [r.gain for r in learner.history_ if r.action == "add"]
         assert gains == [-1, 2, -1, -0.5][: len(gains)]  # against the best mask so far
@@ -63,17 +63,19 @@ def test_patience_waits_for_variables_that_pay_together(monkeypatch):
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_masks_are_played_on_the_same_trajectories_or_not(paired):
-    """Paired gains of masks that make no difference are exactly 0."""
-    mdp = Sites(coins=2, rain=True)
+def test_masks_are_played_on_the_same_trajectories_or_not(paired, monkeypatch):
+    """The gain of a variable that nobody can do anything about is exactly 0, if it is paired."""
+
+    def rain_first(self, study, reduced, candidates):
+        return np.array([name == "rain" for name in candidates], dtype=float)
+
+    monkeypatch.setattr(CorrelationalMaskLearner, "_scores", rain_first)
     learner = CorrelationalMaskLearner(
-        paired=paired, tau_correl=0.0, n1=60, n_rollouts=40, n_data_rollouts=40
+        paired=paired, sampling="uniform", tau_variance=1e9, n_rollouts=40, n_data_rollouts=40
     )
-    learner.set_params(bias_corrected=False, tau_variance=1e9, patience=3).fit(mdp, 0)
-    start, *added = (r for r in learner.history_ if r.value is not None)
-    assert start.mask == ()
-    gain = {r.candidate[0]: r for r in added}["rain"].gain  # nobody can do anything about it
-    assert (gain == 0) == paired
+    start, rain, *_ = (r for r in learner.fit(Sites(coins=2), 0).history_ if r.value is not None)
+    assert (start.mask, rain.candidate) == ((), ("rain",))
+    assert (rain.gain == 0) == paired
 
 
 def test_it_stops_below_tau_correl(monkeypatch):
