@@ -206,7 +206,7 @@ def compare(learner: MaskLearner, blind: Objective, arguments: argparse.Namespac
     study = learner.study_
     others: dict[str, MaskLearner] = {
         "greedy: one by one at random": GreedyMaskLearner(**prices(arguments)),
-        "phase one: all that pays": RewardVariableMaskLearner(**prices(arguments)),
+        "phase one: what was found to pay": RewardVariableMaskLearner(**prices(arguments)),
     }
     print("\nOther masks, for comparison", flush=True)
     with ProgressBar(lambda _: "") as bar:

@@ -208,7 +208,11 @@ class RewardVariableMaskLearner(MaskLearner):
                     "find", (name,), reason="pays", role="pays", mask=mask, score=variance
                 )
         yield session.record(
-            "start", mask, reason="all that pays", mask=mask, objective=session.objective(mask)
+            "start",
+            mask,
+            reason="all that was found to pay",
+            mask=mask,
+            objective=session.objective(mask),
         )
 
     def _favour_visited(self, session: Session, known: Mask) -> FloatArray:
