@@ -9,6 +9,7 @@ full model: :func:`estimate_objective` does so for one mask, the learners for ma
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,8 @@ from planners.worth import Comparison, Cost, Objective, Played, cost_function
 
 #: A comparison of masks may end after these shares of the rollouts.
 LOOKS = (0.1, 0.4, 1.0)
+#: Exact plans with part of a mask that are kept to start others from: their tables are large.
+KEPT_PARTS = 4
 #: Rollouts before the first look at a comparison: of fewer, the standard error is a guess.
 FIRST_LOOK = 30
 
@@ -85,6 +88,7 @@ class MaskEvaluator:
         self._scenarios: list[Scenarios] = []
         self._fresh_scenarios: Scenarios | None = None
         self._starts: list[Plan] = []  # exact plans, which others can start from
+        self._parts: deque[Plan] = deque(maxlen=KEPT_PARTS)  # the same for parts of masks
         self._num_pairs = 0  # for counting visits, where n can be enumerated
         if can_enumerate(mdp):
             self._num_pairs = num_endogenous_states(mdp) * mdp.num_actions
@@ -223,7 +227,7 @@ class MaskEvaluator:
             self._starts.append(plan)
             kept = self.trials
         elif plan.part is not None and plan.part.values is not None:
-            self._starts.append(plan.part)
+            self._parts.append(plan.part)
             plan = replace(plan, part=None)
         trial = Trial(plan, reduced, [], np.zeros(self._num_pairs))
         if not was_cut:
@@ -233,7 +237,7 @@ class MaskEvaluator:
     def _most_similar(self, mask: Mask) -> Plan | None:
         """The exact plan whose mask differs in the fewest variables, the last of several."""
         return min(
-            reversed(self._starts),
+            (*reversed(self._parts), *reversed(self._starts)),
             key=lambda plan: len(set(plan.policy.mask) ^ set(mask)),
             default=None,
         )

@@ -31,10 +31,11 @@ class SimulatedReducedMDP(ReducedMDP):
     The terms of masked variables are exact: each looks at its own variable, so that dropped ones do
     not matter. Nor do they to the end of an episode, which depends on n alone; the survey checked
     that for the n that it asked about. With ``ignored_rewards="average"`` the terms of dropped
-    variables pay their mean given n and a, with each value as frequent as in the rollouts. What the
-    masked variables tell about dropped ones is not used there either. It is asked for when it is
-    needed: one call of the full model for each value that a dropped variable had in the rollouts,
-    or for ``MAX_VALUES`` quantiles of them where there were more.
+    variables pay their mean given n and a, with each value as frequent as in the rollouts; with
+    "optimistic" only where that is a gain. What the masked variables tell about dropped ones is not
+    used there either. It is asked for when it is needed: one call of the full model for each value
+    that a dropped variable had in the rollouts, or for ``MAX_VALUES`` quantiles of them where there
+    were more.
 
     Args:
         model: the full model.

@@ -73,7 +73,7 @@ class Study:
 
     Nothing is asked of the model before it is needed, and nothing twice. Every stream of random
     numbers has a name, so results do not depend on the order of questions; but exact plans start
-    from the one before, so they are the same only as far as the planner is precise.
+    from one of those before, so they are the same only as far as the planner is precise.
 
     Args:
         mdp_or_env: an :class:`~exo_envs.ExoMDP`, or an environment (:func:`exo_envs.as_mdp`).
