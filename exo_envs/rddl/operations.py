@@ -1,0 +1,235 @@
+"""The functions and distributions of RDDL, for arrays, with pyRDDLGym's conventions.
+
+A function says what it computes and the type of its values, a distribution how it is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind: TypeAlias = Literal["bool", "int", "real"]
+Array: TypeAlias = NDArray[Any]
+_log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
+
+
+def numeric_kind(kinds: Iterable[Kind]) -> Kind:
+    """The type of a sum: real if any part is, else whole."""
+    return "real" if "real" in kinds else "int"
+
+
+def _whole(*_: Kind) -> Kind:
+    return "int"
+
+
+def _real(*_: Kind) -> Kind:
+    return "real"
+
+
+def _as_arguments(*kinds: Kind) -> Kind:
+    return numeric_kind(kinds)
+
+
+def _to_whole(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Whole values as integers; what is no number stays far outside every range."""
+
+    def whole(*args: Any) -> Any:
+        values = compute(*args)
+        return np.nan_to_num(values, nan=0.0, posinf=2.0**62, neginf=-(2.0**62)).astype(np.int64)
+
+    return whole
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    values = np.power(np.asarray(base, dtype=np.float64), exponent)
+    if np.asarray(base).dtype.kind == "f" or np.asarray(exponent).dtype.kind == "f":
+        return values
+    return _to_whole(np.round)(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of one or two numbers."""
+
+    arity: int
+    compute: Callable[..., Any]
+    kind: Callable[..., Kind]
+    #: Larger for larger arguments, each of them: its range is that of the ends of theirs.
+    is_increasing: bool = False
+    #: Between these, whatever the arguments.
+    low: float = -math.inf
+    high: float = math.inf
+
+
+FUNCTIONS: dict[str, Function] = {
+    "abs": Function(1, np.abs, _as_arguments, low=0),
+    "sgn": Function(1, _to_whole(np.sign), _whole, is_increasing=True),
+    "round": Function(1, _to_whole(np.round), _whole, is_increasing=True),
+    "floor": Function(1, _to_whole(np.floor), _whole, is_increasing=True),
+    "ceil": Function(1, _to_whole(np.ceil), _whole, is_increasing=True),
+    "cos": Function(1, np.cos, _real, low=-1, high=1),
+    "sin": Function(1, np.sin, _real, low=-1, high=1),
+    "tan": Function(1, np.tan, _real),
+    "acos": Function(1, np.arccos, _real, low=0, high=math.pi),
+    "asin": Function(1, np.arcsin, _real, is_increasing=True),
+    "atan": Function(1, np.arctan, _real, is_increasing=True),
+    "cosh": Function(1, np.cosh, _real, low=1),
+    "sinh": Function(1, np.sinh, _real, is_increasing=True),
+    "tanh": Function(1, np.tanh, _real, is_increasing=True),
+    "exp": Function(1, np.exp, _real, is_increasing=True),
+    "ln": Function(1, np.log, _real, is_increasing=True),
+    "sqrt": Function(1, np.sqrt, _real, is_increasing=True),
+    "lngamma": Function(1, _log_gamma, _real),
+    "gamma": Function(1, lambda x: np.exp(_log_gamma(x)), _real, low=0),
+    "div": Function(2, _to_whole(np.floor_divide), _whole),
+    "mod": Function(2, _to_whole(np.mod), _whole),
+    "fmod": Function(2, np.mod, _as_arguments),
+    "min": Function(2, np.minimum, _as_arguments, is_increasing=True),
+    "max": Function(2, np.maximum, _as_arguments, is_increasing=True),
+    "pow": Function(2, _power, _as_arguments),
+    "log": Function(2, lambda x, y: np.log(x) / np.log(y), _real),
+    "hypot": Function(2, np.hypot, _real, low=0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution: ``draw(rng, size, *arguments)``.
+
+    Attributes:
+        arity: the number of arguments; None for any.
+        draw: draws ``size`` values, the arguments being numbers or arrays of that size.
+        kind: the type of its values.
+        ranges: the (low, high) within which each argument makes sense.
+        low: no value is smaller.
+        high: no value is larger.
+        mean: its mean, given the arguments as nodes of a graph, if that is simple.
+    """
+
+    arity: int | None
+    draw: Callable[..., Any]
+    kind: Kind
+    ranges: tuple[tuple[float, float], ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    mean: Callable[..., Any] | None = None
+
+
+_ANY, _NONNEGATIVE, _CHANCE = (-math.inf, math.inf), (0.0, math.inf), (0.0, 1.0)
+_POSITIVE = (float(np.finfo(np.float64).tiny), math.inf)
+
+
+def _draw_index(rng: np.random.Generator, size: int, *weights: Any) -> Any:
+    """The position of a weight, with a chance in proportion."""
+    totals = np.cumsum(np.broadcast_arrays(*weights, np.empty(size))[:-1], axis=0)
+    return (rng.random(size) * totals[-1] >= totals[:-1]).sum(axis=0)
+
+
+def _draw_kumaraswamy(rng: np.random.Generator, size: int, a: Any, b: Any) -> Any:
+    return (1.0 - rng.random(size) ** (1.0 / b)) ** (1.0 / a)
+
+
+def _draw_gompertz(rng: np.random.Generator, size: int, shape: Any, scale: Any) -> Any:
+    return np.log(1.0 - np.log1p(-rng.random(size)) / shape) / scale
+
+
+#: The names are RDDL's; ``Normal`` has a variance and ``Exponential`` a scale, as in pyRDDLGym.
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "Bernoulli": Distribution(
+        1, lambda rng, n, p: rng.random(n) < p, "bool", (_CHANCE,), mean=lambda graph, p: p
+    ),
+    "Discrete": Distribution(None, _draw_index, "int", low=0),
+    "UnnormDiscrete": Distribution(None, _draw_index, "int", low=0),
+    "Normal": Distribution(
+        2,
+        lambda rng, n, mean, variance: mean + np.sqrt(variance) * rng.standard_normal(n),
+        "real",
+        (_ANY, _NONNEGATIVE),
+        mean=lambda graph, mean, variance: mean,
+    ),
+    "Uniform": Distribution(
+        2,
+        lambda rng, n, low, high: low + (high - low) * rng.random(n),
+        "real",
+        (_ANY, _ANY),
+        mean=lambda graph, low, high: graph.multiply((graph.constant(0.5), graph.add((low, high)))),
+    ),
+    "Poisson": Distribution(
+        1,
+        lambda rng, n, rate: rng.poisson(rate, n),
+        "int",
+        (_NONNEGATIVE,),
+        low=0,
+        mean=lambda graph, rate: rate,
+    ),
+    "Exponential": Distribution(
+        1,
+        lambda rng, n, scale: scale * rng.standard_exponential(n),
+        "real",
+        (_POSITIVE,),
+        low=0,
+        mean=lambda graph, scale: scale,
+    ),
+    "Weibull": Distribution(
+        2, lambda rng, n, a, scale: scale * rng.weibull(a, n), "real", (_POSITIVE,) * 2, low=0
+    ),
+    "Gamma": Distribution(
+        2,
+        lambda rng, n, a, scale: scale * rng.standard_gamma(a, n),
+        "real",
+        (_POSITIVE,) * 2,
+        low=0,
+        mean=lambda graph, a, scale: graph.multiply((a, scale)),
+    ),
+    "Binomial": Distribution(
+        2,
+        lambda rng, n, count, p: rng.binomial(count, p, n),
+        "int",
+        (_NONNEGATIVE, _CHANCE),
+        low=0,
+        mean=lambda graph, count, p: graph.multiply((count, p)),
+    ),
+    "NegativeBinomial": Distribution(
+        2,
+        lambda rng, n, count, p: rng.negative_binomial(count, p, n),
+        "int",
+        (_POSITIVE, _CHANCE),
+        low=0,
+    ),
+    "Beta": Distribution(
+        2, lambda rng, n, a, b: rng.beta(a, b, n), "real", (_POSITIVE,) * 2, low=0, high=1
+    ),
+    "Geometric": Distribution(
+        1, lambda rng, n, p: rng.geometric(p, n), "int", ((_POSITIVE[0], 1.0),), low=1
+    ),
+    "Pareto": Distribution(
+        2, lambda rng, n, a, scale: scale * rng.pareto(a, n), "real", (_POSITIVE,) * 2, low=0
+    ),
+    "Student": Distribution(1, lambda rng, n, df: rng.standard_t(df, n), "real", (_POSITIVE,)),
+    "Gumbel": Distribution(
+        2, lambda rng, n, mean, scale: rng.gumbel(mean, scale, n), "real", (_ANY, _POSITIVE)
+    ),
+    "Laplace": Distribution(
+        2,
+        lambda rng, n, mean, scale: rng.laplace(mean, scale, n),
+        "real",
+        (_ANY, _POSITIVE),
+        mean=lambda graph, mean, scale: mean,
+    ),
+    "Cauchy": Distribution(
+        2,
+        lambda rng, n, mean, scale: mean + scale * rng.standard_cauchy(n),
+        "real",
+        (_ANY, _POSITIVE),
+    ),
+    "Gompertz": Distribution(2, _draw_gompertz, "real", (_POSITIVE,) * 2, low=0),
+    "ChiSquare": Distribution(
+        1, lambda rng, n, df: rng.chisquare(df, n), "real", (_POSITIVE,), low=0
+    ),
+    "Kumaraswamy": Distribution(2, _draw_kumaraswamy, "real", (_POSITIVE,) * 2, low=0, high=1),
+}
