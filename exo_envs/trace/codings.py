@@ -1,0 +1,132 @@
+"""Columns as variables: few different values are counted one by one, other numbers stay real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.mdp import FloatArray, Variable
+from exo_envs.numbers import shown
+from exo_envs.trace.tables import Column
+
+#: Different values that whole numbers have at most to be counted one by one, unless told otherwise.
+MAX_LEVELS = 64
+#: The same for numbers with fractions, such as the three prices of a tariff.
+MAX_FRACTIONS = 16
+#: Different strings that a column has at most.
+MAX_STRINGS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """What a column is as a variable.
+
+    Attributes:
+        name: of the column and of the variable.
+        levels: the different values, in order, that a whole variable stands for; None if real.
+        low: the smallest value of a real variable.
+        high: the largest one.
+    """
+
+    name: str
+    levels: NDArray[Any] | None
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, values: Column, max_levels: int = MAX_LEVELS) -> Coding:
+        """The coding of all values that a column ever has, those of the later part among them.
+
+        That much is declared and not learned: nothing is counted in the later part.
+        """
+        if values.dtype.kind == "O":
+            levels = np.unique(values.astype(str))
+            if len(levels) > MAX_STRINGS:
+                raise ValueError(
+                    f"column {name!r} has {len(levels)} different strings, {shown(str(levels[0]))} "
+                    f"... {shown(str(levels[-1]))}; at most {MAX_STRINGS} are told apart. Join "
+                    "those that act alike, or drop the column"
+                )
+            return cls(name, levels)
+        levels = np.unique(values)
+        is_whole = values.dtype.kind != "f" or bool((levels == np.floor(levels)).all())
+        if len(levels) <= (max_levels if is_whole else min(max_levels, MAX_FRACTIONS)):
+            if is_whole and values.dtype.kind == "f":
+                levels = levels.astype(np.int64)
+            return cls(name, levels)
+        return cls(name, None, float(levels[0]), float(levels[-1]))
+
+    @classmethod
+    def range_of(cls, name: str, first: int, last: int) -> Coding:
+        """The whole numbers from ``first`` to ``last``, whether they occur or not."""
+        return cls(name, np.arange(first, last + 1))
+
+    @cached_property
+    def variable(self) -> Variable:
+        """The variable of a model."""
+        if self.levels is not None:
+            return Variable(self.name, len(self.levels))
+        return Variable(self.name, low=self.low, high=self.high)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the values are numbers as they are."""
+        return self.levels is None
+
+    def encode(self, values: Column) -> NDArray[Any]:
+        """Values as a model has them: numbers of levels, or floats."""
+        if self.levels is None:
+            return np.asarray(values, dtype=np.float64)
+        known = self.levels.astype(str) if self.levels.dtype.kind == "U" else self.levels
+        asked = values.astype(str) if values.dtype.kind == "O" else values
+        return np.searchsorted(known, asked)
+
+    def decode(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What the table says, given what a model has."""
+        if self.levels is None:
+            return np.asarray(values, dtype=np.float64)
+        return self.levels[np.asarray(values).astype(np.int64, copy=False)]
+
+
+def codings_of(
+    columns: Mapping[str, Column],
+    more: Mapping[str, Column] | None,
+    ranges: Mapping[str, tuple[int, int]],
+    max_levels: int,
+) -> tuple[Coding, ...]:
+    """A coding for each column, of its values in both tables.
+
+    Args:
+        columns: of the table.
+        more: the same columns of a second table, if there is one.
+        ranges: columns whose values are known beforehand, such as the hours of a day.
+        max_levels: see :data:`MAX_LEVELS`.
+    """
+    found = []
+    for name, values in columns.items():
+        everything = values
+        if more is not None:
+            other = more[name]
+            if (other.dtype.kind == "O") != (values.dtype.kind == "O"):
+                raise TypeError(
+                    f"column {name!r} holds strings in one table and numbers in another"
+                )
+            everything = np.concatenate([values, other])
+        if name in ranges:
+            found.append(Coding.range_of(name, *ranges[name]))
+        else:
+            found.append(Coding.of(name, everything, max_levels))
+    return tuple(found)
+
+
+def encoded(columns: Mapping[str, Column], codings: tuple[Coding, ...]) -> NDArray[Any]:
+    """All columns as the rows of a model, (rows, columns): int64, or float64 if one is real."""
+    parts = [coding.encode(columns[coding.name]) for coding in codings]
+    dtype = np.float64 if any(coding.is_real for coding in codings) else np.int64
+    rows: FloatArray = np.stack(parts, axis=1).astype(dtype)
+    return np.ascontiguousarray(rows)

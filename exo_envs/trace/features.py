@@ -1,0 +1,74 @@
+"""Columns made of columns: values of earlier rows, and the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.errors import unknown_name
+from exo_envs.mdp import BoolArray
+from exo_envs.numbers import check_whole, shown
+from exo_envs.trace.tables import Column, Table
+
+#: What the calendar adds, with the smallest and the largest value; Monday is 0.
+CALENDAR = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12)}
+
+
+def shifted(table: Table, values: Column, steps: int) -> tuple[Column, BoolArray]:
+    """The values of ``steps`` rows earlier (later, if negative), and where there are any."""
+    source = np.arange(len(table)) - steps
+    inside = np.clip(source, 0, len(table) - 1)
+    known = (source == inside) & (table.segment[inside] == table.segment)
+    return values[inside], known
+
+
+def check_steps(name: str, steps: Any, least: int = 1) -> list[int]:
+    """Numbers of rows: one, or several different ones."""
+    given = [steps] if np.ndim(steps) == 0 else list(steps)
+    if not given:
+        raise ValueError(f"{name} is one or several numbers of rows, not {shown(steps)}")
+    whole = [check_whole(name, number, least) for number in given]
+    if len(set(whole)) != len(whole):
+        raise ValueError(f"{name} names a number of rows more than once: {shown(steps)}")
+    return whole
+
+
+def with_lags(
+    table: Table, lags: Mapping[str, int | Sequence[int]] | None
+) -> tuple[Table, BoolArray, int]:
+    """The table with ``price_lag_24`` for each lag; where all are known; and the longest."""
+    known: BoolArray = np.ones(len(table), dtype=bool)
+    columns, longest = {}, 0
+    for name, steps in (lags or {}).items():
+        if name not in table.columns:
+            raise unknown_name("column", name, table.columns)
+        for step in check_steps(f"the lags of {name!r}", steps):
+            columns[f"{name}_lag_{step}"], here = shifted(table, table.columns[name], step)
+            known &= here
+            longest = max(longest, step)
+    return table.adding(columns), known, longest
+
+
+def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
+    """The table with those of hour, weekday and month that change in it, and their ranges."""
+    if table.time is None or table.time.dtype.kind != "M":
+        raise ValueError(
+            "calendar=True needs dates: a pandas DatetimeIndex, or time= with the name of a column "
+            "that holds dates"
+        )
+    parts = calendar_of(table.time)
+    parts = {name: values for name, values in parts.items() if (values != values[0]).any()}
+    return table.adding(parts), {name: CALENDAR[name] for name in parts}
+
+
+def calendar_of(time: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+    """Hour, weekday (Monday is 0) and month (1 to 12) of dates."""
+    days = time.astype("datetime64[D]")
+    return {
+        "hour": (time.astype("datetime64[h]") - days).astype(np.int64),
+        "weekday": (days.astype(np.int64) + 3) % 7,  # 1 January 1970 was a Thursday
+        "month": time.astype("datetime64[M]").astype(np.int64) % 12 + 1,
+    }

@@ -1,0 +1,210 @@
+"""What was recorded: rows that follow each other, windows of them, and where an x was seen."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.mdp import BoolArray, IntArray
+from exo_envs.trace.codings import Coding
+from exo_envs.trace.tables import Table
+
+Rows = NDArray[np.int64]
+
+#: Rows left out between windows that share no transition, as a share of a window. Without that,
+#: windows of 24 hours would all begin at the same hour.
+SLACK = 1 / 12
+#: Variables that an error message shows at most.
+SHOWN = 4
+
+
+class Record:
+    """The rows of a table, as a model has them.
+
+    Args:
+        rows: (T, m), int64 or float64.
+        table: what they were made from.
+        codings: of the columns, for error messages.
+        horizon: rows of an episode.
+
+    Attributes:
+        rows: (T, m).
+        remaining: rows that follow each row in its segment, shape (T,).
+        labels: when each row was recorded: its time, or the number of the row, shape (T,).
+    """
+
+    def __init__(
+        self, rows: NDArray[Any], table: Table, codings: tuple[Coding, ...], horizon: int
+    ) -> None:
+        if rows.dtype.kind == "f":
+            rows = rows + 0.0  # there is one zero, and not a negative one beside it
+        self.rows = rows
+        self.horizon = horizon
+        self.labels = table.row if table.time is None else table.time
+        self._codings = codings
+        last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
+        ends = last[np.searchsorted(last, np.arange(len(rows)))]
+        self.remaining: Rows = ends - np.arange(len(rows))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    @cached_property
+    def longest(self) -> int:
+        """The rows of the longest segment."""
+        return int(self.remaining.max()) + 1
+
+    # --- windows --------------------------------------------------------------------------
+
+    def starts(self, num_steps: int) -> Rows:
+        """The rows that at least ``num_steps`` rows follow; there has to be one."""
+        found = np.flatnonzero(self.remaining >= num_steps)
+        if not len(found):
+            raise ValueError(
+                f"windows of {num_steps + 1} rows were asked for, and the longest part of the "
+                f"record without a gap has {self.longest}"
+            )
+        return found
+
+    def draw(self, size: int, num_steps: int, rng: np.random.Generator) -> Rows:
+        """Where ``size`` windows begin, in random order.
+
+        As long as there is room they have no transition in common. More of them overlap: one
+        begins by chance in each of as many parts of the record.
+        """
+        starts = self.starts(num_steps)
+        if 0 < size <= int(self._room(num_steps).sum()):
+            return rng.permutation(self._apart(size, num_steps, rng))
+        place = (rng.permutation(size) + rng.random(size)) * (len(starts) / max(size, 1))
+        return starts[np.minimum(place.astype(np.int64), len(starts) - 1)]
+
+    def num_separate(self, num_steps: int) -> int:
+        """Windows with no transition in common that use up the record, save for some slack."""
+        room = self._room(num_steps)
+        looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
+        return int(np.where(room > 0, np.maximum(looser, 1), 0).sum())
+
+    def _room(self, num_steps: int) -> Rows:
+        """How many windows with no transition in common fit into each segment."""
+        return self._transitions // max(num_steps, 1)
+
+    @cached_property
+    def _transitions(self) -> Rows:
+        """The transitions of each segment."""
+        return np.array([rows - 1 for _, rows in self.segments()])
+
+    def _apart(self, size: int, num_steps: int, rng: np.random.Generator) -> Rows:
+        """Where ``size`` windows begin that have no transition in common, in order of time."""
+        room = self._room(num_steps)
+        slots = rng.permutation(np.repeat(np.arange(len(room)), room))[:size]
+        found = []
+        for number, count in zip(*np.unique(slots, return_counts=True), strict=True):
+            first, slack = self.segments()[number][0], self._transitions[number] - count * num_steps
+            gaps = np.sort(rng.integers(slack + 1, size=count))
+            found.append(first + gaps + np.arange(count) * num_steps)
+        return np.concatenate(found)
+
+    def spaced(self, num_steps: int, stride: int) -> Rows:
+        """Where windows begin in order of time, ``stride`` rows apart in each segment."""
+        self.starts(num_steps)
+        position = np.arange(len(self)) - self._segment_starts
+        return np.flatnonzero((self.remaining >= num_steps) & (position % stride == 0))
+
+    @cached_property
+    def _segment_starts(self) -> Rows:
+        """Where the segment of each row begins, shape (T,)."""
+        begins = np.append(True, self.remaining[:-1] == 0)
+        return np.maximum.accumulate(np.where(begins, np.arange(len(self)), 0))
+
+    def segments(self) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each segment."""
+        return self._segments
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, int]]:
+        first = np.unique(self._segment_starts)
+        return [(int(row), int(self.remaining[row]) + 1) for row in first]
+
+    # --- following an x -------------------------------------------------------------------
+
+    def following(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """A row after one that is equal to x, for each x of shape (B, m); see :class:`TraceMDP`."""
+        places = self._places
+        draws = rng.random(len(exogenous))  # as many whatever x is
+        group = self._groups_of(exogenous)
+        chosen = places.first[group] + (draws * places.followed[group]).astype(np.int64)
+        row = places.order[chosen]
+        return self.rows[row + (self.remaining[row] > 0)]
+
+    def _groups_of(self, exogenous: IntArray) -> Rows:
+        """Which group of equal rows each x belongs to; an x that never occurred is refused."""
+        x = np.ascontiguousarray(exogenous, dtype=self.rows.dtype)
+        if x.dtype.kind == "f":
+            x = x + 0.0
+        places = self._places
+        group = np.searchsorted(places.hashes, _hashed(x, places.factors))
+        group = np.minimum(group, len(places.hashes) - 1)
+        unknown: BoolArray = (self.rows[places.order[places.first[group]]] != x).any(axis=1)
+        if unknown.any():
+            row = x[int(np.argmax(unknown))]
+            shown = ", ".join(
+                f"{coding.name}={coding.decode(row[j : j + 1])[0]}"
+                for j, coding in enumerate(self._codings[:SHOWN])
+            )
+            more = " ..." if len(self._codings) > SHOWN else ""
+            raise ValueError(
+                f"x = ({shown}{more}) was never recorded, so nobody knows what follows it: a "
+                "record can be followed where it has been, and there are no interventions on x"
+            )
+        return group
+
+    @cached_property
+    def _places(self) -> _Places:
+        for seed in range(100):
+            found = _Places.of(self, seed)
+            if found is not None:
+                return found
+        raise RuntimeError("no hash tells the rows of the record apart")  # pragma: no cover
+
+
+class _Places(NamedTuple):
+    """Equal rows, found by a hash."""
+
+    factors: NDArray[np.uint64]  # (m,) of the hash
+    hashes: NDArray[np.uint64]  # (groups,) increasing
+    order: Rows  # (T,) rows by hash; in a group, those that most rows follow come first
+    first: Rows  # (groups,) where each group begins in the order
+    followed: Rows  # (groups,) how many of its rows are followed
+
+    @classmethod
+    def of(cls, record: Record, seed: int) -> _Places | None:
+        """The groups, or None if rows that differ have the same hash."""
+        drawn = np.random.default_rng(seed).integers(2**62, size=record.rows.shape[1])
+        factors = np.asarray(2 * drawn + 1, dtype=np.uint64)
+        hashed = _hashed(record.rows, factors)
+        # Who begins with a whole episode ahead, and follows rows with as much ahead wherever there
+        # are some and those with the most ahead elsewhere, never comes to an end too early.
+        ahead = np.minimum(record.remaining, record.horizon - 1)
+        order = np.lexsort((-ahead, hashed))
+        begins = np.append(True, np.diff(hashed[order]) != 0)
+        group = np.cumsum(begins) - 1
+        first = np.flatnonzero(begins)
+        if (record.rows[order] != record.rows[order[first]][group]).any():
+            return None
+        followed = np.bincount(group, weights=ahead[order] == ahead[order[first]][group])
+        return cls(factors, hashed[order][first], order, first, followed.astype(np.int64))
+
+
+def _hashed(rows: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A number for each row: equal for equal rows, and hardly ever for others."""
+    bits = np.ascontiguousarray(rows).view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = (bits ^ (bits >> np.uint64(32))) * factors
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(32)
+        return np.asarray(mixed.sum(axis=-1, dtype=np.uint64))

@@ -1,0 +1,245 @@
+"""Tables of what nobody controls, from pandas, polars or NumPy: named columns, time by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.errors import unknown_name
+from exo_envs.mdp import BoolArray
+from exo_envs.numbers import kind_of, shown
+
+#: One column, shape (rows,): numbers, or an array of objects that holds strings and None.
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of one length, and which rows follow each other."""
+
+    columns: dict[str, Column]
+    time: NDArray[Any] | None  # (rows,) datetime64 or numbers, if the table says when
+    segment: NDArray[np.int64]  # (rows,): rows of one segment follow each other, and no others do
+    row: NDArray[np.int64]  # (rows,): where each row was in the table that was given
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.segment)
+
+    def take(self, rows: Any) -> Table:
+        """Some of the rows: a mask of them, or their numbers."""
+        return Table(
+            {name: values[rows] for name, values in self.columns.items()},
+            None if self.time is None else self.time[rows],
+            self.segment[rows],
+            self.row[rows],
+        )
+
+    def adding(self, columns: Mapping[str, Column]) -> Table:
+        """The same table with more columns; a name that is taken is refused."""
+        for name in columns:
+            if name in self.columns:
+                raise ValueError(f"the table has a column {name!r} already; rename or drop it")
+        return replace(self, columns={**self.columns, **columns})
+
+    def column(self, name: str) -> Column:
+        """One column by its name."""
+        if name not in self.columns:
+            raise unknown_name("column", name, self.columns)
+        return self.columns[name]
+
+    def where(self, index: int) -> str:
+        """A row for an error message: its number, and its time if it has one."""
+        when = "" if self.time is None else f" (time {self.time[index]})"
+        return f"row {int(self.row[index])}{when}"
+
+
+def read_table(
+    frame: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    time: str | None = None,
+    episode: str | None = None,
+) -> Table:
+    """Read a table; what is no table is refused.
+
+    Args:
+        frame: a pandas or polars DataFrame, a structured NumPy array, a 2-D NumPy array (with
+            ``columns``), or a mapping from names to arrays.
+        columns: the names of the columns of a 2-D array; of any other table, those to read
+            (``time`` and ``episode`` need not be among them).
+        time: the column that says when. By default a DatetimeIndex of pandas, or the only column
+            that holds dates.
+        episode: the column that says to which episode a row belongs. Rows of an episode stand
+            together.
+    """
+    given = _named_arrays(frame, columns)
+    length = _common_length(given)
+    for name in (time, episode, *(columns or ())):
+        if name is not None and name not in given:
+            raise unknown_name("column", name, given)
+    index = _datetime_index(frame)
+    if time is None and index is None:
+        dates = [name for name, values in given.items() if values.dtype.kind == "M"]
+        time = dates[0] if len(dates) == 1 else None
+    when = index if time is None else given[time]
+    wanted = [name for name in given if name not in (time, episode)]
+    if columns is not None and not _is_plain(frame):
+        wanted = [name for name in columns if name not in (time, episode)]
+    if not wanted:
+        raise ValueError("the table has no columns besides those of time and episode")
+    segment = np.zeros(length, dtype=np.int64)
+    if episode is not None:
+        segment = _episodes(episode, given[episode])
+    return Table(
+        {name: _as_column(name, given[name]) for name in wanted},
+        None if when is None else _as_time(time or "the index", when),
+        segment,
+        np.arange(length),
+    )
+
+
+def _common_length(columns: Mapping[str, NDArray[Any]]) -> int:
+    """The number of rows, which all columns have; there is at least one."""
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"the columns have different lengths: {sorted(lengths)}")
+    if not sum(lengths):
+        raise ValueError("the table has no rows")
+    return lengths.pop()
+
+
+def _is_plain(frame: Any) -> bool:
+    """Whether it is a 2-D array, whose columns have no names of their own."""
+    return isinstance(frame, np.ndarray) and frame.dtype.names is None
+
+
+def _named_arrays(frame: Any, columns: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+    if isinstance(frame, np.ndarray):
+        if frame.dtype.names is not None:
+            return {name: np.asarray(frame[name]) for name in frame.dtype.names}
+        if frame.ndim != 2:
+            raise ValueError(f"an array has two axes, time and columns, not shape {frame.shape}")
+        if columns is None or isinstance(columns, str) or len(columns) != frame.shape[1]:
+            raise ValueError(
+                f"an array of {frame.shape[1]} columns needs as many names: columns=[...], not "
+                f"{shown(columns)}"
+            )
+        if len(set(columns)) != len(columns):
+            raise ValueError(f"names of columns are all different, not {shown(list(columns))}")
+        return {str(name): frame[:, j] for j, name in enumerate(columns)}
+    if isinstance(frame, Mapping):
+        return {str(name): np.asarray(values) for name, values in frame.items()}
+    names = getattr(frame, "columns", None)
+    if names is None or not hasattr(frame, "__getitem__"):
+        raise TypeError(
+            "a table is a pandas or polars DataFrame, a NumPy array or a mapping of columns, not "
+            f"{kind_of(frame)}"
+        )
+    names = list(names)
+    if len(set(map(str, names))) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the table has more than one column {str(twice)!r}")
+    return {str(name): _to_numpy(frame[name]) for name in names}
+
+
+def _to_numpy(series: Any) -> NDArray[Any]:
+    """A column of a DataFrame; categories become what they stand for, times lose their zone."""
+    if hasattr(series, "dt") and getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    values = np.asarray(series.to_numpy() if hasattr(series, "to_numpy") else series)
+    return values if values.ndim == 1 else np.asarray(list(values), dtype=object)
+
+
+def _datetime_index(frame: Any) -> NDArray[Any] | None:
+    """The index of a pandas DataFrame, if it is made of dates."""
+    index = getattr(frame, "index", None)
+    if callable(index) or index is None or not hasattr(index, "to_numpy"):
+        return None
+    if getattr(index, "tz", None) is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    values = np.asarray(index.to_numpy())
+    return values if values.dtype.kind == "M" else None
+
+
+def _as_time(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind in "OU":
+        try:
+            values = values.astype("datetime64[ns]")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"the times in {name!r} are no dates that NumPy reads (such as "
+                f"'2024-01-31T12:00'): {shown(values[0])}"
+            ) from None
+    if values.dtype.kind not in "Miuf":
+        raise TypeError(f"the times in {name!r} are dates or numbers, not {values.dtype}")
+    missing = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
+    if missing.any():
+        raise ValueError(
+            f"{int(missing.sum())} times in {name!r} are missing, the first in row "
+            f"{int(np.argmax(missing))}"
+        )
+    return values
+
+
+def _episodes(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of the episodes, in the order in which they begin."""
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    firsts = values[changes].tolist()
+    if len(set(firsts)) != len(firsts):
+        twice = next(value for value in firsts if firsts.count(value) > 1)
+        raise ValueError(
+            f"the rows of an episode stand together, but {name!r} = {shown(twice)} comes back "
+            "after others; sort the table"
+        )
+    return np.cumsum(changes) - 1
+
+
+def _as_column(name: str, values: NDArray[Any]) -> Column:
+    if values.dtype.kind in "biuf":
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
+            raise ValueError(f"column {name!r} holds {values[row]} in row {row}")
+        return values
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            f"column {name!r} holds dates or durations; give time={name!r}, or drop it"
+        )
+    if values.dtype.kind in "US":
+        return values.astype(str).astype(object)
+    missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    present = values[~missing]
+    if all(isinstance(value, str) for value in present):
+        out = values.copy()
+        out[missing] = None
+        return out
+    try:
+        numbers = np.full(len(values), np.nan)
+        numbers[~missing] = present.astype(np.float64)
+    except (TypeError, ValueError):
+        odd = next(value for value in present if not isinstance(value, str))
+        raise TypeError(
+            f"column {name!r} holds numbers or strings, not both or something else: {shown(odd)}"
+        ) from None
+    return numbers
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, or what pandas has for either."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def missing_values(values: Column) -> BoolArray:
+    """Where a column has no value, shape (rows,)."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        return np.array([value is None for value in values], dtype=bool)
+    return np.zeros(len(values), dtype=bool)
