@@ -2,47 +2,71 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from exo_envs.adapter.foreign import Env, ForeignEnv, Rows
-from exo_envs.adapter.variables import check_all_shown, check_names, declared_variables
-from exo_envs.inputs import as_action
-from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
+from exo_envs.adapter.discovery import Discovery, adapt
+from exo_envs.adapter.episodes import NUM_SEEDS, Episodes, play
+from exo_envs.adapter.foreign import Env, ForeignEnv, Rows, copy_of
+from exo_envs.adapter.payment import Payment
+from exo_envs.adapter.variables import (
+    as_scopes,
+    check_all_shown,
+    check_functions,
+    check_names,
+    declared_variables,
+    horizon_of,
+)
+from exo_envs.adapter.workers import Workers
+from exo_envs.ends import DONE, EndCarryingMDP
+from exo_envs.errors import check_choice
+from exo_envs.inputs import (
+    as_action,
+    as_batch,
+    as_generator,
+    as_size,
+    check_discount,
+    check_function,
+    check_whole,
+)
+from exo_envs.mdp import BoolArray, FloatArray, IntArray, State, Variable
 from exo_envs.spaces import observed_variables
 
-NUM_SEEDS = 2**31  # what every environment takes, legacy NumPy and C generators included
 
-
-class AdaptedMDP(ExoMDP):
+class AdaptedMDP(EndCarryingMDP):
     """An :class:`ExoMDP` made of a Gymnasium environment.
 
     Without further arguments the environment has the interface of :class:`exo_envs.ExoEnv`:
     observations ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)`` and
     ``reset(options={"state": {"endogenous": n, "exogenous": x}})``. For any other environment
-    give functions that read and write its state.
+    give functions that read and write its state, or let :meth:`from_env` find them.
 
     Every step is a new episode, seeded from the ``rng`` argument: results depend on the arguments
     alone, and nothing is carried over from one call to the next.
 
     * **End of an episode.** ``terminated`` need not be visible in an observation, so the model has
       one more endogenous variable, ``done``, which the flag sets for good. ``truncated`` is
-      ignored; the model has its ``horizon``.
+      ignored; the model has its ``horizon``. Policies take n with ``done`` or without.
     * **x'** is what follows x when the environment is in the reference state's n and takes the
       reference action; **n'** is what follows (n, x) and the action. The two are drawn in
       different episodes: the model is P(n'|n,a,x) P(x'|x) whatever the environment does, also if
       there n' (or the end of the episode) looks at x' instead of x.
     * **Reward terms** are ``info["reward_terms"]`` where ``step`` gives as many numbers as there
-      are exogenous variables. Otherwise they are recovered, assuming that the reward is a sum, by
-      changing one variable at a time: with x° the reference state's x, the endogenous reward is
-      R(n, x°, a) and the term of variable i is R(n, x° with x^i, a) - R(n, x°, a). If some
-      variables pay only together, make one variable of them (the paper's super-variable).
+      are exogenous variables (or ``reward_scopes``). Otherwise they are recovered by changing some
+      variables at a time (:mod:`exo_envs.adapter.rewards`): with x° the reference state's x, the
+      endogenous reward is R(n, x°, a) and the term of variable i is
+      R(n, x° with x^i, a) - R(n, x°, a). Variables that pay only together are looked for in states
+      that occur, and get a term together.
     * **Rewards** are functions of the state and the action, so they are always asked for under
       the same seeds. One that depends on chance is averaged over ``reward_samples`` of them.
+
+    * **What is played.** Before something is learned or planned, episodes of the environment itself
+      are compared with what the model says of the same states
+      (:func:`exo_envs.adapter.check_played`). :meth:`play` plays a policy in the environment.
 
     The environment is stepped one state at a time; it should not be used elsewhere meanwhile.
     It is asked about any combination of values in range, also about those that never occur.
@@ -71,8 +95,8 @@ class AdaptedMDP(ExoMDP):
 
     Args:
         env: the environment, with ``Discrete`` actions. Wrappers stay in effect.
-        split: takes an observation to the pair (n, x) of integer vectors. Of a step that ended
-            the episode, values out of range are ignored.
+        split: takes an observation to the pair (n, x) of vectors. Of a step that ended the
+            episode, values out of range are ignored.
         get_state: reads (n, x) from ``env.unwrapped``, for observations that do not tell them.
         set_state: ``set_state(env.unwrapped, n, x)`` puts the environment into a state; it is
             called right after a reset. By default the state is an option of ``reset``.
@@ -85,11 +109,21 @@ class AdaptedMDP(ExoMDP):
             with the reference action should not end the episode: x' may mean nothing then.
         reference_action: the action described above.
         reward_samples: the number of seeds a reward is averaged over.
+        reward_scopes: the names of the exogenous variables that each reward term looks at; by
+            default they are found, and otherwise must cover all that pays.
+        differences: what to do if episodes of the environment are not what the model says:
+            "refuse" to go on, or "warn" and take the model for an approximation.
+        num_workers: with more than one, as many processes step copies of the environment. Results
+            are the same.
+        make_env: makes the copies; by default the environment itself is copied.
 
     Attributes:
         env: the environment.
         reference: the pair (n, x) described above, a :class:`State` without ``done``.
         tells_reward_terms: whether the environment tells its reward terms; else they are recovered.
+        found: what :meth:`from_env` found, or None.
+        foreign: the environment as something to be put into states.
+        payment: its rewards.
 
     Raises:
         TypeError: if the environment lacks something; the message says what to give.
@@ -113,11 +147,16 @@ class AdaptedMDP(ExoMDP):
         reference: State | Mapping[str, Any] | tuple[Any, Any] | None = None,
         reference_action: int = 0,
         reward_samples: int = 1,
+        reward_scopes: Collection[Collection[str]] | None = None,
+        differences: str = "refuse",
+        num_workers: int = 1,
+        make_env: Callable[[], Env] | None = None,
     ) -> None:
         if not isinstance(env, gym.Env):
             raise TypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
-        if split is not None and get_state is not None:
-            raise TypeError("give either split or get_state: both say where n and x are read")
+        check_functions(split=split, get_state=get_state, set_state=set_state)
+        check_function("make_env", make_env, optional=True)
+        check_choice("way to take differences", differences, ("refuse", "warn"))
         wanted = {"endogenous": endogenous_variables, "exogenous": exogenous_variables}
         n_variables, x_variables = (
             observed_variables(env.observation_space, part, entries)
@@ -128,46 +167,118 @@ class AdaptedMDP(ExoMDP):
         if split is None and get_state is None and set_state is None:
             check_all_shown(env)
         self.env = env
-        self.endogenous_variables = (*n_variables, Variable("done", 2))
+        self.endogenous_variables = (*n_variables, DONE)
         self.exogenous_variables = x_variables
         check_names(self.endogenous_variables + self.exogenous_variables)
-        self.discount = _check_discount(discount)
-        self.horizon = _check_horizon(env, horizon)
-        self.reward_samples = _check_count("reward_samples", reward_samples)
-        self._foreign = ForeignEnv(
-            env,
-            (n_variables, x_variables),
-            split=split,
-            get_state=get_state,
-            set_state=set_state,
-        )
-        self.num_actions = self._foreign.num_actions
-        self.tells_reward_terms = self._foreign.tells_terms
+        self.discount = check_discount("discount", discount)
+        self.horizon = horizon_of(env, horizon)
+        self.reward_samples = check_whole("reward_samples", reward_samples, 1)
+        self.differences = differences
+        self.found: Discovery | None = None
+        self.is_played_as_claimed = False  # until it was looked at
+        scopes = None if reward_scopes is None else as_scopes(self, reward_scopes)
+        functions: dict[str, Any] = {
+            "split": split,
+            "get_state": get_state,
+            "set_state": set_state,
+        }
+        num_terms = len(x_variables if scopes is None else scopes)
+        parts = (n_variables, x_variables)
+        self.foreign = ForeignEnv(env, parts, **functions, num_terms=num_terms)
+        self.num_actions = self.foreign.num_actions
+        self.tells_reward_terms = self.foreign.tells_terms
+        self.num_workers = check_whole("num_workers", num_workers, 1)
+        if self.num_workers > 1:
+            functions |= {"num_terms": num_terms, "tells_terms": self.tells_reward_terms}
+            copied = partial(copy_of, env, make_env, parts, functions)
+            self.foreign.workers = Workers(self.num_workers, copied)
         self.reference_action = as_action(self, reference_action)
         self.reference = self._as_reference(reference)
+        self.payment = Payment(
+            self.foreign,
+            self.reference.exogenous,
+            reward_samples=self.reward_samples,
+            scopes=scopes,
+            horizon=self.horizon,
+        )
+        names = self.exogenous_names
+        self.reward_scopes = tuple(
+            tuple(names[i] for i in sorted(scope)) for scope in self.payment.scopes
+        )
+
+    @classmethod
+    def from_env(
+        cls,
+        env: Env,
+        *,
+        actions: Sequence[Any] | None = None,
+        names: Sequence[str] | None = None,
+        endogenous: Collection[str] | None = None,
+        rng: np.random.Generator | int = 0,
+        **arguments: Any,
+    ) -> AdaptedMDP:
+        """An environment whose state, and how to set it, are found as far as they can be.
+
+        See :mod:`exo_envs.adapter.discovery` for what is tried; ``found`` says what was found.
+
+        >>> from gymnasium.envs.toy_text.taxi import TaxiEnv
+        >>> mdp = AdaptedMDP.from_env(TaxiEnv(), horizon=200)
+        >>> [variable.name for variable in mdp.endogenous_variables]
+        ['taxi_row', 'taxi_col', 'pass_loc', 'done']
+        >>> mdp.exogenous_names
+        ('dest_idx',)
+
+        Args:
+            env: the environment.
+            actions: actions of the environment that stand for 0, 1 ..., if its own are none of
+                ``Discrete`` or few of ``MultiDiscrete``.
+            names: of the numbers of an observation, or of the state where that is read; by default
+                they follow from the space.
+            endogenous: the names of variables that actions are known to move. By default
+                :func:`exo_envs.testing.audit` looks for them.
+            rng: draws what is tried.
+            arguments: of :class:`AdaptedMDP`, if they are known: these are not looked for.
+
+        Raises:
+            ValueError: no way to put the environment into a state works; it says what was tried.
+        """
+        rng = as_generator("rng", rng)
+        return adapt(
+            cls, env, actions=actions, names=names, endogenous=endogenous, rng=rng, given=arguments
+        )
+
+    @property
+    def tick(self) -> Callable[[], object] | None:
+        """Is called before every step of the environment if it is set: what it raises ends all."""
+        return self.foreign.tick
+
+    @tick.setter
+    def tick(self, tick: Callable[[], object] | None) -> None:
+        self.foreign.tick = tick
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """What ``size`` resets give."""
-        rows = np.zeros((size, sum(map(len, self.reference))), dtype=np.int64)
+        size = as_size(self, size)
+        rows = np.zeros((size, sum(map(len, self.reference))), dtype=self.foreign.ranges.dtype)
         for i, seed in enumerate(_seeds(rng, size).tolist()):
-            rows[i] = self._foreign.initial(seed)
-        return self._as_state(rows, np.zeros(size, dtype=np.bool_), (size,))
+            rows[i] = self.foreign.initial(seed)
+        return self.as_state(rows, np.zeros(size, dtype=np.bool_), (size,))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """The x' after one step from (the reference's n, x) with the reference action."""
         n = self.reference.endogenous
-        batch = exogenous.shape[:-1]
-        state = State(np.broadcast_to(np.append(n, 0), (*batch, len(n) + 1)), exogenous)
-        rows, _, actions = self._flatten(state, np.array(self.reference_action))
+        state = State(self._with_end(n, 0), exogenous)
+        batch, rows, _, actions = self._flatten(state, np.array(self.reference_action))
         seeds = _seeds(rng, len(rows))
         if not self.exogenous_variables:
-            return np.zeros(exogenous.shape, dtype=np.int64)
-        following = self._foreign.step(rows, actions, seeds).following
-        wrong = self._foreign.out_of_range(following)
+            return np.zeros((*batch, 0), dtype=np.int64)
+        following = self.foreign.step(rows, actions, seeds).following
+        wrong = self.foreign.out_of_range(following)
         wrong[:, : len(n)] = False
         hint = "; the step ended the episode: give a reference (or its action) that never does"
-        self._foreign.check(following, wrong, hint)
-        return following[:, len(n) :].reshape(exogenous.shape)
+        self.foreign.check(following, wrong, hint)
+        x = self.foreign.split_row(following)[1]
+        return x.reshape(*batch, len(self.exogenous_variables))
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -176,39 +287,20 @@ class AdaptedMDP(ExoMDP):
         return self.observed_step(state, action, rng)[0].endogenous
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """What each exogenous variable pays, see the class; nothing once ``done``."""
-        rows, alive, actions = self._flatten(state, action)
-        k = len(self.reference.endogenous)
-        terms = np.zeros((len(rows), len(self.exogenous_variables)))
-        if self.tells_reward_terms:
-            terms[alive] = self._pay(rows[alive], actions[alive])[1]
-        else:
-            origin = rows.copy()
-            origin[:, k:] = self.reference.exogenous
-            # Where x^i is the reference's, the term is 0 and nothing need be asked.
-            differs = alive[:, None] & (rows[:, k:] != origin[:, k:])
-            some, base = differs.any(axis=1), np.zeros(len(rows))
-            base[some] = self._pay(origin[some], actions[some])[0]
-            for i in np.flatnonzero(differs.any(axis=0)):
-                lanes = np.flatnonzero(differs[:, i])
-                changed = origin[lanes]
-                changed[:, k + i] = rows[lanes, k + i]
-                terms[lanes, i] = self._pay(changed, actions[lanes])[0] - base[lanes]
-        return terms.reshape(state.exogenous.shape)
+        """What the variables of each scope pay, see the class; nothing once ``done``."""
+        batch, rows, alive, actions = self._flatten(state, action)
+        terms = np.zeros((len(rows), len(self.reward_scopes)))
+        terms[alive] = self.payment.terms(rows[alive], actions[alive])
+        return terms.reshape(*batch, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """What is paid at the reference's x beyond the terms there; nothing once ``done``."""
-        batch = endogenous.shape[:-1]
-        x = np.broadcast_to(self.reference.exogenous, (*batch, len(self.exogenous_variables)))
-        rows, alive, actions = self._flatten(State(endogenous, x), action)
+        state = State(endogenous, self.reference.exogenous)
+        batch, rows, alive, actions = self._flatten(state, action)
         rewards = np.zeros(len(rows))
-        total, terms = self._pay(rows[alive], actions[alive])
+        total, terms = self.payment.pay(rows[alive], actions[alive])
         rewards[alive] = total - terms.sum(axis=-1)
         return rewards.reshape(batch)
-
-    def is_terminal(self, state: State) -> BoolArray:
-        """Whether a step has ended the episode."""
-        return np.asarray(state.endogenous[..., -1] == 1)
 
     def observed_step(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -219,77 +311,86 @@ class AdaptedMDP(ExoMDP):
         factored model claims to equal. States that are ``done`` stay and pay nothing. After the
         end of an episode, a variable whose value is out of range stays as it was.
         """
-        rows, alive, actions = self._flatten(state, action)
+        batch, rows, alive, actions = self._flatten(state, action)
         seeds = _seeds(rng, len(rows))
         done, reward = ~alive, np.zeros(len(rows))
-        steps = self._foreign.step(rows[alive], actions[alive], seeds[alive])
-        nowhere = self._foreign.out_of_range(steps.following)
+        steps = self.foreign.step(rows[alive], actions[alive], seeds[alive])
+        nowhere = self.foreign.out_of_range(steps.following)
         rows[alive] = np.where(nowhere, rows[alive], steps.following)
         done[alive] = steps.terminated
         reward[alive] = steps.reward
-        batch = state.endogenous.shape[:-1]
-        return self._as_state(rows, done, batch), reward.reshape(batch)
+        return self.as_state(rows, done, batch), reward.reshape(batch)
+
+    def state_of(self, observation: Any, env: Env | None = None) -> State:
+        """The state that an observation of the environment shows, for a policy to act on.
+
+        >>> from gymnasium.envs.toy_text.taxi import TaxiEnv
+        >>> mdp = AdaptedMDP(
+        ...     TaxiEnv(),
+        ...     split=lambda s: ((s // 4,), (s % 4,)),
+        ...     set_state=lambda taxi, n, x: setattr(taxi, "s", 4 * n[0] + x[0]),
+        ...     endogenous_variables=[Variable("place and rider", 125)],
+        ...     exogenous_variables=[Variable("destination", 4)],
+        ...     horizon=200,
+        ... )
+        >>> mdp.state_of(41)  # not done
+        State(endogenous=array([10,  0]), exogenous=array([1]))
+
+        Args:
+            observation: what ``reset`` or ``step`` of the environment, or of another one of its
+                kind, showed while the episode goes on.
+            env: the environment that showed it, which ``get_state`` reads; by default the one that
+                was adapted. Where observations tell the state it is not needed.
+        """
+        row = self.foreign.in_range(self.foreign.read(observation, env))
+        return self.as_state(row[None], np.zeros(1, dtype=np.bool_), ())
+
+    def play(
+        self, policy: Callable[[State], Any], episodes: int = 100, seed: int = 0
+    ) -> FloatArray:
+        """Discounted returns of episodes of the environment itself, shape (episodes,).
+
+        Nothing of the model is asked: the environment is reset and stepped, and the policy acts
+        on what its observations show (:meth:`state_of`). Episodes end when the environment says
+        so, or at the model's horizon.
+
+        Args:
+            policy: maps a :class:`State` to an action; a :class:`planners.Policy`, say.
+            episodes: how many.
+            seed: of the resets.
+        """
+        check_function("policy", policy)
+        episodes = check_whole("episodes", episodes, 1)
+        return play(self, policy, episodes, check_whole("seed", seed, 0))
+
+    def record(self, num_steps: int, seed: int = 0) -> Episodes:
+        """Steps of the environment itself, in episodes of random actions."""
+        return Episodes.record(self.foreign, num_steps, seed, self.horizon)
 
     def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
+        """Close the environment, and the processes with its copies."""
+        self.foreign.close()
 
-    def _pay(self, rows: Rows, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """R(n, x, a) and what the environment says of its terms (0 if nothing), per row.
+    def _flatten(
+        self, state: State, action: IntArray
+    ) -> tuple[tuple[int, ...], Rows, BoolArray, IntArray]:
+        """The batch, its rows of n (without ``done``) and x, which are alive, and the actions."""
+        batch, n, x, actions = as_batch(self, state, action)
+        return batch, np.concatenate([n[:, :-1], x], axis=1), n[:, -1] == 0, actions
 
-        Rows that occur more than once are asked for once.
-        """
-        queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
-        reward, terms = np.zeros(len(queries)), np.zeros((len(queries), len(self.exogenous_sizes)))
-        for seed in range(self.reward_samples):
-            seeds = np.full(len(queries), seed)
-            steps = self._foreign.step(queries[:, :-1], queries[:, -1], seeds)
-            reward += steps.reward
-            terms += steps.reward_terms
-        where = inverse.reshape(-1)
-        return (reward / self.reward_samples)[where], (terms / self.reward_samples)[where]
-
-    def _flatten(self, state: State, action: IntArray) -> tuple[Rows, BoolArray, IntArray]:
-        """Rows of n (without ``done``) and x, whether each is still alive, and the actions."""
-        batch = state.endogenous.shape[:-1]
-        n, x = (part.reshape(math.prod(batch), part.shape[-1]) for part in state)
-        rows = np.concatenate([n[:, :-1], x], axis=1).astype(np.int64)
-        return rows, n[:, -1] == 0, np.broadcast_to(action, batch).reshape(-1)
-
-    def _as_state(self, rows: Rows, done: BoolArray, batch: tuple[int, ...]) -> State:
-        """The states of rows."""
-        n, x = np.split(rows, [len(self.reference.endogenous)], axis=1)
-        n = np.column_stack([n, done]).astype(np.int64)
+    def as_state(self, rows: Rows, done: BoolArray, batch: tuple[int, ...]) -> State:
+        """The states of rows (B, k + m) of n and x."""
+        n, x = self.foreign.split_row(rows)
+        n = self._with_end(n, done)
         return State(n.reshape(*batch, n.shape[1]), x.reshape(*batch, x.shape[1]))
 
     def _as_reference(self, given: Any) -> State:
         if given is None:
-            row = self._foreign.initial(0)
+            row = self.foreign.initial(0)
         else:
-            row = self._foreign.in_range(self._foreign.as_row("reference is", given))
-        n, x = np.split(row, [len(self.endogenous_variables) - 1])
-        return State(n, x)
+            row = self.foreign.in_range(self.foreign.as_row("reference is", given))
+        return State(*self.foreign.split_row(row))
 
 
 def _seeds(rng: np.random.Generator, size: int) -> IntArray:
     return rng.integers(NUM_SEEDS, size=size)
-
-
-def _check_discount(discount: float) -> float:
-    if not 0 < discount <= 1:
-        raise ValueError(f"discount is a number in (0, 1], not {discount!r}")
-    return float(discount)
-
-
-def _check_horizon(env: Env, horizon: int | None) -> int:
-    if horizon is None and env.spec is not None:
-        horizon = env.spec.max_episode_steps
-    if horizon is None:
-        raise ValueError(f"{env} does not say how long an episode is; give horizon")
-    return _check_count("horizon", horizon)
-
-
-def _check_count(name: str, count: Any) -> int:
-    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"{name} is a whole number, at least 1, not {count!r}")
-    return int(count)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 import gymnasium as gym
 
-from exo_envs.mdp import Variable
+from exo_envs.inputs import check_horizon
+from exo_envs.mdp import ExoMDP, Variable
 from exo_envs.spaces import Variables, Wanted, num_shown
 
 
@@ -29,8 +31,9 @@ def check_all_shown(env: gym.Env[Any, Any]) -> None:
 
 def declared_variables(part: str, wanted: Wanted) -> Variables:
     """The variables in one part of what split or get_state return, as the user says."""
-    variables = tuple(entry for entry in wanted or () if isinstance(entry, Variable))
-    if wanted is None or len(variables) < len(wanted):
+    given = wanted if isinstance(wanted, (list, tuple)) else ()
+    variables = tuple(entry for entry in given if isinstance(entry, Variable))
+    if given is not wanted or len(variables) < len(given):
         raise TypeError(
             f"with split or get_state, {part}_variables is a sequence of Variable(name, size) "
             f"that says what they return, not {wanted!r}"
@@ -45,3 +48,31 @@ def check_names(variables: Variables) -> None:
         if names.count(name) > 1:
             hint = " (one of them is the adapter's own)" if name == "done" else ""
             raise ValueError(f"there are two variables named {name!r}{hint}")
+
+
+def check_functions(**functions: Callable[..., Any] | None) -> None:
+    """Refuse what cannot be called, and two functions that read the state."""
+    if functions["split"] is not None and functions["get_state"] is not None:
+        raise TypeError("give either split or get_state: both say where n and x are read")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a function, not {function!r}")
+
+
+def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
+    """Scopes of the reward as positions in x."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
+        raise TypeError(f"reward_scopes is a collection of collections of names, not {given!r}")
+    scopes = [frozenset(mdp.exogenous_indices(scope).tolist()) for scope in given]
+    if not all(scopes):
+        raise ValueError("a scope of the reward has one name at least")
+    return scopes
+
+
+def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
+    """The length of an episode: what is given, or else what the environment says."""
+    if horizon is None and env.spec is not None:
+        horizon = env.spec.max_episode_steps
+    if horizon is None:
+        raise ValueError(f"{env} does not say how long an episode is; give horizon")
+    return check_horizon("horizon", horizon)

@@ -60,14 +60,20 @@ def test_a_variable_that_is_not_exogenous_shows():
     assert error.value.rule == "exogeneity"
 
 
-def test_a_reward_that_is_not_a_sum_shows_and_a_super_variable_mends_it():
-    mdp = adapt(CoupledPay(), reference=([0], [0, 0]))
+def test_a_reward_that_is_not_a_sum_shows_and_a_joint_term_or_a_super_variable_mends_it():
+    apart = [["exogenous_0"], ["exogenous_1"]]
+    mdp = adapt(CoupledPay(), reference=([0], [0, 0]), reward_scopes=apart)
     state, action = State(np.array([0, 0]), np.array([2, 1])), np.array(0)
     assert mdp.reward(state, action) == 0
     assert mdp.observed_step(state, action, np.random.default_rng(0))[1] == 2
     with pytest.raises(ContractError) as error:
         check_mdp(mdp, num_samples=50)
     assert error.value.rule == "reward"
+
+    found = adapt(CoupledPay(), reference=([0], [0, 0]))
+    assert found.reward_scopes == (("exogenous_0", "exogenous_1"),)
+    assert found.reward(state, action) == 2
+    check_mdp(found, num_samples=50)
 
     def set_coupled(env, n, x):
         env.n, env.x = n, np.array(divmod(int(x[0]), 2))
@@ -198,7 +204,7 @@ def test_reward_terms_that_go_missing():
     [
         ({"horizon": None}, ValueError, "give horizon"),
         ({"horizon": 0}, ValueError, "horizon is a whole number, at least 1, not 0"),
-        ({"discount": 1.5}, ValueError, r"discount is a number in \(0, 1\], not 1.5"),
+        ({"discount": 1.5}, ValueError, r"discount is in \(0, 1\], not 1.5"),
         ({"reward_samples": 0.5}, ValueError, "reward_samples is a whole number"),
         ({"reference_action": 2}, ValueError, "there is no action 2"),
         ({"reference": ([4], [0, 0])}, ValueError, "'endogenous_0' cannot be 4"),

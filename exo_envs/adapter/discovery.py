@@ -1,0 +1,348 @@
+"""What :meth:`AdaptedMDP.from_env` finds out about an environment.
+
+**How it is put into a state.** Tried are, in this order: ``env.s`` (Gymnasium's toy texts),
+``env.state`` (classic control), ``set_state(qpos, qvel)`` (MuJoCo), and attributes that equal what
+is shown, with deep copies for what does not (:mod:`exo_envs.adapter.state_access`). A way counts
+if steps from states that were set are those of an episode, under the same random numbers.
+
+**What actions move** (:mod:`exo_envs.adapter.auditing`) is endogenous. So is what moves by itself
+but is seen at once by something that actions move: n' may look at x, and not at x'.
+
+**Variables.** Numbers that are whole stay whole, others are real, and numbers that never changed
+are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from exo_envs.adapter.auditing import CONSTANT, Audit, Finding, audit
+from exo_envs.adapter.episodes import NUM_SEEDS
+from exo_envs.adapter.foreign import Env
+from exo_envs.adapter.generators import noise_of, set_noise
+from exo_envs.adapter.played import find_moved
+from exo_envs.adapter.readings import Column, bounded, refine
+from exo_envs.adapter.state_access import (
+    AttributeState,
+    PhysicsState,
+    StateAccess,
+    StateVector,
+    TabularState,
+)
+from exo_envs.errors import unknown_name
+from exo_envs.mdp import FloatArray, IntArray
+from exo_envs.spaces import num_shown
+
+if TYPE_CHECKING:
+    from exo_envs.adapter.mdp import AdaptedMDP
+
+#: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
+OF_THE_STATE = (
+    *("split", "get_state", "set_state"),
+    *("endogenous_variables", "exogenous_variables"),
+)
+#: Actions that are made of several choices, at most.
+MAX_ACTIONS = 256
+#: Steps of episodes that are repeated from states that were set.
+NUM_STEPS = 60
+#: The share of them that has to be the same.
+ENOUGH = 0.5
+#: The number of seeds over which a reward that depends on chance is averaged.
+REWARD_SAMPLES = 100
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was found.
+
+    Attributes:
+        env: the environment, with actions from 0.
+        arguments: of :class:`AdaptedMDP`.
+        way: how it is put into a state, for people.
+        audit: what actions move; None if it was given.
+    """
+
+    env: Env
+    arguments: dict[str, Any]
+    way: str = "as it was given"
+    audit: Audit | None = None
+    parts: StateParts | None = field(default=None, repr=False)
+
+    def with_moved(self, name: str) -> Discovery:
+        """The same, with one more endogenous variable."""
+        if self.parts is None or self.audit is None:
+            return self
+        names = {*self.audit.endogenous, name}
+        reason = "something that actions move looks at its next value, or is seen by it"
+        findings = [f for f in self.audit.findings if f.variable != name]
+        changed = Audit(
+            tuple(c.name for c in self.parts.columns if c.name in names),
+            tuple(other for other in self.audit.exogenous if other != name),
+            (*findings, Finding(name, True, reason)),
+        )
+        parts = self.parts.split_by(changed)
+        return Discovery(
+            self.env, {**self.arguments, **parts.arguments()}, self.way, changed, parts
+        )
+
+
+def adapt(
+    make: Callable[..., AdaptedMDP],
+    env: Env,
+    *,
+    actions: Sequence[Any] | None,
+    names: Sequence[str] | None,
+    endogenous: Collection[str] | None,
+    rng: np.random.Generator,
+    given: dict[str, Any],
+) -> AdaptedMDP:
+    """See :meth:`AdaptedMDP.from_env`; ``make`` is the class."""
+    env = with_actions(env, actions)
+    if any(name in given for name in OF_THE_STATE) or num_shown(env):
+        found = Discovery(env, {})
+    else:
+        found = _discover(env, names, endogenous, rng)
+    mdp = make(found.env, **{**found.arguments, **given})
+    if "reward_samples" not in given and _pays_by_chance(mdp):
+        found.arguments["reward_samples"] = REWARD_SAMPLES
+        mdp = make(found.env, **{**found.arguments, **given})
+    while found.parts is not None and endogenous is None and mdp.exogenous_variables:
+        moved = find_moved(mdp)
+        if moved is None:
+            break
+        found = found.with_moved(moved)
+        mdp = make(found.env, **{**found.arguments, **given})
+    mdp.found = found
+    return mdp
+
+
+def _discover(
+    env: Env,
+    names: Sequence[str] | None,
+    endogenous: Collection[str] | None,
+    rng: np.random.Generator,
+) -> Discovery:
+    way, access = _find_access(env, rng)
+    own = [column.name for column in access.columns]
+    names = own if names is None else list(names)
+    if len(names) != len(own) or len(set(names)) < len(names):
+        raise ValueError(
+            f"names has {len(names)} names ({names}); needed: {len(own)}, all different, for {own}"
+        )
+    pairs = zip(access.columns, names, strict=True)
+    access.columns = [replace(column, name=name) for column, name in pairs]
+    shown = _shown(env, access, rng)
+    if endogenous is None:
+        found = audit(env, rng=rng, read=access.read, names=names)
+        shown_constant = {f.variable for f in found.findings if f.reason == CONSTANT}
+        # The audit's episodes are short.
+        late = [
+            name
+            for i, name in enumerate(names)
+            if name in shown_constant and np.ptp(shown[:, i]) > 0
+        ]
+        exogenous = {*found.exogenous, *late}
+        order = tuple(name for name in names if name in exogenous)
+        found = Audit(found.endogenous, order, found.findings)
+    else:
+        for name in endogenous:
+            if name not in names:
+                raise unknown_name("variable", name, names)
+        moves = [name for i, name in enumerate(names) if np.ptp(shown[:, i]) > 0]
+        found = Audit(
+            tuple(name for name in names if name in endogenous),
+            tuple(name for name in moves if name not in endogenous),
+            (),
+        )
+    parts = StateParts(access, refine(access.columns, shown), shown).split_by(found)
+    return Discovery(env, dict(parts.arguments()), way, found, parts)
+
+
+class StateParts:
+    """A state in two parts: where in a state the numbers of n and of x are."""
+
+    def __init__(self, access: StateAccess, columns: Sequence[Column], shown: FloatArray) -> None:
+        self.access, self.columns, self.shown = access, list(columns), shown
+        self.places: tuple[list[int], list[int]] = ([], [])
+        self._rest = shown[0].copy()
+
+    def split_by(self, found: Audit) -> StateParts:
+        """The same numbers, split as an audit says."""
+        parts = StateParts(self.access, self.columns, self.shown)
+        index = {column.name: i for i, column in enumerate(self.columns)}
+        parts.places = ([index[n] for n in found.endogenous], [index[x] for x in found.exogenous])
+        for i in parts.places[0]:
+            if not parts.columns[i].is_whole:  # planners need to know how far n can go
+                parts.columns[i] = bounded(parts.columns[i], self.shown[:, i])
+        return parts
+
+    def arguments(self) -> dict[str, Any]:
+        """Of :class:`AdaptedMDP`."""
+        reading = {"get_state": self.get} if self.access.reads_env else {"split": self.split}
+        variables = [[self.columns[i].as_variable() for i in places] for places in self.places]
+        return {
+            **reading,
+            "set_state": self.put,
+            "endogenous_variables": variables[0],
+            "exogenous_variables": variables[1],
+        }
+
+    def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
+        """The n and x of an observation."""
+        return self._split(self.access.read(None, observation))  # type: ignore[arg-type]
+
+    def get(self, env: Any) -> tuple[FloatArray, FloatArray]:
+        """The n and x of an environment."""
+        return self._split(self.access.read(env, None))
+
+    def put(self, env: Any, n: IntArray, x: IntArray) -> None:
+        """Put an environment into a state."""
+        values = self._rest.copy()
+        for places, part in zip(self.places, (n, x), strict=True):
+            for place, value in zip(places, part.tolist(), strict=True):
+                values[place] = value + self.columns[place].start
+        self.access.write(env, values)
+
+    def _split(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n, x = (
+            np.array([values[i] - self.columns[i].start for i in places], dtype=np.float64)
+            for places in self.places
+        )
+        return n, x
+
+
+# --- how it is put into a state ------------------------------------------------------------------
+
+
+def _find_access(env: Env, rng: np.random.Generator) -> tuple[str, StateAccess]:
+    """A way that works, and what it is called."""
+    ways: dict[str, tuple[Callable[[Env], bool], Callable[[], StateAccess]]] = {
+        "env.s": (TabularState.fits, lambda: TabularState(env)),
+        "env.state": (StateVector.fits, lambda: StateVector(env)),
+        "set_state(qpos, qvel)": (PhysicsState.fits, lambda: PhysicsState(env)),
+        "attributes": (AttributeState.fits, lambda: AttributeState(env, rng)),
+    }
+    tried = []
+    best: tuple[float, str, StateAccess] | None = None
+    for way, (fits, make) in ways.items():
+        if not fits(env):
+            tried.append(f"{way}: there is none")
+            continue
+        access = make()
+        share, trouble = _repeated(env, access, rng)
+        tried.append(f"{way}: {share:.0%} of the steps are those of an episode{trouble}")
+        if best is None or share > best[0]:
+            best = (share, way, access)
+        if share > 0.95:
+            break
+    if best is None or best[0] < ENOUGH:
+        raise ValueError(
+            f"no way to put {env} into a state was found ({'; '.join(tried)}); give set_state, "
+            "with split or get_state, endogenous_variables and exogenous_variables"
+        )
+    return best[1], best[2]
+
+
+def _repeated(env: Env, access: StateAccess, rng: np.random.Generator) -> tuple[float, str]:
+    """The share of steps of episodes that are the same from states that were set."""
+    steps: list[tuple[Any, ...]] = []
+    while len(steps) < NUM_STEPS:
+        observation, _ = env.reset(seed=int(rng.integers(NUM_SEEDS)))
+        for _ in range(NUM_STEPS // 4):
+            before, noise = access.read(env, observation), noise_of(env)
+            action = _sample(env, rng)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            steps.append((before, noise, action, access.read(env, observation), float(reward)))
+            if terminated or truncated:
+                break
+    same = 0
+    for i, (before, noise, action, after, reward) in enumerate(steps):
+        env.reset(seed=i)
+        try:
+            access.write(env.unwrapped, before)
+        except (ValueError, TypeError, AttributeError) as error:
+            return 0.0, f" ({error})"
+        set_noise(env, noise)
+        observation, again, *_ = env.step(action)
+        there = np.allclose(access.read(env, observation), after, rtol=1e-4, atol=1e-6)
+        same += there and bool(np.isclose(float(again), reward, rtol=1e-4, atol=1e-6))
+    return same / len(steps), ""
+
+
+def _shown(env: Env, access: StateAccess, rng: np.random.Generator) -> FloatArray:
+    """States of some episodes, shape (N, columns)."""
+    found = []
+    for _ in range(12):
+        observation, _ = env.reset(seed=int(rng.integers(NUM_SEEDS)))
+        for _ in range(50):
+            found.append(access.read(env, observation))
+            observation, _, terminated, truncated, _ = env.step(_sample(env, rng))
+            if terminated or truncated:
+                break
+    return np.array(found)
+
+
+def _sample(env: Env, rng: np.random.Generator) -> int:
+    return int(rng.integers(env.action_space.n))  # type: ignore[attr-defined]
+
+
+def _pays_by_chance(mdp: AdaptedMDP) -> bool:
+    """Whether steps pay this under one seed and that under another."""
+    met = mdp.record(32)
+    paid = [
+        mdp.foreign.step(met.rows, met.actions, np.full(len(met), seed)).reward
+        for seed in range(100, 104)
+    ]
+    return bool((np.ptp(paid, axis=0) > 1e-9).any())
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+class ChosenActions(gym.ActionWrapper[Any, Any, Any]):
+    """An environment of which some actions are taken, by number."""
+
+    def __init__(self, env: Env, actions: Sequence[Any]) -> None:
+        super().__init__(env)
+        self.chosen = list(actions)
+        self.action_space = spaces.Discrete(len(self.chosen))
+
+    def action(self, action: Any) -> Any:
+        """The action of the environment."""
+        return self.chosen[int(action)]
+
+
+def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
+    """The environment with actions 0, 1 ...: those that are given, or all of its own."""
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
+    space = env.action_space
+    if actions is not None:
+        if len(actions) == 0:
+            raise ValueError("actions has one action at least")
+        for action in actions:
+            if not space.contains(action):
+                raise ValueError(f"{action!r} is no action of {space}")
+        return ChosenActions(env, actions)
+    if isinstance(space, spaces.Discrete):
+        first = int(space.start)
+        own = range(first, first + int(space.n))
+        return env if first == 0 else ChosenActions(env, [np.int64(a) for a in own])
+    if isinstance(space, spaces.MultiDiscrete) and space.nvec.prod() <= MAX_ACTIONS:
+        choices = [
+            range(int(a), int(a) + int(n))
+            for a, n in zip(space.start.reshape(-1), space.nvec.reshape(-1), strict=True)
+        ]
+        made = [np.array(c, dtype=space.dtype).reshape(space.shape) for c in product(*choices)]
+        return ChosenActions(env, made)
+    raise TypeError(
+        f"the actions are {space}; give actions=[...], those of them to choose from "
+        f"(for MultiDiscrete with at most {MAX_ACTIONS} they are found)"
+    )

@@ -1,0 +1,111 @@
+"""Episodes of the environment itself: it is reset and stepped, and nothing else is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exo_envs.adapter.foreign import ForeignEnv, Rows
+from exo_envs.adapter.generators import noise_of
+from exo_envs.inputs import as_action
+from exo_envs.mdp import BoolArray, FloatArray, IntArray, State
+
+if TYPE_CHECKING:
+    from exo_envs.adapter.mdp import AdaptedMDP
+
+NUM_SEEDS = 2**31  # what every environment takes, legacy NumPy and C generators included
+#: Steps that one recorded episode has at most: the states near the start of one are all alike.
+MAX_EPISODE = 100
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Steps of several episodes with random actions, one after another."""
+
+    rows: Rows  # (N, k + m) states
+    actions: IntArray  # (N,)
+    rewards: FloatArray  # (N,)
+    following: Rows  # (N, k + m) next states; where the episode ended they may be out of range
+    terminated: BoolArray  # (N,)
+    steps: IntArray  # (N,) how many steps of the episode came before
+    observations: list[FloatArray]  # (N) what was shown in the states, flat
+    noise: list[Any]  # (N) the states of the environment's generators before each step
+
+    def __len__(self) -> int:
+        """The number of steps."""
+        return len(self.actions)
+
+    @classmethod
+    def record(
+        cls, foreign: ForeignEnv, num_steps: int, seed: int, horizon: int = MAX_EPISODE
+    ) -> Episodes:
+        """So many steps, in several episodes.
+
+        Some episodes repeat each action for a while: a random walk hardly leaves its start.
+        """
+        rng = np.random.default_rng(seed)
+        env = foreign.env
+        columns: list[tuple[Any, ...]] = []
+        limit = min(horizon, MAX_EPISODE, max(1, num_steps // 4))
+        while len(columns) < num_steps:
+            observation, _ = env.reset(seed=int(rng.integers(NUM_SEEDS)))
+            row, action = foreign.in_range(foreign.read(observation)), 0
+            repeat = float(rng.choice([0.0, 0.0, 0.7]))
+            for step in range(limit):
+                if foreign.tick is not None:
+                    foreign.tick()
+                if step == 0 or rng.random() >= repeat:
+                    action = int(rng.integers(foreign.num_actions))
+                shown, noise = flat(observation), noise_of(env)
+                observation, reward, terminated, truncated, _ = env.step(action)
+                after = foreign.read(observation)
+                if not terminated:
+                    after = foreign.in_range(after)
+                done = bool(terminated)
+                columns.append((row, action, float(reward), after, done, step, shown, noise))
+                if terminated or truncated or len(columns) >= num_steps:
+                    break
+                row = after
+        rows, actions, rewards, following, ended, steps, shown_, noises = zip(*columns, strict=True)
+        return cls(
+            np.array(rows, dtype=foreign.ranges.dtype),
+            np.array(actions, dtype=np.int64),
+            np.array(rewards, dtype=np.float64),
+            np.array(following, dtype=foreign.ranges.dtype),
+            np.array(ended, dtype=np.bool_),
+            np.array(steps, dtype=np.int64),
+            list(shown_),
+            list(noises),
+        )
+
+
+def play(mdp: AdaptedMDP, policy: Callable[[State], Any], episodes: int, seed: int) -> FloatArray:
+    """Discounted returns of a policy, see :meth:`AdaptedMDP.play`."""
+    seeds = np.random.default_rng(seed).integers(NUM_SEEDS, size=episodes)
+    returns, env = np.zeros(episodes), mdp.env
+    for episode, own_seed in enumerate(seeds.tolist()):
+        observation, _ = env.reset(seed=own_seed)
+        for step in range(mdp.horizon):
+            if mdp.tick is not None:
+                mdp.tick()
+            action = as_action(mdp, np.asarray(policy(mdp.state_of(observation))).item())
+            observation, reward, terminated, truncated, _ = env.step(action)
+            returns[episode] += mdp.discount**step * float(reward)
+            if terminated or truncated:
+                break
+    return returns
+
+
+def flat(observation: Any) -> FloatArray:
+    """All numbers of an observation in one row, by the keys' alphabet; what is none is left out."""
+    if isinstance(observation, Mapping):
+        observation = tuple(observation[key] for key in sorted(observation))
+    if isinstance(observation, tuple):
+        return np.concatenate([np.zeros(0), *map(flat, observation)])
+    array = np.asarray(observation)
+    if array.dtype.kind not in "biuf":
+        return np.zeros(0)
+    return array.astype(np.float64).reshape(-1)

@@ -1,0 +1,105 @@
+"""What an environment pays: rewards of whole states, and the terms that they are made of."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from exo_envs.adapter.episodes import NUM_SEEDS, Episodes
+from exo_envs.adapter.foreign import ForeignEnv, Row, Rows
+from exo_envs.adapter.rewards import RecoveredTerms, Scope
+from exo_envs.adapter.scopes import find_scopes
+from exo_envs.mdp import FloatArray, IntArray
+
+#: States in which it is looked for variables that pay only together, at most and at least.
+MAX_STATES, MIN_STATES = 64, 8
+#: Rewards that are asked for to find them.
+MAX_REWARDS = 4_000
+
+
+class Payment:
+    """The rewards of an environment.
+
+    Args:
+        foreign: the environment.
+        reference: the x at which terms that are recovered are 0.
+        reward_samples: the number of seeds a reward is averaged over.
+        scopes: positions in x that each term looks at; by default they are found, or, if the
+            environment tells its terms, one each.
+        horizon: of the episodes in which they are looked for.
+
+    Attributes:
+        scopes: the same.
+    """
+
+    def __init__(
+        self,
+        foreign: ForeignEnv,
+        reference: Row,
+        *,
+        reward_samples: int,
+        scopes: Sequence[Scope] | None,
+        horizon: int,
+    ) -> None:
+        self._foreign = foreign
+        self._reference = reference
+        self._reward_samples = reward_samples
+        if scopes is None and (foreign.tells_terms or len(reference) < 2):
+            scopes = [frozenset({i}) for i in range(len(reference))]
+        elif scopes is None:
+            scopes = self._find_scopes(horizon)
+        self.scopes = list(scopes)
+        self._terms = RecoveredTerms(self.scopes, len(foreign.parts[0]), reference)
+
+    def terms(self, rows: Rows, actions: IntArray) -> FloatArray:
+        """What the variables of each scope pay, shape (B, scopes)."""
+        if self._foreign.tells_terms:
+            return self.pay(rows, actions)[1]
+        return self._terms.terms(rows, actions, self.rewards)
+
+    def rewards(self, rows: Rows, actions: IntArray) -> FloatArray:
+        """R(n, x, a), shape (B,)."""
+        return self.pay(rows, actions)[0]
+
+    def pay(self, rows: Rows, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """R(n, x, a) and what the environment says of its terms (0 if nothing), per row.
+
+        Rows that occur more than once are asked for once. Seeds follow from n: what a variable of
+        x or an action changes is seen under the same random numbers, and over an episode, in which
+        n changes, what is left of chance is averaged.
+        """
+        queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
+        asked, took = queries[:, :-1], queries[:, -1].astype(np.int64)
+        reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self._foreign.num_terms))
+        first = _seeds_of(asked[:, : len(self._foreign.parts[0])])
+        for sample in range(self._reward_samples):
+            steps = self._foreign.step(asked, took, (first + sample) % NUM_SEEDS)
+            reward += steps.reward
+            terms += steps.reward_terms
+        where = inverse.reshape(-1)
+        return (reward / self._reward_samples)[where], (terms / self._reward_samples)[where]
+
+    def joint_scopes(self, rows: Rows, actions: IntArray) -> list[Scope]:
+        """The variables that pay only together in some states, and each other one by itself."""
+        return find_scopes(
+            rows,
+            actions,
+            self.rewards,
+            num_endogenous=len(self._foreign.parts[0]),
+            reference=self._reference,
+            names=[variable.name for variable in self._foreign.parts[1]],
+        )
+
+    def _find_scopes(self, horizon: int) -> list[Scope]:
+        affordable = MAX_REWARDS // ((len(self._reference) + 2) * self._reward_samples)
+        wanted = max(MIN_STATES, min(MAX_STATES, affordable))
+        met = Episodes.record(self._foreign, 2 * wanted, 0, horizon)
+        chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
+        return self.joint_scopes(met.rows[chosen], met.actions[chosen])
+
+
+def _seeds_of(rows: Rows) -> IntArray:
+    """A seed for each row, the same for the same values."""
+    return np.array([zlib.crc32(row.tobytes()) for row in rows], dtype=np.int64)
