@@ -36,6 +36,10 @@ class SyntheticEnv(ExoEnv):
     | `noise`       | `noise_0`         | independent of everything; some have many values       |
     | `correlated`  | `correlated_0`    | follow each other in chains, and nothing else          |
 
+    With `num_pairs`, the first sites pay by two variables together: the bet is on the XOR of
+    `pays_0` and `partner_0`, or on whether both are on. Such a site has one reward term that looks
+    at both (`mdp.reward_scopes`), so both are required, with the ancestors of each.
+
     The required mask is all that pays (condition 1 of Theorem 1) or moves n (condition 2), closed
     under parents (all that the theorem needs of condition 3). The last three roles are distractors.
     The order of the variables is shuffled.
@@ -76,8 +80,8 @@ class SyntheticEnv(ExoEnv):
 
     ## Rewards
     At the settlement the stake of the site if the paying variable has the value that was bet on,
-    minus the stake if not: the term of that variable. Every step that a bet is placed or held costs
-    `fee` times the stake.
+    minus the stake if not: the term of that variable, or of the pair. Every step that a
+    bet is placed or held costs `fee` times the stake.
 
     ## Starting State
     At any site, without a bet; the exogenous variables from their stationary distribution, exactly.

@@ -16,6 +16,7 @@ import numpy as np
 
 from exo_envs.inputs import as_mask, as_state
 from exo_envs.mdp import FloatArray, IntArray, State
+from exo_envs.numbers import shown
 from exo_envs.synthetic.kernels import SITE
 from exo_envs.synthetic.model import SyntheticMDP
 
@@ -43,15 +44,16 @@ def exact_return(
 
     The reduced MDP has the transitions that one sees through the mask, with the other variables
     marginalised by their stationary distribution, and the reward terms of the variables in the
-    mask; as in the paper, what is ignored pays nothing (``ignored_rewards="zero"``). It is solved
+    mask (of two variables that pay together, both have to be in it); as in the paper, what is
+    ignored pays nothing (``ignored_rewards="zero"``). It is solved
     by backward induction over the ``horizon`` steps of an episode, so the policy may depend on the
     time. (The best one that may not is worth less by at most the fees of one bet, which the end of
     the episode cuts off.)
 
     Args:
         mdp: the planted problem.
-        mask: names, indices or booleans; by default the required mask: then it is the optimal
-            value.
+        mask: see :func:`exo_envs.inputs.as_mask`; by default the required mask: then it is the
+            optimal value.
         state: where the episode starts; by default it starts as the problem's episodes do.
         by_site: solve site by site. If False, everything is enumerated at once, which small
             problems allow; the result is the same.
@@ -59,6 +61,8 @@ def exact_return(
     Raises:
         ValueError: if there are too many joint values to enumerate.
     """
+    if not isinstance(mdp, SyntheticMDP):
+        raise TypeError(f"mdp is a SyntheticMDP, whose right mask is known, not {shown(mdp)}")
     kept = mdp.required_mask if mask is None else as_mask(mdp, mask)
     start = None if state is None else as_state(mdp, state, ())
     if not by_site:
@@ -78,7 +82,7 @@ def _return_at(
     """The part of the return that is earned at ``sites``."""
     needed = mdp.closure(name for i in sites for name in mdp.sites[i].variables)
     process = _joint_process(mdp, mdp.closure((*needed, *mask)))
-    full = _enumerate(mdp, process, sites, [mdp.sites[i].pays for i in sites])
+    full = _enumerate(mdp, process, sites, needed)
     reduced, lift = _reduce(_enumerate(mdp, process, sites, mask), process, mask)
 
     actual = np.zeros(full.rewards.shape[1:])  # (n, x)
@@ -152,7 +156,7 @@ class _Enumerated:
 def _enumerate(
     mdp: SyntheticMDP, process: _Process, sites: list[int], paying: Sequence[str]
 ) -> _Enumerated:
-    """The MDP in which only ``sites`` cost and only the variables ``paying`` pay."""
+    """The MDP in which only ``sites`` cost and only terms of the variables ``paying`` pay."""
     endogenous = _product(mdp.endogenous_sizes)
     action = np.arange(mdp.num_actions)[:, None, None]
     shape = (mdp.num_actions, len(endogenous), len(process.values))
@@ -163,7 +167,8 @@ def _enumerate(
 
     here = np.isin(endogenous[:, SITE], sites)
     visits = State(endogenous[here][:, None, :], x)
-    terms = mdp.reward_terms(visits, action)[..., mdp.exogenous_indices(list(paying))]
+    kept = [i for i, site in enumerate(mdp.sites) if set(site.scope).issubset(paying)]
+    terms = mdp.reward_terms(visits, action)[..., mdp.reward_columns[kept]]
     rewards = np.zeros(shape)
     rewards[:, here] = terms.sum(axis=-1) + mdp.endogenous_reward(visits.endogenous, action)
     straight, turned, turn = mdp.endogenous_outcomes(state, action)

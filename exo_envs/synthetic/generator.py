@@ -13,6 +13,10 @@ from exo_envs.synthetic.parameters import SyntheticParameters
 
 CHAIN = 5  # variables in a chain of correlated distractors
 FAIR = 0.5
+#: What a bet is on, by the values of two variables.
+Outcomes = tuple[tuple[int, int], tuple[int, int]]
+SINGLE: Outcomes = ((0, 0), (1, 1))  # the value of the first, whatever the second
+_PAIRS = ("xor", "both")  # what two variables that pay together are bet on
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +48,25 @@ class Node:
 
 @dataclass(frozen=True)
 class Site:
-    """A place where one variable pays for having been foreseen."""
+    """A place where one variable, or two together, pay for having been foreseen."""
 
     pays: str
     delay: int  # steps from placing a bet to its payoff
     stake: float
     switch: str | None  # turns a bet round if it is 1, one step before the payoff
+    partner: str | None = None  # pays together with ``pays``
+    #: What a bet is on, by the values of ``pays`` and, if there is one, of ``partner``.
+    outcomes: Outcomes = SINGLE
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The variables that the reward term of the site looks at."""
+        return (self.pays,) if self.partner is None else (self.pays, self.partner)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What acts here: the variable that pays, and the switch if there is one."""
-        return (self.pays,) if self.switch is None else (self.pays, self.switch)
+        """What acts here: all that pays, and the switch if there is one."""
+        return self.scope if self.switch is None else (*self.scope, self.switch)
 
 
 @dataclass(frozen=True)
@@ -87,38 +99,65 @@ class _Core:
     def site(self, i: int) -> Site:
         """Draw site ``i`` with its paying variable, its switch and the ancestors of both."""
         p, name, on = self.parameters, f"pays_{i}", self._bit()
+        pair = _PAIRS[self._bit()] if i < p.num_pairs else None
+        # Both on as often as not, unless an XOR drives the first: that is a fair bit.
+        pays_chance = FAIR if pair != "both" else FAIR**0.5
         if i >= p.num_paying - p.num_xor_pairs:
             delay = 1
-            pair = [self._add_root(f"xor_{i}_{side}", "xor", FAIR, on=1) for side in "ab"]
-            self._add(name, "pays", pair, np.array([[on, 1 - on], [1 - on, on]]), FAIR, on)
+            bits = [self._add_root(f"xor_{i}_{side}", "xor", FAIR, on=1) for side in "ab"]
+            self._add(name, "pays", bits, np.array([[on, 1 - on], [1 - on, on]]), FAIR, on)
         elif p.generations == 0:
             delay = 1
-            self._add_root(name, "pays", FAIR, on)
+            self._add_root(name, "pays", pays_chance, on)
         else:
             delay = p.generations
-            # As many fair bits would hardly ever all be on: these are as likely as not.
-            chance = FAIR ** (1 / p.parents_per_paying)
             ancestries = [(f"{i}_{j}", delay) for j in range(p.parents_per_paying)]
-            self._add_child(name, "pays", ancestries, chance, on)
+            self._add_child(name, "pays", ancestries, on, pays_chance)
+        partner, outcomes = None, SINGLE
+        if pair is not None:
+            partner = f"partner_{i}"
+            outcomes = self._partner(partner, pair, on, min(delay, p.generations), pays_chance)
         switch = f"moves_{i}" if i < p.num_moving else None
         # A bet meets the switch one step before its payoff: so much less needs to be foreseen.
         if switch is not None and delay == 1:
             self._add_root(switch, "moves", FAIR, on=1)
         elif switch is not None:
-            self._add_child(switch, "moves", [(switch, delay - 1)], FAIR, on=1)
-        return Site(name, delay, p.stake * self.rng.uniform(0.75, 1.25), switch)
+            self._add_child(switch, "moves", [(switch, delay - 1)], on=1)
+        stake = p.stake * self.rng.uniform(0.75, 1.25)
+        return Site(name, delay, stake, switch, partner, outcomes)
+
+    def _partner(
+        self, name: str, pair: str, first_on: int, generations: int, chance: float
+    ) -> Outcomes:
+        """Draw the second variable of a pair; return what is bet on, by the values of both."""
+        on = self._bit()
+        if generations == 0:
+            self._add_root(name, "pays", chance, on)
+        else:
+            self._add_child(name, "pays", [(name, generations)], on, chance)
+        first, second = np.ogrid[:2, :2]
+        both_on = (first == first_on) & (second == on)
+        (a, b), (c, d) = np.where(pair == "xor", first ^ second, both_on).astype(int).tolist()
+        return (a, b), (c, d)
 
     def _add_child(
-        self, name: str, role: str, ancestries: list[tuple[str, int]], chance: float, on: int
+        self,
+        name: str,
+        role: str,
+        ancestries: list[tuple[str, int]],
+        on: int,
+        chance: float = FAIR,
     ) -> None:
         """A variable that turns on when all its parents are, each the end of a chain."""
         parents, calls = [], []
+        # As many fair bits would hardly ever all be on: these are as often as the variable is.
+        each = chance ** (1 / len(ancestries))
         for suffix, generations in ancestries:
-            parent, parent_on = self._add_chain(suffix, generations, chance)
+            parent, parent_on = self._add_chain(suffix, generations, each)
             parents.append(parent)
             calls.append(np.arange(2) == parent_on)
         all_on = functools.reduce(np.logical_and.outer, calls)
-        self._add(name, role, parents, np.where(all_on, on, 1 - on), FAIR, on)
+        self._add(name, role, parents, np.where(all_on, on, 1 - on), chance, on)
 
     def _add_chain(self, suffix: str, generations: int, chance: float) -> tuple[str, int]:
         """A chain of ancestors; returns the youngest, and its value when it is on."""

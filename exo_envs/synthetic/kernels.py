@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from exo_envs.compiled import njit
 
 SITE, LEFT, BET = range(3)  # the endogenous variables
 PASS = 0  # the action; 1 + v is a bet on the value v
@@ -104,14 +105,25 @@ def endogenous_outcomes(
 
 
 @njit(cache=True)
-def reward_terms(endogenous: Any, exogenous: Any, paying: Any, stakes: Any) -> Any:
-    """R^i: the paying variable of the site settles the bet."""
-    terms = np.zeros(exogenous.shape)
+def reward_terms(
+    endogenous: Any,
+    exogenous: Any,
+    num_terms: int,
+    columns: Any,  # (sites,): the term of each site
+    paying: Any,  # (sites, 2): the variables that it looks at, the same one twice if it is one
+    outcomes: Any,  # (sites, 2, 2): what is bet on, by the values of both
+    stakes: Any,
+) -> Any:
+    """R^i: what pays at the site settles the bet."""
+    terms = np.zeros((len(exogenous), num_terms))
     for lane in range(len(endogenous)):
         site, left, bet = endogenous[lane]
         if left == 0 and bet != NO_BET:
-            i = paying[site]
-            terms[lane, i] = stakes[site] if exogenous[lane, i] == bet - 1 else -stakes[site]
+            # Compared with 1, not used as indices: the values of x were not looked at.
+            first = int(exogenous[lane, paying[site, 0]] == 1)
+            second = int(exogenous[lane, paying[site, 1]] == 1)
+            won = outcomes[site, first, second] == bet - 1
+            terms[lane, columns[site]] = stakes[site] if won else -stakes[site]
     return terms
 
 
