@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -12,13 +13,16 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from exo_envs.borders import check_declaration, check_initial, check_terminal, take_step
 from exo_envs.drawing.viewer import Viewer
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import as_action, as_mask, as_state
+from exo_envs.errors import check_choice, unknown_name
+from exo_envs.inputs import PARTS, as_action, as_mask, as_state, check_whole
 from exo_envs.mdp import BoolArray, ExoMDP, State
 from exo_envs.noise import Noise
+from exo_envs.numbers import kind_of, shown
+from exo_envs.variable import Ranges
 
-Observation: TypeAlias = dict[str, NDArray[np.int64]]
+Observation: TypeAlias = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +38,85 @@ class Snapshot:
 
 
 def observation_space(mdp: ExoMDP) -> spaces.Dict:
-    """``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``; an empty part is left out."""
-    sizes = {"endogenous": mdp.endogenous_sizes, "exogenous": mdp.exogenous_sizes}
+    """``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``; an empty part is left out.
+
+    A part with a real variable is a ``Box``.
+    """
+    parts = {part: mdp.ranges_of(part) for part in PARTS}
     return spaces.Dict(
-        {part: spaces.MultiDiscrete(size) for part, size in sizes.items() if len(size)}
+        {part: space_of(ranges) for part, ranges in parts.items() if ranges.variables}
     )
 
 
+def space_of(ranges: Ranges) -> spaces.Space[Any]:
+    """The values of some variables as a space."""
+    if ranges.is_real:
+        return spaces.Box(ranges.low, ranges.high, dtype=np.float64)
+    return spaces.MultiDiscrete(ranges.high + 1)
+
+
 def observe(state: State) -> Observation:
-    """The observation of a state: its parts, copied; an empty part is left out."""
-    return {
-        part: np.array(values, dtype=np.int64)
-        for part, values in zip(State._fields, state, strict=True)
-        if values.shape[-1]
-    }
+    """The observation of a checked state: its parts, copied; an empty part is left out."""
+    endogenous, exogenous = state
+    observation: dict[str, Any] = {}
+    if endogenous.shape[-1]:
+        observation["endogenous"] = endogenous.copy()
+    if exogenous.shape[-1]:
+        observation["exogenous"] = exogenous.copy()
+    return observation
 
 
 def check_model(mdp: Any) -> ExoMDP:
-    """The model, or an error that says what it is instead."""
+    """The model, or an error that says what is wrong with it, or what it is instead."""
     if not isinstance(mdp, ExoMDP):
         what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
         raise TypeError(f"an environment is made of an ExoMDP, not of {what}")
+    check_declaration(mdp)
     return mdp
+
+
+def check_viewer(mdp: ExoMDP, viewer: Any) -> Viewer:
+    """What draws the states; by default they are drawn as text."""
+    if viewer is not None and not isinstance(viewer, Viewer):
+        raise TypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
+    return Viewer(mdp) if viewer is None else viewer
+
+
+def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
+    """A snapshot of as many lanes, () for a single environment, whole and of the right types."""
+    if not isinstance(snapshot, Snapshot):
+        raise TypeError(
+            f"set_state takes what get_state returned, not {kind_of(snapshot)}; "
+            'to start at a state use reset(options={"state": state})'
+        )
+    of = f"an environment with {lanes[0]} lanes" if lanes else "a single environment"
+    try:
+        steps, ended = np.asarray(snapshot.elapsed_steps), np.asarray(snapshot.ended)
+    except ValueError:  # nested lists of different lengths
+        raise ValueError(f"the snapshot is not of {of}") from None
+    if steps.shape != lanes or ended.shape != lanes:
+        raise ValueError(f"the snapshot is not of {of}")
+    if steps.dtype.kind not in "iu" or (steps < 0).any():
+        raise ValueError(
+            f"elapsed_steps of a snapshot are whole numbers, at least 0, not "
+            f"{snapshot.elapsed_steps!r}"
+        )
+    if snapshot.np_random_seed is not None:  # Gymnasium has -1 for one that is not known
+        check_whole("np_random_seed of a snapshot", snapshot.np_random_seed, -1)
+    if ended.dtype != np.bool_:
+        raise TypeError(f"ended of a snapshot is boolean, not {snapshot.ended!r}")
+    noise = snapshot.noise
+    generators = [noise.exogenous, noise.endogenous] if isinstance(noise, Noise) else [noise]
+    for generator in (*generators, snapshot.np_random):
+        if not isinstance(generator, np.random.Generator):
+            raise TypeError(f"a snapshot holds random generators, not {generator!r}")
+    return snapshot
 
 
 def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> dict[str, Any]:
     """The options of a reset, or an error for one that does not exist."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"the options of a reset are a dictionary, not {shown(options)}")
     for option in options or {}:
         if option not in choices:
             raise unknown_name("reset option", option, choices)
@@ -68,17 +125,18 @@ def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> d
 
 def check_render_mode(render_mode: str | None, choices: list[str]) -> str | None:
     """The render mode, or an error for one that the environment does not have."""
-    if render_mode is not None and render_mode not in choices:
-        raise unknown_name("render mode", render_mode, choices)
+    if render_mode is not None:
+        check_choice("render mode", render_mode, choices)
     return render_mode
 
 
 class ExoEnv(gym.Env[Observation, np.int64]):
     """A Gymnasium environment over an :class:`ExoMDP`.
 
-    Observations are ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``, actions are
-    ``Discrete``. An episode terminates where the model says so and is truncated after
-    ``mdp.horizon`` steps. ``info["reward_terms"]`` holds what each exogenous variable paid.
+    Observations are ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``, with a ``Box`` for
+    a part that has a real variable; actions are ``Discrete``. An episode terminates where the model
+    says so and is truncated after ``mdp.horizon`` steps. ``info["reward_terms"]`` holds what each
+    exogenous variable paid, or each of the model's ``reward_scopes``.
 
     Each reset derives a generator for the exogenous and one for the endogenous noise from
     ``np_random``, which also draws the initial state. So the k-th episode after a seeding meets
@@ -98,7 +156,7 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         self.mdp = mdp = check_model(mdp)
         self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(mdp.num_actions)
-        self.viewer = Viewer(mdp) if viewer is None else viewer
+        self.viewer = check_viewer(mdp, viewer)
         self.metadata = dict(self.viewer.metadata)  # type: ignore[misc]
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self._state: State | None = None  # a batch of one
@@ -126,7 +184,11 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         given = as_state(self.mdp, options["state"], (1,)) if "state" in options else None
         super().reset(seed=seed)
         self._noise.reseed(self.np_random)
-        self._state = self.mdp.sample_initial(1, self.np_random) if given is None else given
+        self._state = (
+            check_initial(self.mdp, self.mdp.sample_initial(1, self.np_random), 1)
+            if given is None
+            else given
+        )
         self._terminal = None
         self._elapsed_steps = 0
         if self.render_mode == "human":
@@ -137,20 +199,17 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         """Take one step; at a terminal state nothing moves and nothing is paid."""
         state = self._require_state()
         actions = np.array([as_action(self.mdp, action)])
-        self._state, reward, terms = self.mdp.transition(
-            state,
-            actions,
-            self._noise.endogenous,
-            exogenous_rng=self._noise.exogenous,
-            terminal=self._terminal,
+        noise = self._noise
+        self._state, reward, terms = take_step(
+            self.mdp, state, actions, noise.endogenous, noise.exogenous, self._terminal
         )
         self._elapsed_steps += 1
-        self._terminal = self.mdp.is_terminal(self._state)
+        self._terminal = check_terminal(self.mdp, self._state)
         terminated = bool(self._terminal[0])
         truncated = self._elapsed_steps >= self.mdp.horizon
         if self.render_mode == "human":
             self.render()
-        info = {"reward_terms": np.array(terms[0])}
+        info = {"reward_terms": terms[0].copy()}
         return self._observe(), float(reward[0]), terminated, truncated, info
 
     def get_state(self) -> Snapshot:
@@ -166,14 +225,10 @@ class ExoEnv(gym.Env[Observation, np.int64]):
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; to start at a plain :class:`State`, give it to :meth:`reset`."""
-        if not isinstance(snapshot, Snapshot):
-            raise TypeError(
-                f"set_state takes what get_state returned, not {type(snapshot).__name__}; "
-                'to start at a state use reset(options={"state": state})'
-            )
+        check_snapshot(snapshot, ())
         self._state = as_state(self.mdp, snapshot.state, (1,))
         self._terminal = None
-        self._elapsed_steps = snapshot.elapsed_steps
+        self._elapsed_steps = int(snapshot.elapsed_steps)
         self._noise = copy.deepcopy(snapshot.noise)
         self._np_random = copy.deepcopy(snapshot.np_random)
         self._np_random_seed = snapshot.np_random_seed
@@ -193,7 +248,7 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         return self.viewer.show(self.state)
 
     def show_mask(self, mask: Any) -> None:
-        """Draw a mask (names, indices or booleans) over the picture; None takes it away."""
+        """Draw a mask over the picture, see :func:`as_mask`; None takes it away."""
         self.viewer.mask = None if mask is None else as_mask(self.mdp, mask)
 
     def close(self) -> None:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+
+class ContractError(AssertionError, ValueError):
+    """A model broke a rule of the contract of :class:`exo_envs.ExoMDP`; ``rule`` names it."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        """Name the rule and say what was seen."""
+        super().__init__(f"rule {rule!r} is broken: {message}")
+        self.rule = rule
 
 
 def unknown_name(kind: str, name: object, choices: Iterable[str]) -> ValueError:
@@ -12,12 +21,26 @@ def unknown_name(kind: str, name: object, choices: Iterable[str]) -> ValueError:
     >>> unknown_name("exogenous variable", "order_9", ["order_0", "machine_0"])
     ValueError("unknown exogenous variable 'order_9'; did you mean 'order_0'?")
     """
+    return ValueError(f"unknown {kind} {name!r}; {hint_at(name, choices)}")
+
+
+def hint_at(name: object, choices: Iterable[str]) -> str:
+    """What to say about a name that does not exist: the nearest one that does, or all of them."""
     choices = list(choices)
     near = difflib.get_close_matches(str(name), choices, n=1)
     if near:
-        hint = f"did you mean {near[0]!r}?"
-    elif len(choices) <= 12:
-        hint = f"choose from {', '.join(map(repr, choices)) or 'nothing: there is none'}"
-    else:
-        hint = f"choose from {', '.join(map(repr, choices[:10]))} ... ({len(choices)} in all)"
-    return ValueError(f"unknown {kind} {name!r}; {hint}")
+        return f"did you mean {near[0]!r}?"
+    if len(choices) <= 12:
+        return f"choose from {', '.join(map(repr, choices)) or 'nothing: there is none'}"
+    return f"choose from {', '.join(map(repr, choices[:10]))} ... ({len(choices)} in all)"
+
+
+def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
+    """Refuse what is none of some names, whatever it is, and name the choices.
+
+    >>> check_choice("cost", "sise", ["size", "time"])
+    Traceback (most recent call last):
+    ValueError: unknown cost 'sise'; did you mean 'size'?
+    """
+    if not isinstance(name, str) or name not in choices:
+        raise unknown_name(kind, name, choices)

@@ -1,28 +1,79 @@
-"""What users hand in: parameters, states and actions, checked and turned into arrays."""
+"""What users hand in: parameters, states, actions and masks, checked and turned into our own."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.errors import unknown_name
-from exo_envs.mdp import ExoMDP, IntArray, State, Variable
+from exo_envs.borders import kernels
+from exo_envs.errors import hint_at, unknown_name
+from exo_envs.mdp import ExoMDP, State, Variable, as_pair
+from exo_envs.numbers import (
+    as_array,
+    check_discount,
+    check_flag,
+    check_horizon,
+    check_lanes,
+    check_level,
+    check_positive,
+    check_probability,
+    check_real,
+    check_size,
+    check_total,
+    check_whole,
+    convert,
+    kind_of,
+    shown,
+)
+from exo_envs.variable import Ranges
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+__all__ = [
+    "PARTS",
+    "as_action",
+    "as_actions",
+    "as_array",
+    "as_batch",
+    "as_generator",
+    "as_integers",
+    "as_mask",
+    "as_parameters",
+    "as_size",
+    "as_state",
+    "as_values",
+    "check_discount",
+    "check_flag",
+    "check_function",
+    "check_horizon",
+    "check_lanes",
+    "check_level",
+    "check_positive",
+    "check_probability",
+    "check_real",
+    "check_size",
+    "check_total",
+    "check_whole",
+    "convert",
+    "flat_rows",
+    "flatten",
+    "kind_of",
+]
 
 P = TypeVar("P", bound="DataclassInstance")
 PARTS = State._fields
 
 
 def as_state(mdp: ExoMDP, state: Any, batch_shape: tuple[int, ...]) -> State:
-    """Check a state of ``mdp`` and copy it into integer arrays of shape (*batch_shape, ...).
+    """Check a state of ``mdp`` and copy it into arrays of shape (*batch_shape, ...).
 
     Args:
         mdp: the model whose variables the state has.
@@ -43,7 +94,7 @@ def as_state(mdp: ExoMDP, state: Any, batch_shape: tuple[int, ...]) -> State:
         given = dict(zip(PARTS, state, strict=True))
     else:
         raise TypeError(
-            f"a state is a State or a mapping with the keys {PARTS}, not {type(state).__name__}"
+            f"a state is a State or a mapping with the keys {PARTS}, not {kind_of(state)}"
         )
     return State(
         _as_part("endogenous", given, mdp.endogenous_variables, batch_shape),
@@ -56,55 +107,184 @@ def _as_part(
     given: dict[str, Any],
     variables: tuple[Variable, ...],
     batch_shape: tuple[int, ...],
-) -> NDArray[np.int64]:
+) -> NDArray[Any]:
     if part not in given:
         if variables:
             raise ValueError(f"the state has no {part!r} part; it needs both of {PARTS}")
         return np.zeros((*batch_shape, 0), dtype=np.int64)
-    values = as_integers(f"the {part} part of the state", given[part])
     shape = (*batch_shape, len(variables))
+    values = _as_numbers(part, given[part], variables)
     if values.shape not in (shape, shape[-1:]):
         wanted = f"{shape[-1:]}" + ("" if batch_shape == (1,) else f" or {shape}")
         raise ValueError(
             f"the {part} part of the state has shape {values.shape}; it should be {wanted}"
         )
-    sizes = np.array([v.size for v in variables], dtype=np.int64)
-    wrong = (values < 0) | (values >= sizes)
-    if wrong.any():
-        where = tuple(np.argwhere(wrong)[0])
-        variable = variables[where[-1]]
+    return np.array(np.broadcast_to(as_values(part, values, variables), shape))
+
+
+def as_values(
+    part: str, values: Any, variables: tuple[Variable, ...], *, in_range: bool = True
+) -> NDArray[Any]:
+    """Check one part of a batch of states: numbers of shape (..., variables), in range.
+
+    Args:
+        part: "endogenous" or "exogenous".
+        values: what was given.
+        variables: those of the part.
+        in_range: whether to look at the values themselves.
+    """
+    array = _as_numbers(part, values, variables)
+    if not array.ndim or array.shape[-1] != len(variables):
         raise ValueError(
-            f"{part} variable {variable.name!r} cannot be {values[where]}; "
-            f"its values are 0 ... {variable.size - 1}"
+            f"the {part} part of the state has shape {array.shape}; it should be "
+            f"(..., {len(variables)}), one value for each of its variables"
         )
-    return np.array(np.broadcast_to(values, shape), dtype=np.int64)
+    if not in_range:
+        return array
+    found = Ranges(variables).misfit(array)
+    if found is not None:
+        raise ValueError(
+            f"{part} variable {found.variable.name!r} cannot be {found.value}; "
+            f"its values are {found.variable.range}"
+        )
+    return array
+
+
+def _as_numbers(part: str, values: Any, variables: tuple[Variable, ...]) -> NDArray[Any]:
+    """One part of a state in its type: 64-bit integers, or floats if a variable is real."""
+    what = f"the {part} part of the state"
+    if any(variable.is_real for variable in variables):
+        array = as_array(what, values)
+        if array.dtype.kind not in "iuf":
+            raise TypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
+        return array.astype(np.float64, copy=False)
+    return as_integers(what, values)
+
+
+def as_batch(
+    mdp: ExoMDP, state: State, action: Any, *, check_exogenous: bool = True
+) -> tuple[tuple[int, ...], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """The shape of a batch; n (B, k), x (B, m) and actions (B,), checked and broadcast."""
+    state = as_pair(state)
+    parts = (
+        as_values("endogenous", state.endogenous, mdp.endogenous_variables),
+        as_values("exogenous", state.exogenous, mdp.exogenous_variables, in_range=check_exogenous),
+    )
+    shape, (n, x), actions = flatten(mdp, parts, action)
+    return shape, n, x, actions
+
+
+def flatten(
+    mdp: ExoMDP, parts: tuple[NDArray[Any], ...], action: Any
+) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
+    """Parts of states and actions of one batch: its shape, and each with one batch dimension."""
+    actions = as_integers("the batch of actions", action)
+    actions = as_actions(mdp, actions, actions.shape)
+    shapes = [*(part.shape[:-1] for part in parts), actions.shape]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            "the parts of the state and the actions are of different batches, of shapes "
+            f"{', '.join(map(str, shapes))}"
+        ) from None
+    rows = tuple(flat_rows(np.broadcast_to(part, (*shape, part.shape[-1]))) for part in parts)
+    actions = np.require(np.broadcast_to(actions, shape), requirements=["C", "W"])
+    return shape, rows, actions.reshape(-1)
+
+
+def flat_rows(values: NDArray[Any]) -> NDArray[Any]:
+    """All batch dimensions as one, (..., m) to (B, m), in the layout that kernels take."""
+    # Not -1: without variables the number of rows does not follow from the size.
+    rows = math.prod(values.shape[:-1])
+    return np.require(values, requirements=["C", "W"]).reshape(rows, values.shape[-1])
 
 
 def as_mask(mdp: ExoMDP, mask: Any) -> tuple[str, ...]:
-    """Check a mask over the exogenous variables of ``mdp``: names, indices or booleans.
+    """Check a mask over the exogenous variables of ``mdp``.
+
+    A mask is any collection of names (``["object", "guard"]``), of patterns as in file names
+    (``["occupancy_*", "object_?"]``), or of both; or of indices; or of booleans, one for each
+    variable; or a mapping from names to booleans, in which those that are not named are left out.
+    A name that a variable has is no pattern, and is given once; patterns may overlap with anything.
+
+    >>> from exo_envs.grid import GridMDP
+    >>> as_mask(GridMDP(), ["guard*", "object"])
+    ('object', 'guard', 'guard_intent')
+    >>> as_mask(GridMDP(), {"object": True, "weather": False})
+    ('object',)
 
     Returns:
         The names of the variables that the mask keeps, in the order of the model.
+
+    Raises:
+        TypeError: if it is something else, or a mixture.
+        ValueError: if a variable does not exist, or is given twice.
     """
-    if isinstance(mask, str):
-        raise TypeError(f"a mask is a sequence of names, not the string {mask!r}")
     names = mdp.exogenous_names
-    entries = list(mask)
-    if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
+    if isinstance(mask, Mapping):
+        wrong = [value for value in mask.values() if not isinstance(value, (bool, np.bool_))]
+        if wrong:
+            raise TypeError(f"a mapping as a mask has True or False for a name, not {wrong[0]!r}")
+        mdp.exogenous_indices(list(mask))
+        return tuple(name for name in names if mask.get(name, False))
+    entries = _entries(mask)
+    kinds = {_kind(entry) for entry in entries}
+    if len(kinds) > 1:
+        raise TypeError(f"a mask has names, indices or booleans, not {' and '.join(sorted(kinds))}")
+    if kinds == {"booleans"}:
+        if isinstance(mask, Set):
+            raise TypeError(f"a set of booleans is no mask: it has no order, {mask!r}")
         if len(entries) != len(names):
             raise ValueError(f"a boolean mask has {len(names)} entries, not {len(entries)}")
         return tuple(name for name, kept in zip(names, entries, strict=True) if kept)
-    if entries and all(isinstance(entry, (int, np.integer)) for entry in entries):
-        wrong = [index for index in entries if not 0 <= index < len(names)]
+    if kinds == {"indices"}:
+        indices = [operator.index(entry) for entry in entries]
+        wrong = [index for index in indices if not 0 <= index < len(names)]
         if wrong:
             raise ValueError(f"there is no variable {wrong[0]}; indices are 0 ... {len(names) - 1}")
-        indices = [int(index) for index in entries]
+        given = [names[index] for index in indices]
+        matched: set[str] = set()
     else:
-        indices = [int(index) for index in mdp.exogenous_indices(entries)]
-    if len(set(indices)) != len(indices):
-        twice = next(index for index in indices if indices.count(index) > 1)
-        raise ValueError(f"the mask names {names[twice]!r} more than once")
-    return tuple(names[index] for index in sorted(indices))
+        known = frozenset(names)
+        patterns = {entry for entry in entries if entry not in known and set(entry) & set("*?[")}
+        given = [str(entry) for entry in entries if entry not in patterns]
+        mdp.exogenous_indices(given)
+        matched = {name for pattern in sorted(patterns) for name in _matching(names, pattern)}
+    if len(set(given)) != len(given):
+        twice = next(name for name in given if given.count(name) > 1)
+        raise ValueError(f"the mask names {twice!r} more than once")
+    kept = matched.union(given)
+    return tuple(name for name in names if name in kept)
+
+
+def _entries(mask: Any) -> list[Any]:
+    """What a mask holds."""
+    if isinstance(mask, (str, bytes, bytearray)):
+        raise TypeError(f"a mask is a sequence of names, not the string {mask!r}")
+    try:
+        return list(mask)
+    except TypeError:
+        raise TypeError(f"a mask is a sequence of names, not {shown(mask)}") from None
+
+
+def _kind(entry: Any) -> str:
+    """What an entry of a mask is."""
+    if isinstance(entry, str):
+        return "names"
+    if isinstance(entry, (bool, np.bool_)):
+        return "booleans"
+    if isinstance(entry, (int, np.integer)):
+        return "indices"
+    raise TypeError(f"a mask has names, indices or booleans, not {shown(entry)}")
+
+
+def _matching(names: tuple[str, ...], pattern: str) -> list[str]:
+    """The names that a pattern matches, at least one."""
+    found = [name for name in names if fnmatchcase(name, pattern)]
+    if not found:
+        raise ValueError(f"no exogenous variable matches {pattern!r}; {hint_at(pattern, names)}")
+    return found
 
 
 def as_parameters(cls: type[P], given: Mapping[str, Any]) -> P:
@@ -116,48 +296,38 @@ def as_parameters(cls: type[P], given: Mapping[str, Any]) -> P:
     return cls(**given)
 
 
-def check_whole(
-    name: str, number: Any, least: int, most: int | None = None, *, optional: bool = False
-) -> None:
-    """Refuse a parameter that is not a whole number, or not from ``least`` to ``most``.
+def as_generator(name: str, rng: Any, default: int | None = None) -> np.random.Generator:
+    """A generator, or one made from a seed.
 
-    An ``optional`` one may be None.
+    Args:
+        name: of the argument.
+        rng: a generator, or what NumPy makes one from: a whole number, or several.
+        default: the seed that None stands for; without one, None is refused.
     """
-    if optional and number is None:
-        return
-    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-    if not whole or number < least or (most is not None and number > most):
-        choices = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} is a whole number, {choices}, not {number!r}")
+    seed = default if rng is None else rng
+    if isinstance(seed, np.random.Generator):
+        return seed
+    wanted = f"{name} is a generator or a seed, a whole number of at least 0, not {shown(rng)}"
+    if seed is None:
+        raise TypeError(wanted)
+    try:
+        return np.random.default_rng(seed)
+    except TypeError:
+        raise TypeError(wanted) from None
+    except ValueError:
+        raise ValueError(wanted) from None
 
 
-def check_real(name: str, number: Any, least: float = -math.inf) -> None:
-    """Refuse a parameter that is not a finite number, or one below ``least``."""
-    real = isinstance(number, (int, float, np.integer, np.floating))
-    if not real or isinstance(number, bool) or not math.isfinite(number) or number < least:
-        choices = "" if least == -math.inf else f", at least {least:g}"
-        raise ValueError(f"{name} is a finite number{choices}, not {number!r}")
+def check_function(name: str, function: Any, *, optional: bool = False) -> None:
+    """Refuse what cannot be called."""
+    if not callable(function) and not (optional and function is None):
+        choices = "a function or None" if optional else "a function"
+        raise TypeError(f"{name} is {choices}, not {shown(function)}")
 
 
-def check_probability(name: str, number: Any) -> None:
-    """Refuse a parameter that is not a probability."""
-    check_real(name, number)
-    if not 0 <= number <= 1:
-        raise ValueError(f"{name} is a probability, 0 ... 1, not {number!r}")
-
-
-def check_level(name: str, number: Any) -> None:
-    """Refuse what cannot be the level of a test or of an interval."""
-    check_real(name, number)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} is a probability between 0 and 1, not {number!r}")
-
-
-def check_discount(number: Any) -> None:
-    """Refuse what cannot be the paper's gamma."""
-    check_real("discount", number)
-    if not 0 < number <= 1:
-        raise ValueError(f"discount is in (0, 1], not {number!r}")
+def as_size(mdp: ExoMDP, size: Any) -> int:
+    """Check how many states of ``mdp`` are asked for; 0 is a batch too."""
+    return check_lanes("size", size, len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes))
 
 
 def as_action(mdp: ExoMDP, action: Any) -> int:
@@ -171,12 +341,12 @@ def as_action(mdp: ExoMDP, action: Any) -> int:
     return index
 
 
-def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> IntArray:
+def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Check a batch of actions of ``mdp``."""
     array = as_integers("the batch of actions", actions)
     if array.shape != batch_shape:
         raise ValueError(f"the actions have shape {array.shape}; they should have {batch_shape}")
-    if array.size and (array.min() < 0 or array.max() >= mdp.num_actions):
+    if not kernels().all_below(np.ascontiguousarray(array).reshape(-1), mdp.num_actions):
         wrong = (array < 0) | (array >= mdp.num_actions)
         raise _unknown_action(mdp, int(array[wrong][0]))
     return array
@@ -186,14 +356,18 @@ def _unknown_action(mdp: ExoMDP, action: int) -> ValueError:
     return ValueError(f"there is no action {action}; actions are 0 ... {mdp.num_actions - 1}")
 
 
-def as_integers(what: str, values: Any) -> IntArray:
-    """Turn ``values`` into an integer array; whole floats pass, NaN and fractions do not."""
-    array = np.asarray(values)
-    if array.dtype.kind in "iu":
-        return array
+def as_integers(what: str, values: Any) -> NDArray[np.int64]:
+    """Turn ``values`` into an array of 64-bit integers; whole floats pass, fractions do not."""
+    array = as_array(what, values)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind not in "uf":
+        raise TypeError(f"{what} has dtype {array.dtype}; it should hold whole numbers")
+    wrong = ~(np.abs(array) < np.float64(2**63))  # so that NaN is wrong too
     if array.dtype.kind == "f":
-        wrong = ~np.isfinite(array) | (array != np.floor(array))
-        if not wrong.any():
-            return array.astype(np.int64)
-        raise ValueError(f"{what} holds {array[wrong][0]}, which is not a whole number")
-    raise TypeError(f"{what} has dtype {array.dtype}; it should hold whole numbers")
+        wrong |= array != np.floor(array)
+    if wrong.any():
+        number = array[wrong][0]
+        problem = "not a whole number" if number != np.floor(number) else "too large"
+        raise ValueError(f"{what} holds {number}, which is {problem}")
+    return array.astype(np.int64)

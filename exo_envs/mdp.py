@@ -6,6 +6,9 @@ The state is ``s = (n, x)``: an *endogenous* part ``n`` that the agent's actions
     P(s' | s, a) = P(n' | n, a, x) * P(x' | x),
     R(s, a)      = R(n, a) + sum_i R^i(n, x^i, a).
 
+Beyond the paper, a term may look at several exogenous variables (``reward_scopes``), and variables
+may be real.
+
 An :class:`ExoMDP` is a stateless, batched, generative model of such a process. Everything else in
 the suite (the Gymnasium shells, planners, mask learners) is generic in it.
 """
@@ -14,43 +17,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.errors import unknown_name
+from exo_envs.errors import check_choice
+from exo_envs.numbers import as_array, check_lanes, shown
+from exo_envs.variable import REAL_SIZE, Ranges, Variable
+
+__all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
 
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+#: Of as many values, those of lanes that have ended are found by index; of fewer, all are read.
+FEW_VALUES = 2048
+ACTIONS = "the batch of actions"
+
 
 class State(NamedTuple):
-    """A state, or a batch of states: leading dimensions are batch dimensions."""
+    """A state, or a batch of states: leading dimensions are batch dimensions.
+
+    A part with a real variable is an array of floats.
+    """
 
     endogenous: IntArray  # (..., k)
     exogenous: IntArray  # (..., m)
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A state variable with the values ``0 ... size - 1``."""
-
-    name: str
-    size: int
-
-    def __post_init__(self) -> None:
-        """Refuse a variable that has no name or no value."""
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"a variable's name is a non-empty string, not {self.name!r}")
-        if not isinstance(self.size, (int, np.integer)) or self.size < 1:
-            raise ValueError(
-                f"the size of {self.name!r} is a whole number, at least 1, not {self.size!r}"
-            )
 
 
 class Transition(NamedTuple):
@@ -58,7 +54,7 @@ class Transition(NamedTuple):
 
     state: State  # the next state
     reward: FloatArray  # (...)
-    reward_terms: FloatArray  # (..., m)
+    reward_terms: FloatArray  # (..., m), or as many as there are reward_scopes
 
 
 class Successors(NamedTuple):
@@ -73,6 +69,8 @@ class Successors(NamedTuple):
     @classmethod
     def certain(cls, endogenous: IntArray) -> Successors:
         """One n' for each state, of shape (..., k): nothing is left to chance."""
+        if not np.ndim(endogenous):
+            raise ValueError(f"n' is an array (..., k) of whole numbers, not {shown(endogenous)}")
         return cls(endogenous[..., None, :], np.ones((*endogenous.shape[:-1], 1)))
 
 
@@ -93,6 +91,8 @@ class ExoMDP(ABC):
         horizon: the number of steps after which an episode is cut off.
         is_batched: whether a thousand states are answered about as fast as one. Where they are
             not, fewer samples are taken by default.
+        is_recorded: whether x was recorded: then it can be followed where it has been, and
+            :meth:`sample_exogenous` cannot be asked about any other x. (The other methods can.)
     """
 
     endogenous_variables: tuple[Variable, ...]
@@ -101,6 +101,7 @@ class ExoMDP(ABC):
     discount: float
     horizon: int
     is_batched: bool = True
+    is_recorded: bool = False
 
     # --- what a subclass writes -----------------------------------------------------------
 
@@ -120,15 +121,28 @@ class ExoMDP(ABC):
 
     @abstractmethod
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """The R^i(n, x^i, a) of the paper, shape (..., m); term i looks at no other x^j."""
+        """The R^i(n, x^i, a) of the paper, shape (..., m); term i looks at no other x^j.
+
+        With ``reward_scopes`` of its own a model has a column for each of these.
+        """
+
+    @cached_property
+    def reward_scopes(self) -> tuple[tuple[str, ...], ...]:
+        """The exogenous variables that each column of :meth:`reward_terms` looks at.
+
+        By default, as in the paper, there is a column for each variable and it looks at no other.
+        If some pay only together, such as price times load, a subclass says so in an attribute:
+        ``reward_scopes = (("price", "load"), ("weather",))``.
+        """
+        return tuple((name,) for name in self.exogenous_names)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """The part of the reward that depends on no exogenous variable, shape (...)."""
-        return np.zeros(endogenous.shape[:-1])
+        return np.zeros(batch_shape(endogenous))
 
     def is_terminal(self, state: State) -> BoolArray:
         """Whether the episode is over in ``state``, shape (...)."""
-        return np.zeros(state.endogenous.shape[:-1], dtype=np.bool_)
+        return np.zeros(batch_shape(as_pair(state).endogenous), dtype=np.bool_)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """P(n' | n, a, x) itself, or None if the model can only draw from it (the default).
@@ -138,11 +152,37 @@ class ExoMDP(ABC):
         """
         return None
 
+    def trajectories(
+        self, size: int, num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """``size`` initial states, and x_1 ... x_num_steps as they follow, each (size, m).
+
+        A recorded model has windows of its record here.
+        """
+        state = self.sample_initial(size, rng)
+
+        def following() -> Iterator[IntArray]:
+            x = state.exogenous
+            for _ in range(num_steps):
+                x = self.sample_exogenous(x, rng)
+                yield x
+
+        return state, following()
+
+    @property
+    def held_out(self) -> ExoMDP:
+        """The model on whose trajectories results are judged: this one.
+
+        That of a record is another one, of later time.
+        """
+        return self
+
     # --- what follows from it -------------------------------------------------------------
 
     @final
     def reward(self, state: State, action: IntArray) -> FloatArray:
         """R(s, a), shape (...): the sum of the terms; a terminal state pays nothing."""
+        state = as_pair(state)
         return self._rewards(state, action, self.is_terminal(state))[0]
 
     @final
@@ -159,6 +199,7 @@ class ExoMDP(ABC):
         With ``exogenous_rng`` the exogenous noise comes from a generator of its own, so that
         the exogenous trajectory is the same whatever the agent does.
         """
+        state = as_pair(state)
         return self._successors(state, action, rng, exogenous_rng, self.is_terminal(state))
 
     @final
@@ -175,6 +216,8 @@ class ExoMDP(ABC):
 
         ``terminal`` is :meth:`is_terminal` of the state, for callers who know it already.
         """
+        if type(state) is not State:  # said here, because a single lane would notice a call
+            state = as_pair(state)
         terminal = self.is_terminal(state) if terminal is None else terminal
         reward, terms = self._rewards(state, action, terminal)
         return Transition(
@@ -184,9 +227,12 @@ class ExoMDP(ABC):
     def _rewards(
         self, state: State, action: IntArray, terminal: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        action = np.asarray(action)
-        terms = self.reward_terms(state, action)
-        reward = np.add.reduce(terms, axis=-1) + self.endogenous_reward(state.endogenous, action)
+        if type(action) is not np.ndarray:
+            action = as_array(ACTIONS, action)
+        terms = np.asarray(self.reward_terms(state, action), dtype=np.float64)
+        reward = np.add.reduce(terms, axis=-1)
+        if self.has_endogenous_reward:
+            reward = reward + self.endogenous_reward(state.endogenous, action)
         if np.count_nonzero(terminal):  # half the price of any() on one lane
             terms = _overwrite(terms, 0.0, terminal)
             reward = np.where(terminal, 0.0, reward)
@@ -205,13 +251,51 @@ class ExoMDP(ABC):
         exogenous = self.sample_exogenous(
             state.exogenous, rng if exogenous_rng is None else exogenous_rng
         )
-        endogenous = self.sample_endogenous(state, np.asarray(action), rng)
+        if type(action) is not np.ndarray:
+            action = as_array(ACTIONS, action)
+        endogenous = self.sample_endogenous(state, action, rng)
         if np.count_nonzero(terminal):  # half the price of any() on one lane
             endogenous = _overwrite(endogenous, state.endogenous, terminal)
             exogenous = _overwrite(exogenous, state.exogenous, terminal)
         return State(endogenous, exogenous)
 
+    @cached_property
+    def has_endogenous_reward(self) -> bool:
+        """Whether there is more to the reward than zeros, which need not be added."""
+        own = vars(self).get("endogenous_reward", type(self).endogenous_reward)
+        return own is not ExoMDP.endogenous_reward
+
     # --- sizes and names ------------------------------------------------------------------
+
+    def declare_as(self, model: ExoMDP) -> None:
+        """Declare what another model does: variables, actions, scopes of the reward, and so on."""
+        for name in (*ExoMDP.__annotations__, "reward_scopes"):
+            setattr(self, name, getattr(model, name))
+
+    @cached_property
+    def endogenous_ranges(self) -> Ranges:
+        """The values that the endogenous variables may have."""
+        return Ranges(self.endogenous_variables)
+
+    @cached_property
+    def exogenous_ranges(self) -> Ranges:
+        """The values that the exogenous variables may have."""
+        return Ranges(self.exogenous_variables)
+
+    def ranges_of(self, part: str) -> Ranges:
+        """The values of the variables of one part, "endogenous" or "exogenous"."""
+        return self.endogenous_ranges if part == "endogenous" else self.exogenous_ranges
+
+    def dtype_of(self, part: str) -> np.dtype[Any]:
+        """The type of one part of a state: int64, or float64 if it has a real variable."""
+        return self.ranges_of(part).dtype
+
+    @cached_property
+    def scope_indices(self) -> tuple[tuple[int, ...], ...]:
+        """``reward_scopes`` as positions in x, increasing."""
+        return tuple(
+            tuple(sorted(self.exogenous_indices(scope).tolist())) for scope in self.reward_scopes
+        )
 
     @cached_property
     def endogenous_sizes(self) -> NDArray[np.int64]:
@@ -230,7 +314,7 @@ class ExoMDP(ABC):
 
     @cached_property
     def num_states(self) -> int:
-        """The size of the whole state space, exactly."""
+        """The size of the whole state space, exactly; of real variables, as 64-bit floats."""
         variables = self.endogenous_variables + self.exogenous_variables
         return math.prod(int(v.size) for v in variables)
 
@@ -238,33 +322,79 @@ class ExoMDP(ABC):
     def _exogenous_positions(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.exogenous_names)}
 
-    def exogenous_indices(self, names: Sequence[str]) -> NDArray[np.intp]:
+    def exogenous_indices(self, names: Iterable[str]) -> NDArray[np.intp]:
         """The positions of the named exogenous variables in x."""
+        names = check_names(names)
         positions = self._exogenous_positions
         for name in names:
-            if name not in positions:
-                raise unknown_name("exogenous variable", name, self.exogenous_names)
+            check_choice("exogenous variable", name, positions)
         return np.array([positions[name] for name in names], dtype=np.intp)
 
     def sample_uniform(self, size: int, rng: np.random.Generator) -> State:
-        """Draw ``size`` states uniformly from the whole space, reachable or not."""
-        return State(
-            rng.integers(self.endogenous_sizes, size=(size, len(self.endogenous_sizes))),
-            rng.integers(self.exogenous_sizes, size=(size, len(self.exogenous_sizes))),
-        )
+        """Draw ``size`` states uniformly from the whole space, reachable or not.
+
+        A real variable without bounds has a value that it may begin with.
+        """
+        num_variables = len(self.endogenous_sizes) + len(self.exogenous_sizes)
+        size = check_lanes("size", size, num_variables)
+        parts = self.endogenous_ranges, self.exogenous_ranges
+        state = State(*(ranges.draw(size, rng) for ranges in parts))
+        if any(ranges.unbounded.any() for ranges in parts if ranges.is_real):
+            begin = self.sample_initial(size, rng)
+            for values, initial, ranges in zip(state, begin, parts, strict=True):
+                values[:, ranges.unbounded] = initial[:, ranges.unbounded]
+        return state
 
     def __repr__(self) -> str:
         """Name the model and its size."""
-        exponent = math.floor(10 * math.log10(self.num_states)) / 10
+        states = f"10^{math.floor(10 * math.log10(self.num_states)) / 10:.1f} states"
+        if self.endogenous_ranges.is_real or self.exogenous_ranges.is_real:
+            states = "real values"
         return (
             f"{type(self).__name__}({len(self.exogenous_variables)} exogenous variables, "
-            f"10^{exponent:.1f} states, {self.num_actions} actions)"
+            f"{states}, {self.num_actions} actions)"
         )
 
 
+def as_pair(state: Any) -> State:
+    """A state, of which only that much is looked at: it has two parts."""
+    if isinstance(state, State):
+        return state
+    if isinstance(state, tuple) and len(state) == len(State._fields):
+        return State(*state)
+    raise TypeError(f"a state is a State of its endogenous and exogenous part, not {shown(state)}")
+
+
+def batch_shape(part: Any) -> tuple[int, ...]:
+    """The batch dimensions of one part of a state, which is an array (..., variables)."""
+    if not isinstance(part, np.ndarray):
+        raise TypeError(f"a part of a state is an array of whole numbers, not {shown(part)}")
+    return part.shape[:-1]
+
+
+def check_names(names: Any) -> list[Any]:
+    """Several names as a list; a single one is refused, since its letters would be taken."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise TypeError(f"names of variables are a collection of them, not {shown(names)}")
+    return list(names)
+
+
 def _overwrite(values: Any, by: Any, lanes: BoolArray) -> Any:
-    """Replace the rows of some lanes, in place: what a model returns is ours to write to."""
+    """Replace the rows of some lanes, in place: what a model returns is ours to write to.
+
+    Args:
+        values: (..., m).
+        by: a number, or an array; whole floats are whole numbers.
+        lanes: which rows, shape (...).
+    """
+    if lanes.shape != values.shape[:-1]:  # parts of different batch shapes are broadcast
+        shape = np.broadcast_shapes(lanes.shape, values.shape[:-1])
+        values = np.broadcast_to(values, (*shape, values.shape[-1]))
+        lanes = np.broadcast_to(lanes, shape)
     if not values.flags.writeable:
         values = values.copy()
-    np.copyto(values, by, where=lanes[..., None])
+    if values.size < FEW_VALUES or (isinstance(by, np.ndarray) and by.shape != values.shape):
+        np.copyto(values, by, where=lanes[..., None], casting="unsafe")
+    else:
+        values[lanes] = by[lanes] if isinstance(by, np.ndarray) else by
     return values

@@ -10,6 +10,7 @@ ENVIRONMENTS = {
     "ExoFactory-v0": ("exo_envs.factory", "FactoryEnv", "FactoryVectorEnv"),
     "ExoCrowd-v0": ("exo_envs.crowd", "CrowdEnv", "CrowdVectorEnv"),
     "ExoSynthetic-v0": ("exo_envs.synthetic", "SyntheticEnv", "SyntheticVectorEnv"),
+    "ExoSyntheticReal-v0": ("exo_envs.synthetic", "RealSyntheticEnv", "RealSyntheticVectorEnv"),
 }
 
 

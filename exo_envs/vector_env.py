@@ -14,6 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from exo_envs.borders import check_initial, check_terminal, take_step
 from exo_envs.drawing.viewer import Viewer
 from exo_envs.env import (
     ExoEnv,
@@ -22,10 +23,13 @@ from exo_envs.env import (
     check_model,
     check_options,
     check_render_mode,
+    check_snapshot,
+    check_viewer,
     observation_space,
     observe,
 )
-from exo_envs.inputs import as_actions, as_state
+from exo_envs.errors import check_choice
+from exo_envs.inputs import as_actions, as_state, check_lanes, check_whole
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.noise import Noise
 from exo_envs.spaces import batched_space
@@ -63,16 +67,17 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         render_mode: str | None = None,
         viewer: Viewer | None = None,
     ) -> None:
-        self.viewer = Viewer(check_model(mdp)) if viewer is None else viewer  # close() needs it
-        for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
-            if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
-                raise ValueError(f"{name} is a whole number, at least 1, not {number!r}")
+        self.viewer = check_viewer(check_model(mdp), viewer)  # close() needs it
         self.mdp = mdp
-        self.num_envs = int(num_envs)
+        num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
+        self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
+        max_steps = check_whole("max_episode_steps", max_episode_steps, 1, optional=True)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
         self.observation_space = batched_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
         self.render_mode = check_render_mode(render_mode, modes)
@@ -81,7 +86,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             "render_modes": modes,
             "autoreset_mode": self.autoreset_mode,
         }
-        self._limit = min(mdp.horizon, max_episode_steps or mdp.horizon)
+        self._limit = min(mdp.horizon, max_steps or mdp.horizon)
         self._state: State | None = None
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
@@ -118,7 +123,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
             super().reset(seed=seed)
             self._noise.reseed(self.np_random)
-            self._state = given or self.mdp.sample_initial(self.num_envs, self.np_random)
+            self._state = given or self._sample_initial(self.num_envs)
             self._elapsed_steps[:] = 0
             self._ended[:] = False
         return observe(self._require_state()), {}
@@ -135,16 +140,19 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         restarted = self._ended.copy()
         # Lanes that only wait for their reset are stepped too, for nothing: so the noise that
         # the other lanes get does not depend on them.
-        self._state, rewards, terms = self.mdp.transition(
-            state, actions, self._noise.endogenous, exogenous_rng=self._noise.exogenous
+        self._state, rewards, terms = take_step(
+            self.mdp, state, actions, self._noise.endogenous, self._noise.exogenous
         )
         del state  # at 124 variables a kilobyte a lane
         self._elapsed_steps += 1
-        if restarted.any():
+        some_restarted = bool(restarted.any())
+        if some_restarted:
             self._restart(self._state, restarted)
             rewards[restarted] = 0.0
-        terminations = self.mdp.is_terminal(self._state) & ~restarted
-        truncations = (self._elapsed_steps >= self._limit) & ~restarted
+        terminations = check_terminal(self.mdp, self._state)
+        truncations = self._elapsed_steps >= self._limit
+        if some_restarted:
+            terminations, truncations = terminations & ~restarted, truncations & ~restarted
         ended = terminations | truncations
 
         infos: dict[str, Any] = {}
@@ -171,19 +179,13 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot of this environment or of one with as many lanes."""
-        if not isinstance(snapshot, Snapshot):
-            raise TypeError(
-                f"set_state takes what get_state returned, not {type(snapshot).__name__}; "
-                'to start at a state use reset(options={"state": state})'
-            )
-        if np.shape(snapshot.elapsed_steps) != (self.num_envs,):
-            raise ValueError(f"the snapshot is not of an environment with {self.num_envs} lanes")
+        check_snapshot(snapshot, (self.num_envs,))
         self._state = as_state(self.mdp, snapshot.state, (self.num_envs,))
-        self._elapsed_steps = snapshot.elapsed_steps.copy()
+        self._elapsed_steps = np.array(snapshot.elapsed_steps, dtype=np.int64)
         self._noise = copy.deepcopy(snapshot.noise)
         self._np_random = copy.deepcopy(snapshot.np_random)
         self._np_random_seed = snapshot.np_random_seed
-        self._ended = snapshot.ended.copy()
+        self._ended = np.array(snapshot.ended)
 
     def render(self) -> tuple[Any, ...] | None:
         """Draw the state of every lane as ``render_mode`` says."""
@@ -198,15 +200,19 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what drawing needed."""
-        self.viewer.close()
+        if hasattr(self, "viewer"):  # Gymnasium 1.1 closes also what could not be made
+            self.viewer.close()
 
     def _restart(self, state: State, lanes: BoolArray, given: State | None = None) -> None:
         """Start new episodes in some lanes of ``state``, in place."""
-        fresh = given or self.mdp.sample_initial(int(lanes.sum()), self.np_random)
+        fresh = given or self._sample_initial(int(lanes.sum()))
         state.endogenous[lanes] = fresh.endogenous
         state.exogenous[lanes] = fresh.exogenous
         self._elapsed_steps[lanes] = 0
         self._ended[lanes] = False
+
+    def _sample_initial(self, size: int) -> State:
+        return check_initial(self.mdp, self.mdp.sample_initial(size, self.np_random), size)
 
     def _final_infos(self, state: State, ended: BoolArray, terms: FloatArray) -> dict[str, Any]:
         final_obs = np.full(self.num_envs, None, dtype=object)

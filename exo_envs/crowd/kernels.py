@@ -1,9 +1,9 @@
 """The loops of ExoCrowd, compiled: pure functions of states and of uniform random numbers.
 
-States come as flat batches, x of shape (lanes, m); each function fills its last argument and says
-whether every value that it had to look up was in range (what is out of range is never used as an
-index). The layout of x is that of :class:`exo_envs.crowd.CrowdMDP`: occupancies, then three
-values an agent, porters first, then objects.
+States come as flat batches, n of shape (lanes, 1) and x of shape (lanes, m). Values of n and
+actions are in range. Of x only :func:`advance` uses values as an index, and it looks at each of
+these itself: they are few of many. The layout of x is that of :class:`exo_envs.crowd.CrowdMDP`:
+occupancies, then three values an agent, porters first, then objects.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from exo_envs.mdp import FloatArray
 
 Int64Array = NDArray[np.int64]
@@ -40,7 +40,7 @@ def advance(
     stroll: float,
     following: Int64Array,  # (lanes, m), filled with x'
 ) -> bool:
-    """Draw x' from P(x' | x)."""
+    """Draw x' from P(x' | x); False if a value of x is out of range."""
     num_cells, num_tables = ways.shape[:2]
     num_agents = uniforms.shape[1]
     objects = num_cells + 3 * num_agents
@@ -82,6 +82,8 @@ def advance(
             y[j], y[j + 1], y[j + 2] = cell, destination, carrying
             y[cell] = 1
         for j in range(objects + num_porters, len(x)):
+            if not 0 <= x[j] < 2 * (num_tables + 1):
+                return False
             y[j] = x[j]
     return True
 
@@ -131,7 +133,7 @@ def begin(
     phase_bounds: FloatArray,  # (4,): cumulative probabilities of a porter's phases
     goals: tuple[int, int],  # the first object that may be the goal, and the last
     exogenous: Int64Array,  # (lanes, m), filled with x
-) -> bool:
+) -> None:
     """Draw x from P(x_0): agents are about the straight line between two tables."""
     num_tables = table_positions.shape[0]
     objects = num_cells + 3 * num_agents
@@ -169,7 +171,6 @@ def begin(
             exogenous[lane, row * columns + column] = 1
         goal = goals[0] + _index(uniforms[lane, -1], goals[1] - goals[0] + 1)
         exogenous[lane, objects + goal] += hand + 1
-    return True
 
 
 @njit(cache=True)
@@ -206,23 +207,21 @@ def _position(
 
 @njit(cache=True)
 def move_robot(
-    robots: Int64Array,  # (lanes,)
+    endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
     targets: Int64Array,  # (num_cells + 1, num_actions): where a move leads; the last is `done`
     table_at: Int64Array,  # (num_cells + 1,): the table in a cell, or -1
     num_tables: int,
     num_objects: int,
-    following: Int64Array,  # (lanes,), filled with n'
-) -> bool:
-    """Find n', which is certain given (n, a, x)."""
+) -> Int64Array:
+    """N', which is certain given (n, a, x), shape (lanes, 1)."""
     objects = exogenous.shape[1] - num_objects
     done = targets.shape[0] - 1
-    for lane in range(robots.shape[0]):
-        robot, action = robots[lane], actions[lane]
-        if not (0 <= robot <= done and 0 <= action < targets.shape[1]):
-            return False
-        target = targets[robot, action]
+    following = np.empty_like(endogenous)
+    for lane in range(len(endogenous)):
+        robot = endogenous[lane, 0]
+        target = targets[robot, actions[lane]]
         if target != robot and exogenous[lane, target] == 1:
             target = robot
         if table_at[robot] >= 0:
@@ -230,13 +229,13 @@ def move_robot(
             for j in range(objects, exogenous.shape[1]):
                 if exogenous[lane, j] == wanted:
                     target = done
-        following[lane] = target
-    return True
+        following[lane, 0] = target
+    return following
 
 
 @njit(cache=True)
 def pay(
-    robots: Int64Array,  # (lanes,)
+    endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
     targets: Int64Array,  # as in move_robot
@@ -246,15 +245,12 @@ def pay(
     goal_reward: float,
     crash_cost: float,
     terms: FloatArray,  # (lanes, m), zeros: only what pays is written
-) -> bool:
+) -> None:
     """Find the reward terms R^i(n, x^i, a)."""
     objects = exogenous.shape[1] - num_objects
-    done = targets.shape[0] - 1
-    for lane in range(robots.shape[0]):
-        robot, action = robots[lane], actions[lane]
-        if not (0 <= robot <= done and 0 <= action < targets.shape[1]):
-            return False
-        target = targets[robot, action]
+    for lane in range(len(endogenous)):
+        robot = endogenous[lane, 0]
+        target = targets[robot, actions[lane]]
         if target != robot and exogenous[lane, target] == 1:
             terms[lane, target] = -crash_cost
         if table_at[robot] >= 0:
@@ -262,7 +258,6 @@ def pay(
             for j in range(objects, exogenous.shape[1]):
                 if exogenous[lane, j] == wanted:
                     terms[lane, j] = goal_reward
-    return True
 
 
 @njit(cache=True)

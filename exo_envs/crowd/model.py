@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.batches import as_lanes, endogenous_column, exogenous_lanes
 from exo_envs.crowd import kernels
 from exo_envs.crowd.kernels import Phase
 from exo_envs.crowd.parameters import CrowdParameters
 from exo_envs.crowd.tables import place_tables, ways_to_tables
 from exo_envs.floor import Floor, Move
-from exo_envs.inputs import as_actions, as_state
+from exo_envs.inputs import as_integers, as_size, as_values
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 
@@ -56,10 +57,6 @@ class CrowdMDP(ExoMDP):
         self._table_positions = np.stack(np.divmod(self.table_cells, floor.columns), axis=-1)
         self._ways = ways_to_tables(floor, self._table_positions)
         self._phase_bounds = _phase_bounds(p, self._table_positions)
-        # Floats even where a user wrote a whole number: one compiled version does for all.
-        self._stand_still, self._pick_up = float(p.stand_still), float(p.pick_up)
-        self._stroll = float(p.stroll)
-        self._prices = (float(p.goal_reward), float(p.crash_cost))
         first, last = 0, p.num_porters - 1
         if p.goal == "fixed":
             first, last = p.num_porters, p.num_objects - 1
@@ -67,7 +64,7 @@ class CrowdMDP(ExoMDP):
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is next to the centre, the crowd is about as busy as it will be later on."""
-        p = self.parameters
+        p, size = self.parameters, as_size(self, size)
         uniforms = rng.random((size, 3 * p.num_agents + p.num_objects + 1))
         exogenous = np.empty((size, self.object_slice.stop), dtype=np.int64)
         kernels.begin(
@@ -77,7 +74,7 @@ class CrowdMDP(ExoMDP):
             self.floor.num_cells,
             p.num_agents,
             p.num_porters,
-            self._stand_still,
+            p.stand_still,
             self._phase_bounds,
             self._goals,
             exogenous,
@@ -87,7 +84,7 @@ class CrowdMDP(ExoMDP):
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): agents walk, porters carry, and occupancy says where the agents are now."""
         p = self.parameters
-        x = self._rows(exogenous)
+        shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following = np.empty_like(x)
         in_range = kernels.advance(
             x,
@@ -95,14 +92,14 @@ class CrowdMDP(ExoMDP):
             self._ways,
             self.table_cells,
             p.num_porters,
-            self._stand_still,
-            self._pick_up,
-            self._stroll,
+            p.stand_still,
+            p.pick_up,
+            p.stroll,
             following,
         )
         if not in_range:
-            self._complain(np.full(len(x), self.start), x)
-        return following.reshape(exogenous.shape)
+            as_values("exogenous", x, self.exogenous_variables)
+        return following.reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -116,44 +113,36 @@ class CrowdMDP(ExoMDP):
         return Successors.certain(self._following(state, action))
 
     def _following(self, state: State, action: IntArray) -> IntArray:
-        batch_shape, robots, x, actions = self._flat(state, action)
-        following = np.empty_like(robots)
-        in_range = kernels.move_robot(
-            robots,
-            x,
-            actions,
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        following: IntArray = kernels.move_robot(
+            *batch,
             self._targets,
             self._table_at,
             self.parameters.num_tables,
             self.parameters.num_objects,
-            following,
         )
-        if not in_range:
-            self._complain(robots, x, actions)
-        return following.reshape(*batch_shape, 1)
+        return following.reshape(*shape, 1)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The goal object pays for being reached, an occupancy for being walked into."""
-        batch_shape, robots, x, actions = self._flat(state, action)
-        terms = np.zeros(x.shape)
-        in_range = kernels.pay(
-            robots,
-            x,
-            actions,
+        p = self.parameters
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        terms = np.zeros(batch.exogenous.shape)
+        kernels.pay(
+            *batch,
             self._targets,
             self._table_at,
-            self.parameters.num_tables,
-            self.parameters.num_objects,
-            *self._prices,
+            p.num_tables,
+            p.num_objects,
+            p.goal_reward,
+            p.crash_cost,
             terms,
         )
-        if not in_range:
-            self._complain(robots, x, actions)
-        return terms.reshape(*batch_shape, x.shape[-1])
+        return terms.reshape(*shape, self.object_slice.stop)
 
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the goal has been reached."""
-        return np.asarray(state.endogenous[..., 0] == self.done)
+        return np.equal(endogenous_column(self, state, 0), self.done)
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
         """What values of object variables mean.
@@ -162,44 +151,11 @@ class CrowdMDP(ExoMDP):
             The places: the number of a table, or ``num_tables`` for a hand; and whether the
             object is the goal. Both have the shape of ``values``.
         """
-        values = np.asarray(values)
+        variable = self.exogenous_variables[self.object_slice.start]
+        array = as_integers("the batch of object values", values)[..., None]
+        values = as_values("exogenous", array, (variable,))[..., 0]
         is_goal = values > self.parameters.num_tables
         return values - (self.parameters.num_tables + 1) * is_goal, is_goal
-
-    def _flat(
-        self, state: State, action: IntArray
-    ) -> tuple[tuple[int, ...], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The shape of a batch, and n, x and a as the flat arrays of the kernels."""
-        n, x, a = state.endogenous[..., 0], state.exogenous, np.asarray(action)
-        batch_shape = a.shape
-        if not n.shape == x.shape[:-1] == batch_shape:
-            batch_shape = np.broadcast_shapes(n.shape, x.shape[:-1], a.shape)
-            n, a = np.broadcast_to(n, batch_shape), np.broadcast_to(a, batch_shape)
-            x = np.broadcast_to(x, (*batch_shape, x.shape[-1]))
-        return (
-            batch_shape,
-            np.ascontiguousarray(n, dtype=np.int64).reshape(-1),
-            self._rows(x),
-            np.ascontiguousarray(a, dtype=np.int64).reshape(-1),
-        )
-
-    def _rows(self, exogenous: IntArray) -> NDArray[np.int64]:
-        """The rows of x, (lanes, m); not a copy where that can be helped."""
-        width = self.object_slice.stop
-        if exogenous.shape[-1] != width:  # the kernels rely on it
-            raise ValueError(f"x has {exogenous.shape[-1]} variables; it should have {width}")
-        return np.ascontiguousarray(exogenous, dtype=np.int64).reshape(-1, width)
-
-    def _complain(
-        self,
-        robots: NDArray[np.int64],
-        exogenous: NDArray[np.int64],
-        actions: NDArray[np.int64] | None = None,
-    ) -> None:
-        """Raise the error that says what is wrong with values that a kernel refused."""
-        as_state(self, State(robots[:, None], exogenous), robots.shape)
-        if actions is not None:
-            as_actions(self, actions, robots.shape)
 
 
 def _exogenous_variables(p: CrowdParameters, floor: Floor) -> tuple[Variable, ...]:

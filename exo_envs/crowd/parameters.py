@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from exo_envs.crowd.tables import cells_for_tables
 from exo_envs.errors import unknown_name
 from exo_envs.floor import Floor
-from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
+from exo_envs.inputs import (
+    check_discount,
+    check_horizon,
+    check_probability,
+    check_real,
+    check_total,
+    check_whole,
+    convert,
+)
 
 GOALS = ("movable", "fixed")
 
-# The smallest value of the parameters that count something.
-_LEAST = {
-    "grid_size": 2,
-    "num_agents": 0,
-    "num_porters": 0,
-    "num_objects": 1,
-    "num_tables": 2,
-    "horizon": 1,
-}
+#: Pairs of a cell and a table, at most: the way from every cell to every table is kept.
+MAX_WAYS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,18 @@ class CrowdParameters:
         """Refuse numbers that make no crowd."""
         if self.goal not in GOALS:
             raise unknown_name("goal", self.goal, GOALS)
-        for name, least in _LEAST.items():
-            check_whole(name, getattr(self, name), least)
-        for name in ("goal_reward", "crash_cost"):
-            check_real(name, getattr(self, name), least=0)
-        for name in ("stand_still", "pick_up", "stroll"):
-            check_probability(name, getattr(self, name))
-        check_discount(self.discount)
+        convert(self, check_whole, "num_agents", "num_porters", least=0)
+        convert(self, check_whole, "num_objects", least=1)
+        convert(self, check_whole, "grid_size", "num_tables", least=2)
+        convert(self, check_real, "goal_reward", "crash_cost", least=0)
+        convert(self, check_probability, "stand_still", "pick_up", "stroll")
+        convert(self, check_discount, "discount")
+        convert(self, check_horizon, "horizon")
+        cells = self.grid_size**2
+        counts = ("grid_size", "num_agents", "num_objects")
+        check_total("variables", cells + 3 * self.num_agents + self.num_objects, self, *counts)
+        ways = ("grid_size", "num_tables")
+        check_total("ways to tables", cells * self.num_tables, self, *ways, most=MAX_WAYS)
         self._check_counts()
 
     def _check_counts(self) -> None:

@@ -24,11 +24,13 @@ class CrowdViewer(SceneViewer):
     now; the agents that it keeps stand in a ring, and all that it ignores is grey.
     """
 
+    draws = CrowdMDP
     mdp: CrowdMDP
 
     def text(self, state: State) -> str:
         """The floor plan in letters, two for each cell, and where the goal is."""
         floor = self.mdp.floor
+        state = self.check(state)
         layout = lay_out(self.mdp, state)
         places = ["."] * floor.num_cells
         people = [" "] * floor.num_cells

@@ -5,6 +5,7 @@ two dimensions (Pillow), ``scene``, ``bodies`` and ``meshes`` in three (PyBullet
 ``scene`` touches); ``palette`` holds the colours and what a mask does to them.
 """
 
+from exo_envs.drawing.scene import has_bullet
 from exo_envs.drawing.viewer import Frame, Viewer
 
-__all__ = ["Frame", "Viewer"]
+__all__ = ["Frame", "Viewer", "has_bullet"]

@@ -7,6 +7,7 @@ collisions, just coloured solids that are made once and then moved, painted and 
 from __future__ import annotations
 
 import math
+import os
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from exo_envs.errors import unknown_name
 NOWHERE: Point3 = (0.0, 0.0, -1000.0)  # beyond the far plane: for bodies that are not shown
 NEAR, FAR = 0.1, 500.0
 WINDOW = (960, 720)
+STDERR = 2  # its number, for libraries in C
 
 _LISTS: dict[tuple[bytes, tuple[int, ...], str], list[Any]] = {}  # see _lasting_list
 
@@ -280,13 +282,41 @@ def _rgba(colour: Colour) -> list[float]:
     return [*(part / 255 for part in colour), 1.0]
 
 
-def import_bullet() -> Any:
-    """The module pybullet, imported on first use."""
+def has_bullet() -> bool:
+    """Whether there are 3-D pictures here: whether pybullet can be imported."""
     try:
-        import pybullet
+        import_bullet()
+    except ImportError:
+        return False
+    return True
+
+
+def import_bullet() -> Any:
+    """The module pybullet, imported on first use; it does not tell when it was built."""
+    try:
+        with _silent_errors():
+            import pybullet
     except ImportError as error:
         raise ImportError(
             "the 3-D pictures need pybullet: pip install pybullet (it has wheels for Python 3.9 "
             'to 3.11); render_backend="flat" draws in two dimensions without it'
         ) from error
     return pybullet
+
+
+@contextmanager
+def _silent_errors() -> Iterator[None]:
+    """Let nothing that is written to standard error be seen, not even by libraries in C."""
+    try:
+        before = os.dup(STDERR)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, STDERR)
+        yield
+    finally:
+        os.dup2(before, STDERR)
+        os.close(before)
+        os.close(nowhere)

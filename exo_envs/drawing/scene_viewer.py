@@ -12,12 +12,18 @@ from exo_envs.drawing import figures
 from exo_envs.drawing.canvas import Canvas
 from exo_envs.drawing.scene import Scene
 from exo_envs.drawing.viewer import Frame, Viewer, has_display
-from exo_envs.errors import unknown_name
+from exo_envs.errors import check_choice
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import ExoMDP, State
 
 SIZES = {"bullet": (480, 360), "flat": (640, 480)}  # pybullet's renderer works on the CPU
 
+#: Pixels of a frame: the smallest width and height.
 SMALLEST = (64, 48)
+#: Pixels of a frame at most, to either side.
+MOST_PIXELS = 10_000
+#: A larger factor takes memory and smooths nothing more.
+MOST_SUPERSAMPLING = 16
 
 
 class SceneViewer(Viewer, ABC):
@@ -47,20 +53,17 @@ class SceneViewer(Viewer, ABC):
         height: int | None = None,
         supersampling: int = 1,
     ) -> None:
-        if backend not in SIZES:
-            raise unknown_name("render backend", backend, SIZES)
+        check_choice("render backend", backend, SIZES)
         super().__init__(mdp)
         self.backend = backend
-        self.width = SIZES[backend][0] if width is None else width
-        self.height = SIZES[backend][1] if height is None else height
-        if self.width < SMALLEST[0] or self.height < SMALLEST[1]:
-            raise ValueError(
-                f"a frame has at least {SMALLEST[0]} x {SMALLEST[1]} pixels, "
-                f"not {self.width} x {self.height}"
-            )
-        if supersampling < 1:
-            raise ValueError(f"supersampling is at least 1, not {supersampling}")
-        self.supersampling = supersampling
+        wide, high = SIZES[backend]
+        self.width = check_whole(
+            "width", wide if width is None else width, SMALLEST[0], MOST_PIXELS
+        )
+        self.height = check_whole(
+            "height", high if height is None else height, SMALLEST[1], MOST_PIXELS
+        )
+        self.supersampling = check_whole("supersampling", supersampling, 1, MOST_SUPERSAMPLING)
         self._scene: Scene | None = None
 
     # --- what a domain's viewer writes ----------------------------------------------------
@@ -89,6 +92,7 @@ class SceneViewer(Viewer, ABC):
 
     def draw(self, state: State) -> Frame:
         """The state as a picture, shape (height, width, 3)."""
+        state = self.check(state)
         if self.backend == "flat":
             canvas = Canvas(self.width, self.height)
             self.draw_flat(canvas, state)
@@ -109,7 +113,7 @@ class SceneViewer(Viewer, ABC):
         if self.backend == "flat" or not has_display("DISPLAY"):
             super().show(state)
         else:
-            self._update(state, window=True)
+            self._update(self.check(state), window=True)
 
     def close(self) -> None:
         """Close windows and the PyBullet client; calling it again does nothing."""

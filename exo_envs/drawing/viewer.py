@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.inputs import as_state
 from exo_envs.mdp import ExoMDP, State
 
 Frame = NDArray[np.uint8]  # (height, width, 3)
@@ -31,9 +32,14 @@ class Viewer:
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}
+    #: The models whose states it draws.
+    draws: ClassVar[type[Any]] = ExoMDP
 
     def __init__(self, mdp: ExoMDP) -> None:
         """Draw states of ``mdp``."""
+        if not isinstance(mdp, self.draws):
+            wanted, given = self.draws.__name__, type(mdp).__name__
+            raise TypeError(f"{type(self).__name__} draws states of a {wanted}, not of a {given}")
         self.mdp = mdp
         self.mask: tuple[str, ...] | None = None  # drawn over the picture where there is one
         self._window: Window | None = None
@@ -43,10 +49,16 @@ class Viewer:
         return "\n".join(
             f"{variable.name} = {value}"
             for variables, values in zip(
-                (self.mdp.endogenous_variables, self.mdp.exogenous_variables), state, strict=True
+                (self.mdp.endogenous_variables, self.mdp.exogenous_variables),
+                self.check(state),
+                strict=True,
             )
             for variable, value in zip(variables, values, strict=True)
         )
+
+    def check(self, state: Any) -> State:
+        """One state of the model, or an error that says what is wrong with it."""
+        return as_state(self.mdp, state, ())
 
     def draw(self, state: State) -> Frame:
         """The state as a picture."""

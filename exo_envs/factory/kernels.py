@@ -1,15 +1,15 @@
 """The loops over lanes of ExoFactory, compiled.
 
 Pure functions: states, actions and the noise go in, new arrays come out. The last dimension of
-``exogenous`` is [orders, clock, machines, technicians, noise].
+``exogenous`` is [orders, clock, machines, technicians, noise]. No value of it is used as an index.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from exo_envs.floor import Move
 
 Ints = NDArray[np.int64]
@@ -84,9 +84,7 @@ def _step_technician(station: int, u: float, wander: float) -> int:
     return other + 1 if other >= station else other
 
 
-# Bounds are checked where the caller's values index a table: a wrong action or cell is an
-# IndexError, as it would be in NumPy.
-@njit(cache=True, boundscheck=True)
+@njit(cache=True)
 def step_endogenous(
     endogenous: Ints,  # (lanes, 2)
     exogenous: Ints,  # (lanes, m)
@@ -112,7 +110,7 @@ def step_endogenous(
     return following
 
 
-@njit(cache=True, boundscheck=True)
+@njit(cache=True)
 def reward_terms(
     endogenous: Ints,  # (lanes, 2)
     exogenous: Ints,  # (lanes, m)

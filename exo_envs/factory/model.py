@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exo_envs.batches import as_lanes, lanes
+from exo_envs.batches import as_lanes, exogenous_lanes
 from exo_envs.factory import kernels
 from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.floor import Floor
-from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
+from exo_envs.inputs import (
+    as_size,
+    check_discount,
+    check_horizon,
+    check_probability,
+    check_real,
+    check_size,
+    check_total,
+    check_whole,
+    convert,
+)
 from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 __all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
 
-# The smallest value of the parameters that count something.
-_LEAST = {
-    "rows": 3,
-    "columns": 3,
-    "queue_length": 1,
-    "clock_size": 1,
-    "num_technicians": 0,
-    "num_noise": 0,
-    "horizon": 1,
-}
 _PROBABILITIES = ("stall", "no_order", "fail", "repair", "self_repair", "wander", "noise_flip")
 
 
@@ -75,13 +75,18 @@ class FactoryParameters:
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no factory."""
-        for name, least in _LEAST.items():
-            check_whole(name, getattr(self, name), least)
-        for name in ("order_reward", "down_cost"):
-            check_real(name, getattr(self, name))
-        for name in _PROBABILITIES:
-            check_probability(name, getattr(self, name))
-        check_discount(self.discount)
+        convert(self, check_whole, "rows", "columns", least=3)
+        convert(self, check_whole, "queue_length", least=1)
+        convert(self, check_size, "clock_size")
+        convert(self, check_whole, "num_technicians", "num_noise", least=0)
+        convert(self, check_real, "order_reward", "down_cost")
+        convert(self, check_probability, *_PROBABILITIES)
+        convert(self, check_discount, "discount")
+        convert(self, check_horizon, "horizon")
+        counts = ("queue_length", "num_technicians", "num_noise")
+        counted = sum(getattr(self, name) for name in counts) + 1 + NUM_STATIONS
+        check_total("variables", counted, self, *counts)
+        check_total("cells", self.rows * self.columns, self, "rows", "columns")
 
 
 class FactoryMDP(ExoMDP):
@@ -149,18 +154,12 @@ class FactoryMDP(ExoMDP):
         self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
         self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
         self._noise_flips = np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5)
-        # Floats even where a user wrote a whole number: one compiled version does for all.
-        self._rates = (
-            float(p.stall),
-            float(p.fail),
-            float(p.repair),
-            float(p.self_repair),
-            float(p.wander),
-        )
-        self._prices = (float(p.order_reward), float(p.down_cost))
+        self._rates = (p.stall, p.fail, p.repair, p.self_repair, p.wander)
+        self._prices = (p.order_reward, p.down_cost)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is anywhere with nothing done; the belt is full as if it had always run."""
+        size = as_size(self, size)
         endogenous = np.zeros((size, 2), dtype=np.int64)
         endogenous[:, 0] = rng.integers(self.floor.num_cells, size=size)
         exogenous = rng.integers(self.exogenous_sizes, size=(size, len(self.exogenous_sizes)))
@@ -171,7 +170,7 @@ class FactoryMDP(ExoMDP):
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
         p = self.parameters
-        x = lanes(exogenous)
+        shape, x = exogenous_lanes(self, exogenous)
         following: IntArray = kernels.step_exogenous(
             x,
             rng.random(x.shape),
@@ -182,7 +181,7 @@ class FactoryMDP(ExoMDP):
             *self._rates,
             self._noise_flips,
         )
-        return following.reshape(exogenous.shape)
+        return following.reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -196,7 +195,7 @@ class FactoryMDP(ExoMDP):
         return Successors.certain(self._following(state, action))
 
     def _following(self, state: State, action: IntArray) -> IntArray:
-        shape, batch = as_lanes(state, action)
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
         following: IntArray = kernels.step_endogenous(
             *batch, self.parameters.queue_length, self._targets, self._station_at
         )
@@ -204,7 +203,7 @@ class FactoryMDP(ExoMDP):
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The live order pays for being worked on, a down machine for being worked with."""
-        shape, batch = as_lanes(state, action)
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
         terms: FloatArray = kernels.reward_terms(
             *batch, self.parameters.queue_length, self._station_at, *self._prices
         )

@@ -27,11 +27,13 @@ class FactoryViewer(SceneViewer):
     what it keeps, rings under the technicians it keeps, and all that it ignores is grey.
     """
 
+    draws = FactoryMDP
     mdp: FactoryMDP
 
     def text(self, state: State) -> str:
         """The floor plan in letters, three for each cell, and the belt."""
         floor = self.mdp.floor
+        state = self.check(state)
         layout = lay_out(self.mdp, state)
         cells = [". "] * floor.num_cells
         people = [" "] * floor.num_cells

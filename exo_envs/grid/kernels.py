@@ -1,6 +1,7 @@
 """The loops of ExoGrid, compiled: pure functions of states and of uniform random numbers.
 
-States come as flat batches, n of shape (lanes, 1) and x of shape (lanes, 5).
+States come as flat batches, n of shape (lanes, 1) and x of shape (lanes, 5). No value of x is used
+as an index.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from exo_envs.compiled import njit
 
 OBJECT, CARRIER, GUARD, INTENT, WEATHER = range(5)
 
@@ -37,8 +39,8 @@ def endogenous_step(
     uniforms: Any,  # (lanes,)
     slip: float,
     moves: Any,  # (cells, actions)
-    tables: Any,  # the cells of the tables
-    doors: Any,  # the cells of the doors
+    table_at: Any,  # (cells,): the table in a cell, or -1
+    door_at: Any,  # (cells,): the door in a cell, or -1
 ) -> Any:
     """n': the robot is done where the object is; else it moves, unless it slips or crashes."""
     following = endogenous.copy()
@@ -46,9 +48,9 @@ def endogenous_step(
         robot, x = endogenous[lane, 0], exogenous[lane]
         if robot == len(moves):
             continue
-        if robot == tables[x[OBJECT]]:
+        if table_at[robot] == x[OBJECT]:
             following[lane, 0] = len(moves)
-        elif uniforms[lane] >= slip and not _crashes(robot, x, action[lane], moves, doors):
+        elif uniforms[lane] >= slip and not _crashes(robot, x, action[lane], moves, door_at):
             following[lane, 0] = moves[robot, action[lane]]
     return following
 
@@ -61,8 +63,8 @@ def reward_terms(
     goal_reward: float,
     crash_cost: float,
     moves: Any,
-    tables: Any,
-    doors: Any,
+    table_at: Any,
+    door_at: Any,
 ) -> Any:
     """R^i: the object pays for being found, the guard for being walked into."""
     terms = np.zeros(exogenous.shape)
@@ -70,14 +72,14 @@ def reward_terms(
         robot, x = endogenous[lane, 0], exogenous[lane]
         if robot == len(moves):
             continue
-        if robot == tables[x[OBJECT]]:
+        if table_at[robot] == x[OBJECT]:
             terms[lane, OBJECT] = goal_reward
-        if _crashes(robot, x, action[lane], moves, doors):
+        if _crashes(robot, x, action[lane], moves, door_at):
             terms[lane, GUARD] = -crash_cost
     return terms
 
 
 @njit(cache=True)
-def _crashes(robot: Any, x: Any, action: Any, moves: Any, doors: Any) -> Any:
+def _crashes(robot: Any, x: Any, action: Any, moves: Any, door_at: Any) -> Any:
     target = moves[robot, action]
-    return target != robot and target == doors[x[GUARD]]
+    return target != robot and door_at[target] == x[GUARD]

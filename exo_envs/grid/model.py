@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exo_envs.batches import as_lanes, lanes
+from exo_envs.batches import Lanes, as_lanes, endogenous_column, exogenous_lanes
 from exo_envs.floor import Floor, Move
 from exo_envs.grid import kernels
-from exo_envs.inputs import check_discount, check_probability, check_real, check_whole
+from exo_envs.inputs import (
+    as_size,
+    check_discount,
+    check_horizon,
+    check_probability,
+    check_real,
+    convert,
+)
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 
@@ -43,12 +50,11 @@ class GridParameters:
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no grid."""
-        for name in ("goal_reward", "crash_cost"):
-            check_real(name, getattr(self, name), least=0)
-        for name in ("slip", "carry", "turn", "follow", "reconsider", "weather_change"):
-            check_probability(name, getattr(self, name))
-        check_discount(self.discount)
-        check_whole("horizon", self.horizon, 1)
+        convert(self, check_real, "goal_reward", "crash_cost", least=0)
+        events = ("carry", "turn", "follow", "reconsider", "weather_change")
+        convert(self, check_probability, "slip", *events)
+        convert(self, check_discount, "discount")
+        convert(self, check_horizon, "horizon")
 
 
 class GridMDP(ExoMDP):
@@ -78,63 +84,67 @@ class GridMDP(ExoMDP):
         self.parameters = p = parameters or GridParameters()
         self.discount = p.discount
         self.horizon = p.horizon
-        self._layout = (
-            self.floor.moves,
-            np.array([self.floor.cell(*table) for table in self.tables]),
-            np.array([self.floor.cell(*door) for door in self.doors]),
-        )
-        # Floats even where a user wrote a whole number: one compiled version does for all.
-        self._slip = float(p.slip)
-        self._prices = (float(p.goal_reward), float(p.crash_cost))
+        self._layout = (self.floor.moves, self._places(self.tables), self._places(self.doors))
+        self._prices = (p.goal_reward, p.crash_cost)
         self._event_probabilities = np.array(
             [p.carry, p.turn, p.follow, p.reconsider, p.weather_change]
         )
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot starts in its corner; everything else is anywhere."""
+        size = as_size(self, size)
         uniforms = rng.random((size, len(self.exogenous_sizes)))
         exogenous = (uniforms * self.exogenous_sizes).astype(np.int64)
         return State(np.full((size, 1), self.floor.cell(*self.start)), exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): the object follows the carrier, the guard its intent."""
-        x = lanes(exogenous)
+        shape, x = exogenous_lanes(self, exogenous)
         uniforms = rng.random(x.shape)
         following: IntArray = kernels.exogenous_step(
             x, uniforms, self._event_probabilities, len(self.tables)
         )
-        return following.reshape(exogenous.shape)
+        return following.reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x): the robot moves unless it slips or meets the guard."""
-        shape, batch = as_lanes(state, action)
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
         uniforms = rng.random(len(batch.action))
-        following: IntArray = kernels.endogenous_step(*batch, uniforms, self._slip, *self._layout)
-        return following.reshape(*shape, 1)
+        return self._following(batch, uniforms).reshape(*shape, 1)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
         """Two n': the robot moves, or it slips."""
-        shape, batch = as_lanes(state, action)
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        # Above and below every probability of slipping.
         outcomes = [
-            kernels.endogenous_step(
-                *batch, np.full(len(batch.action), uniform), self._slip, *self._layout
-            )
-            for uniform in (2.0, -1.0)  # above and below every probability of slipping
+            self._following(batch, np.full(len(batch.action), uniform)) for uniform in (2.0, -1.0)
         ]
-        probabilities = np.array([1.0 - self._slip, self._slip])
+        probabilities = np.array([1.0 - self.parameters.slip, self.parameters.slip])
         return Successors(
             np.stack(outcomes, axis=1).reshape(*shape, 2, 1),
             np.broadcast_to(probabilities, (*shape, 2)).copy(),
         )
 
+    def _places(self, positions: tuple[tuple[int, int], ...]) -> IntArray:
+        """Which of the positions each cell is, or -1, shape (cells,)."""
+        places = np.full(self.floor.num_cells, -1)
+        places[[self.floor.cell(*position) for position in positions]] = range(len(positions))
+        return places
+
+    def _following(self, batch: Lanes, uniforms: FloatArray) -> IntArray:
+        following: IntArray = kernels.endogenous_step(
+            *batch, uniforms, self.parameters.slip, *self._layout
+        )
+        return following
+
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The object pays for being found, the guard for being walked into."""
-        shape, batch = as_lanes(state, action)
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
         terms: FloatArray = kernels.reward_terms(*batch, *self._prices, *self._layout)
         return terms.reshape(*shape, batch.exogenous.shape[-1])
 
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the object has been found."""
-        return np.equal(state.endogenous[..., 0], self.done)
+        return np.equal(endogenous_column(self, state, 0), self.done)

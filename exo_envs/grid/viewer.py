@@ -22,6 +22,7 @@ from exo_envs.drawing.palette import (
 )
 from exo_envs.drawing.viewer import Frame, Viewer
 from exo_envs.grid.model import GridMDP
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import State
 
 GUARD_COLOUR: Colour = (70, 74, 92)
@@ -57,17 +58,16 @@ class GridViewer(Viewer):
         "render_modes": ["human", "rgb_array", "ansi"],
         "render_fps": 4,
     }
+    draws = GridMDP
     mdp: GridMDP
 
     def __init__(self, mdp: GridMDP, *, width: int = 480) -> None:
-        if width < 64:
-            raise ValueError(f"a picture is at least 64 pixels wide, not {width}")
         super().__init__(mdp)
-        self.width = width
+        self.width = check_whole("width", width, 64, 10_000)
 
     def text(self, state: State) -> str:
         """The floor plan in letters, and below it what has no place on the floor."""
-        floor, scene = self.mdp.floor, _scene(state)
+        floor, scene = self.mdp.floor, _scene(self.check(state))
         signs = dict.fromkeys(range(floor.num_cells), ".")
         signs |= {floor.cell(*wall): "#" for wall in floor.walls}
         signs |= {floor.cell(*door): "+" for door in self.mdp.doors}
@@ -97,7 +97,7 @@ class GridViewer(Viewer):
         height = 2 * round(scale * (floor.rows + 0.2 + STRIP) / 2)  # videos want it even
         canvas = Canvas(self.width, height)
         canvas.set_units(scale, (0.1 * scale, 0.1 * scale))
-        scene, emphasis = _scene(state), Emphasis(self.mask)
+        scene, emphasis = _scene(self.check(state)), Emphasis(self.mask)
         figures.tiles(canvas, floor.rows, floor.columns)
         for row, column in floor.walls:
             canvas.box((column, row), (column + 1, row + 1), fill=WALL)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from exo_envs.adapter import AdaptedMDP, as_mdp
+from exo_envs.borders import check_declaration, unchecked
+from exo_envs.inputs import (
+    as_generator,
+    check_flag,
+    check_level,
+    check_real,
+    check_whole,
+)
 from exo_envs.mdp import ExoMDP
 from exo_envs.testing.distribution import check_distribution, gives_distribution
 from exo_envs.testing.exact import (
@@ -19,8 +26,8 @@ from exo_envs.testing.exact import (
     check_terminal,
     check_terms,
 )
-from exo_envs.testing.form import check_declaration, check_initial, check_shapes
-from exo_envs.testing.probe import Probe, collect_states
+from exo_envs.testing.form import check_initial, check_shapes, collect_states, draw_initial
+from exo_envs.testing.probe import Probe
 from exo_envs.testing.statistical import check_batching, check_exogeneity, check_mean_payment
 
 
@@ -76,22 +83,29 @@ def check_mdp(
     Raises:
         ContractError: names the rule and shows the state that breaks it.
     """
-    rng = np.random.default_rng(0 if rng is None else rng)
-    if reward_range is not None and not 0 < reward_range < math.inf:
+    rng = as_generator("rng", rng, default=0)
+    num_states = check_whole("num_states", num_states, 1)
+    num_samples = check_whole("num_samples", num_samples, 1)
+    error_probability = check_level("error_probability", error_probability)
+    if any_state is not None:
+        any_state = check_flag("any_state", any_state)
+    if reward_range is not None and check_real("reward_range", reward_range) <= 0:
         raise ValueError(f"reward_range is a positive number or None, not {reward_range!r}")
     if isinstance(mdp, gym.Env):
         mdp = as_mdp(mdp)
+    if isinstance(mdp, ExoMDP):
+        mdp = unchecked(mdp)
     check_declaration(mdp)
     check_initial(mdp, rng)
-    check_shapes(Probe.of(mdp, mdp.sample_initial(8, rng), rng))  # before walking on from them
+    check_shapes(Probe.of(mdp, draw_initial(mdp, 8, rng), rng))  # before walking on from them
     if any_state is None:
         any_state = not isinstance(mdp, AdaptedMDP)
     probe = Probe.of(mdp, collect_states(mdp, num_states, any_state, rng), rng)
     check_shapes(probe)
     check_purity_and_determinism(probe)
     check_reward(probe)
-    check_terms(probe)
-    check_lanes(probe)
+    check_terms(probe.strict())
+    check_lanes(probe.strict())
     check_terminal(probe)
     if not isinstance(mdp, AdaptedMDP):
         share = error_probability / 2

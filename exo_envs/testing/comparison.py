@@ -9,11 +9,14 @@ import numpy as np
 
 from exo_envs.mdp import FloatArray, IntArray
 
+#: Bins in which samples of real numbers are compared.
+NUM_BINS = 16
+
 
 class Difference(NamedTuple):
     """A value whose frequency differs between two samples."""
 
-    value: int
+    value: float  # whole, or the least of a bin of real ones
     first: float
     second: float
 
@@ -21,7 +24,7 @@ class Difference(NamedTuple):
 def find_difference(
     first: IntArray, second: IntArray, error_probability: float
 ) -> Difference | None:
-    """Tell two samples of integers, shapes (N,) and (M,), apart.
+    """Tell two samples of numbers, shapes (N,) and (M,), apart.
 
     A third of each sample chooses an event: the values that are more frequent in the first. The
     rest tests it. An event that has the same probability in both samples has a frequency that is
@@ -36,7 +39,10 @@ def find_difference(
     cut, other_cut = len(first) // 3, len(second) // 3
     if not cut or not other_cut:
         return None
-    values, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    both = np.concatenate([first, second])
+    if both.dtype.kind == "f":
+        both = _in_bins(both)
+    values, codes = np.unique(both, return_inverse=True)
     one, two = codes[: len(first)], codes[len(first) :]
 
     def frequencies(sample: IntArray) -> FloatArray:
@@ -49,4 +55,11 @@ def find_difference(
         return None
     in_first, in_second = frequencies(one), frequencies(two)
     most = int(np.abs(in_first - in_second).argmax())
-    return Difference(int(values[most]), float(in_first[most]), float(in_second[most]))
+    value = values[most].item()
+    return Difference(value, float(in_first[most]), float(in_second[most]))
+
+
+def _in_bins(values: FloatArray) -> FloatArray:
+    """Real numbers by the least of their bin: as many in each, whichever sample they are of."""
+    starts = np.unique(np.quantile(values, np.arange(NUM_BINS) / NUM_BINS, method="lower"))
+    return starts[np.searchsorted(starts, values, side="right") - 1]

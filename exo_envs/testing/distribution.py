@@ -21,12 +21,17 @@ def gives_distribution(probe: Probe) -> bool:
     return probe.mdp.endogenous_distribution(*probe.at(slice(None))) is not None
 
 
-def check_distribution(probe: Probe, num_samples: int, error_probability: float) -> None:
-    """Shapes and sums; every n' that is drawn is among those given, and as often as is said."""
+def check_given(probe: Probe) -> Successors:
+    """Shapes, kinds and sums; what is given at all states."""
     for shape in ((), (2, 3)):
         _ask(probe, probe.rng.integers(len(probe.actions), size=shape))
+    return _ask(probe, np.arange(len(probe.actions)))
+
+
+def check_distribution(probe: Probe, num_samples: int, error_probability: float) -> None:
+    """Every n' that is drawn is among those given, and as often as is said."""
     everything = np.arange(len(probe.actions))
-    found = _ask(probe, everything)
+    found = check_given(probe)
     drawn = probe.mdp.sample_endogenous(*probe.at(everything), probe.rng)
     for lane in everything:
         alone = _ask(probe, lane)
@@ -50,7 +55,7 @@ def _ask(probe: Probe, index: Any) -> Successors:
     method = "endogenous_distribution"
     if not isinstance(found, Successors):
         what = type(found).__name__
-        fail(_RULE, f"{method} returns {what} in one state and Successors in another")
+        fail(_RULE, f"{method} returns {what}; it should be Successors in all states, or None")
     for given, kept in zip(
         (*state, action), (*probe.at(index)[0], probe.at(index)[1]), strict=True
     ):

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.borders import checked
+from exo_envs.errors import ContractError
 from exo_envs.mdp import ExoMDP, State
-
-
-class ContractError(AssertionError):
-    """A model broke a rule of the contract; ``rule`` names it."""
-
-    def __init__(self, rule: str, message: str) -> None:
-        """Name the rule and say what was seen."""
-        super().__init__(f"rule {rule!r} is broken: {message}")
-        self.rule = rule
 
 
 def fail(rule: str, message: str) -> NoReturn:
@@ -39,6 +32,10 @@ class Probe:
     def of(cls, mdp: ExoMDP, states: State, rng: np.random.Generator) -> Probe:
         """The states, each with a random action."""
         return cls(mdp, states, rng.integers(mdp.num_actions, size=len(states.endogenous)), rng)
+
+    def strict(self) -> Probe:
+        """The same, each answer looked at: a model may break the form of some now and then."""
+        return replace(self, mdp=checked(self.mdp))
 
     def at(self, index: Any) -> tuple[State, NDArray[np.int64]]:
         """Copies of some states and actions."""
@@ -66,22 +63,3 @@ class Probe:
             "endogenous_reward": lambda s, a, rng: mdp.endogenous_reward(s.endogenous, a),
             "is_terminal": lambda s, a, rng: mdp.is_terminal(s),
         }
-
-
-def collect_states(
-    mdp: ExoMDP, num_states: int, any_state: bool, rng: np.random.Generator
-) -> State:
-    """States met by a random walk of the agent, and half of them uniform if asked for."""
-    lanes = 8
-    state = mdp.sample_initial(lanes, rng)
-    walk = [state]
-    for _ in range(min(mdp.horizon, -(-num_states // lanes))):
-        state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)
-        walk.append(state)
-    met = State(*(np.concatenate(part).astype(np.int64) for part in zip(*walk, strict=True)))
-    chosen = rng.permutation(len(met.endogenous))[: num_states // 2 if any_state else num_states]
-    met = State(met.endogenous[chosen], met.exogenous[chosen])
-    if not any_state:
-        return met
-    anywhere = mdp.sample_uniform(num_states - len(chosen), rng)
-    return State(*(np.concatenate(part) for part in zip(met, anywhere, strict=True)))

@@ -12,6 +12,7 @@ import numpy as np
 from exo_envs.adapter import AdaptedMDP
 from exo_envs.mdp import IntArray, State
 from exo_envs.testing.comparison import find_difference
+from exo_envs.testing.form import check_values, draw_initial
 from exo_envs.testing.probe import Probe, fail
 
 _BATCH_STATES = 4  # states whose samples `batching` compares
@@ -23,9 +24,9 @@ def check_batching(probe: Probe, num_samples: int, error_probability: float) -> 
     mdp, rng = probe.mdp, probe.rng
 
     def comparisons() -> Iterator[tuple[str, str, State, State]]:
-        singles = [mdp.sample_initial(1, rng) for _ in range(num_samples)]
+        singles = [draw_initial(mdp, 1, rng) for _ in range(num_samples)]
         apart = State(*(np.concatenate(part) for part in zip(*singles, strict=True)))
-        yield "sample_initial", "", mdp.sample_initial(num_samples, rng), apart
+        yield "sample_initial", "", draw_initial(mdp, num_samples, rng), apart
         lanes = rng.integers(len(probe.actions), size=_BATCH_STATES)
         batch = _draw(probe, *probe.at(np.tile(lanes, num_samples)))
         for k, lane in enumerate(lanes):
@@ -54,10 +55,12 @@ def check_batching(probe: Probe, num_samples: int, error_probability: float) -> 
 
 def _draw(probe: Probe, state: State, action: Any) -> State:
     """Both parts of the next state, also of a terminal one."""
-    return State(
-        probe.mdp.sample_endogenous(state, action, probe.rng),
-        probe.mdp.sample_exogenous(state.exogenous, probe.rng),
-    )
+    mdp, batch_shape = probe.mdp, np.shape(action)
+    n = mdp.sample_endogenous(state, action, probe.rng)
+    check_values("sample_endogenous", mdp, n, batch_shape, endogenous=True)
+    x = mdp.sample_exogenous(state.exogenous, probe.rng)
+    check_values("sample_exogenous", mdp, x, batch_shape, endogenous=False)
+    return State(n, x)
 
 
 def check_exogeneity(

@@ -205,7 +205,7 @@ def test_wrong_actions_robots_and_widths_are_named():
             method(state, np.array([5]))
         with pytest.raises(ValueError, match="'robot' cannot be 65"):
             method(State(np.array([[65]]), state.exogenous), np.array([0]))
-        with pytest.raises(ValueError, match="123 variables"):
+        with pytest.raises(ValueError, match=r"shape \(1, 123\); it should be \(\.\.\., 124\)"):
             method(State(state.endogenous, state.exogenous[:, 1:]), np.array([0]))
 
 

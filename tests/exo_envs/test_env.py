@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models import CoinMDP, CounterMDP
 
-from exo_envs import ExoEnv, State
+from exo_envs import ExoEnv, ExoVectorEnv, State
 from exo_envs.grid import GridMDP
 
 
@@ -242,3 +243,37 @@ def test_the_horizon_is_an_argument_like_any_other():
     env = gym.make("exo_envs:ExoGrid-v0", horizon=3)
     env.reset(seed=0)
     assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("forged", "message"),
+    [
+        ({"elapsed_steps": -1}, "elapsed_steps of a snapshot are whole numbers"),
+        ({"elapsed_steps": 1.5}, "elapsed_steps of a snapshot are whole numbers"),
+        ({"elapsed_steps": np.zeros(4, int)}, "not of a single environment|with 3 lanes"),
+        ({"ended": 1}, "ended of a snapshot is boolean|not of an environment"),
+        ({"noise": None}, "a snapshot holds random generators, not None"),
+        ({"np_random": 7}, "a snapshot holds random generators, not 7"),
+        ({"state": State([99], [0, 0])}, "cannot be 99"),
+        ({"state": None}, "a state is a State or a mapping .*, not None"),
+        ({"np_random_seed": "x"}, "np_random_seed of a snapshot is a whole number"),
+    ],
+)
+@pytest.mark.parametrize("lanes", [None, 3])
+def test_a_forged_snapshot_is_refused_whole(forged, message, lanes):
+    env = ExoEnv(CoinMDP()) if lanes is None else ExoVectorEnv(CoinMDP(), lanes)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    before = env.get_state()
+    if lanes is not None:
+        forged = {
+            part: np.full(lanes, value) if isinstance(value, (int, float)) else value
+            for part, value in forged.items()
+            if part != "np_random"
+        } or forged
+    with pytest.raises((TypeError, ValueError), match=message):
+        env.set_state(replace(before, **forged))
+    after = env.get_state()
+    for part, kept in zip(after.state, before.state, strict=True):
+        np.testing.assert_array_equal(part, kept)
+    np.testing.assert_array_equal(after.elapsed_steps, before.elapsed_steps)

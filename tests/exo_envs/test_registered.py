@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env, data_equivalence
-from stable_baselines3.common.env_checker import check_env as sb3_check_env
 from traces import record
 
 import exo_envs
@@ -28,7 +27,9 @@ def test_gymnasium_accepts_it(env_id):
 
 @each_id
 def test_stable_baselines3_accepts_it(env_id):
-    sb3_check_env(gym.make(env_id).unwrapped)
+    pytest.importorskip("stable_baselines3.common.env_checker").check_env(
+        gym.make(env_id).unwrapped
+    )
 
 
 @each_id

@@ -278,6 +278,9 @@ def adapt(env, **kwargs):
     return AdaptedMDP(env, discount=0.9, horizon=20, **kwargs)
 
 
+APART = [["exogenous_0"], ["exogenous_1"]]
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("env", [Crowd(), StopsWithTheAgent()], ids=type)
 def test_good_environments_pass(env, seed):
@@ -290,7 +293,6 @@ def test_good_environments_pass(env, seed):
         (KeepsAway(), "'exogeneity' is broken: with the same x, 'exogenous_0' becomes"),
         (EndsAhead(), "'exogeneity' is broken: .* 'exogenous_1' becomes (0 in 100|1 in 0)%"),
         (LooksAhead(), "'exogeneity' is broken: 'endogenous_0' looks at the next x"),
-        (PaysTogether(), "'reward' is broken: the environment pays .* make one variable of them"),
         (Lottery(), "'reward' is broken: the environment pays .* give AdaptedMDP reward_samples"),
     ],
     ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
@@ -300,10 +302,17 @@ def test_environments_that_break_a_rule_are_found_out(env, message):
         check_mdp(adapt(env))
 
 
+def test_terms_that_are_declared_apart_but_pay_together_are_found_out():
+    check_mdp(adapt(PaysTogether()))  # by default they get a term together
+    with pytest.raises(ContractError, match=r"'reward' is broken: the environment pays .* one var"):
+        check_mdp(adapt(PaysTogether(), reward_scopes=APART))
+
+
 def test_rewards_that_depend_on_chance_are_compared_on_average():
     kwargs = {"num_states": 8, "num_samples": 100}
     check_mdp(adapt(Lottery(), reward_samples=20), reward_range=5.0, **kwargs)
-    together = adapt(LotteryTogether(), reference=([0], [0, 0]), reward_samples=100)
+    apart = {"reference": ([0], [0, 0]), "reward_samples": 100, "reward_scopes": APART}
+    together = adapt(LotteryTogether(), **apart)
     with pytest.raises(ContractError, match=r"'reward' is broken: .* on average over 300 steps"):
         check_mdp(together, reward_range=2.0, num_states=8, num_samples=300)
     with pytest.raises(ContractError, match=r"further apart than reward_range=0.5"):

@@ -1,0 +1,9 @@
+"""``python -m exo_envs`` is the command ``exo-mask``.
+
+The command learns masks, so it is in the package ``wrappers``. It is run by its name: this package
+imports nothing that is made of it.
+"""
+
+import runpy
+
+runpy.run_module("wrappers.command_line", run_name="__main__")

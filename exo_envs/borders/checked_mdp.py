@@ -1,0 +1,186 @@
+"""A model whose every answer is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from exo_envs.borders.answers import (
+    Question,
+    check_flags,
+    check_initial,
+    check_part,
+    check_rewards,
+    check_terms,
+)
+from exo_envs.borders.declaration import check_declaration
+from exo_envs.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    State,
+    Successors,
+    as_pair,
+    batch_shape,
+)
+from exo_envs.numbers import kind_of
+
+#: How far the probabilities of all n' may be from 1 in all.
+TOLERANCE = 1e-9
+
+
+class CheckedMDP(ExoMDP):
+    """Passes every question on to a model, and checks what it returns.
+
+    Values are whole numbers in the range of their variable, shapes are those of the question, and
+    rewards are finite; if not, a ValueError or TypeError names the method, the variable, the value
+    and the question. Everything that is returned is of one type: int64, float64 or bool.
+
+    Args:
+        model: the model. What it declares is checked at once. The answers of a model that is
+            checked already are not checked again.
+        check: False passes answers on as they are.
+
+    Attributes:
+        model: the model.
+    """
+
+    def __init__(self, model: ExoMDP, *, check: bool = True) -> None:
+        self.model = model
+        self._is_trusted = not check or isinstance(model, CheckedMDP)
+        if not isinstance(model, CheckedMDP):
+            check_declaration(model)
+        self.declare_as(model)
+        # What is divided by or multiplied with one of NumPy's small integers becomes another one.
+        self.num_actions, self.horizon = int(model.num_actions), int(model.horizon)
+        self.discount = float(model.discount)
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Of the model."""
+        state = self.model.sample_initial(size, rng)
+        return state if self._is_trusted else check_initial(self, state, size)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Of the model."""
+        values = self.model.sample_exogenous(exogenous, rng)
+        if self._is_trusted:
+            return values
+        asked, shape = Question(None, exogenous), batch_shape(exogenous)
+        return check_part(self, "sample_exogenous", "exogenous", values, shape, asked)
+
+    def trajectories(
+        self, size: int, num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """Of the model, if it is recorded; else by asking for one x' after another."""
+        if not self.is_recorded:
+            return super().trajectories(size, num_steps, rng)
+        state, following = self.model.trajectories(size, num_steps, rng)
+        if self._is_trusted:
+            return state, following
+        return check_initial(self, state, size), (
+            check_part(self, "trajectories", "exogenous", x, (size,), Question()) for x in following
+        )
+
+    @property
+    def held_out(self) -> ExoMDP:
+        """That of the model, checked likewise; this one if it has none."""
+        other = self.model.held_out
+        return self if other is self.model else checked(other)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """Of the model."""
+        state = as_pair(state)
+        values = self.model.sample_endogenous(state, action, rng)
+        if self._is_trusted:
+            return values
+        asked, shape = Question.of(state, action), batch_shape(state.endogenous)
+        return check_part(self, "sample_endogenous", "endogenous", values, shape, asked)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
+        """Of the model, if its word can be taken (:func:`given_successors`)."""
+        state = as_pair(state)
+        found = given_successors(self.model, state, action)
+        if found is None or self._is_trusted:
+            return found
+        method = "endogenous_distribution"
+        if not isinstance(found, Successors):
+            raise TypeError(f"{method} returned {kind_of(found)}, not Successors or None")
+        shape = (*batch_shape(state.endogenous), *np.shape(found.probabilities)[-1:])
+        probabilities = check_rewards(self, method, found.probabilities, shape, Question())
+        off = np.abs(probabilities.sum(axis=-1) - 1.0)
+        if not (probabilities >= 0).all() or not (off <= TOLERANCE).all():
+            raise ValueError(
+                f"{method} returned probabilities of n' that are negative or do not sum to 1; "
+                "exo_envs.testing.check_mdp shows where"
+            )
+        asked = Question(
+            np.repeat(state.endogenous[..., None, :], shape[-1], axis=-2),
+            np.repeat(state.exogenous[..., None, :], shape[-1], axis=-2),
+        )
+        n = check_part(self, method, "endogenous", found.endogenous, shape, asked)
+        return Successors(n, probabilities)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """Of the model."""
+        state = as_pair(state)
+        terms = self.model.reward_terms(state, action)
+        if self._is_trusted:
+            return terms
+        return check_terms(self, terms, batch_shape(state.endogenous), Question.of(state, action))
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """Of the model."""
+        rewards = self.model.endogenous_reward(endogenous, action)
+        if self._is_trusted:
+            return rewards
+        asked, shape = Question(endogenous, None, action), batch_shape(endogenous)
+        return check_rewards(self, "endogenous_reward", rewards, shape, asked)
+
+    @cached_property
+    def has_endogenous_reward(self) -> bool:
+        """As the model."""
+        return self.model.has_endogenous_reward
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """Of the model."""
+        flags = self.model.is_terminal(state)
+        if self._is_trusted:
+            return flags
+        return check_flags("is_terminal", flags, batch_shape(as_pair(state).endogenous))
+
+    def __repr__(self) -> str:
+        """The model's."""
+        return repr(self.model)
+
+
+def checked(mdp: ExoMDP) -> CheckedMDP:
+    """The model with its answers checked; as it is, if they are already."""
+    return mdp if isinstance(mdp, CheckedMDP) else CheckedMDP(mdp)
+
+
+def unchecked(mdp: ExoMDP) -> ExoMDP:
+    """The model itself, without whoever checks or counts its answers."""
+    while isinstance(mdp, CheckedMDP):
+        mdp = mdp.model
+    return mdp
+
+
+def given_successors(mdp: ExoMDP, state: State, action: IntArray) -> Successors | None:
+    """What ``mdp.endogenous_distribution`` says, or None if n' has to be drawn.
+
+    A class that changes how n' is drawn and inherits the probabilities speaks of another model:
+    they count only if they were written together with ``sample_endogenous``, or later.
+    """
+    said, drawn = (_depth(mdp, name) for name in ("endogenous_distribution", "sample_endogenous"))
+    return mdp.endogenous_distribution(state, action) if said <= drawn else None
+
+
+def _depth(mdp: ExoMDP, method: str) -> int:
+    """How far up a method is defined: 0 on the object itself, 1 in its class, and so on."""
+    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
+    return next(depth for depth, owner in enumerate(owners) if method in owner)

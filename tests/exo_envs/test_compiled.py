@@ -1,0 +1,58 @@
+"""Compiled functions where nothing can be written: containers, full disks."""
+
+import pytest
+from numba import int64
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+from exo_envs import compiled
+
+
+def twice(x):
+    return 2 * x
+
+
+def thrice(x):
+    return 3 * x
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """The warning comes once in a process, so once in each of these tests."""
+    compiled._warn_of_no_cache.cache_clear()
+    yield
+    compiled._warn_of_no_cache.cache_clear()
+
+
+def test_functions_are_kept_as_numba_does(monkeypatch):
+    saved = []
+    monkeypatch.setattr(FunctionCache, "save_overload", lambda cache, *what: saved.append(what))
+    monkeypatch.setattr(FunctionCache, "load_overload", lambda *_: None)
+    assert compiled.njit(cache=True)(twice)(2) == 4
+    assert len(saved) == 1
+    assert compiled.njit()(twice)(2) == 4
+    assert len(saved) == 1
+    function = compiled.njit(int64(int64), cache=True)(twice)
+    assert len(saved) == 2  # before it is called
+    assert function(2) == 4
+    with pytest.raises(TypeError, match="No matching definition"):
+        function(2j)
+
+
+def test_without_a_folder_for_them_functions_work_with_one_warning(monkeypatch):
+    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as warned:
+        functions = [compiled.njit(cache=True)(function) for function in (twice, thrice)]
+    assert len(warned) == 1
+    assert [function(2) for function in functions] == [4, 6]
+
+
+def test_a_full_disk_does_not_end_a_call(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FunctionCache, "save_overload", full)
+    monkeypatch.setattr(FunctionCache, "load_overload", lambda *_: None)
+    function = compiled.njit(cache=True, boundscheck=True)(twice)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        assert function(2) == 4
+    assert function(3) == 6
