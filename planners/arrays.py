@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from exo_envs.mdp import IntArray
 
 Ints: TypeAlias = NDArray[np.int64]

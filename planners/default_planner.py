@@ -10,17 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs import ExoMDP
+from exo_envs.inputs import as_generator, check_flag, check_real, convert
 from exo_envs.mdp import FloatArray
+from planners.binned_policy import with_values
+from planners.clock import Clock, OutOfTimeError
 from planners.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.forecasting import ForecastPlanner
-from planners.planner import (
-    Candidate,
-    Clock,
-    OutOfTimeError,
-    Plan,
-    Planner,
-    warm_start_for,
-)
+from planners.grid import fewest_endogenous_states
+from planners.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.policy import Mask, Policy
 from planners.reduction import (
     ReducedMDP,
@@ -29,7 +26,7 @@ from planners.reduction import (
     can_enumerate,
     tabulate,
 )
-from planners.tables import FactoredMDP, num_endogenous_states
+from planners.tables import FactoredMDP
 from planners.tree_search import UCT
 from planners.value_iteration import TabularPolicy, ValueIteration
 
@@ -78,6 +75,8 @@ class DefaultPlanner:
     thorough: bool = True
 
     def __post_init__(self) -> None:
+        convert(self, check_real, "max_states", "max_endogenous_pairs", least=1)
+        check_flag("thorough", self.thorough)
         given: dict[str, Any] = {"tolerance": self.tolerance, "dtype": self.dtype}
         given = {name: value for name, value in given.items() if value is not None}
         self.value_iteration = ValueIteration(memory_limit=self.memory_limit, **given)
@@ -87,7 +86,7 @@ class DefaultPlanner:
 
         Where that is a :class:`ForecastPlanner`, :meth:`plan` tries other ways, too.
         """
-        pairs = num_endogenous_states(mdp) * mdp.num_actions
+        pairs = fewest_endogenous_states(mdp) * mdp.num_actions
         has_tables = isinstance(mdp, FactoredMDP) or can_enumerate(mdp)
         if pairs > self.max_endogenous_pairs or not has_tables:
             return UCT()
@@ -108,12 +107,14 @@ class DefaultPlanner:
     ) -> Plan:
         """Plan with the planner that :meth:`choose` picks, or the best of several plans.
 
-        ``Plan.seconds`` and ``time_limit`` cover choosing, estimating tables and comparing plans.
+        ``Plan.seconds`` and ``time_limit`` cover choosing, estimating tables and comparing plans,
+        but not the time that Numba takes to compile on the first use ever.
         Value iteration is given the ``warm_start``, also where it plans with part of the mask.
         """
+        check_problem(mdp, warm_start)
         clock = Clock(time_limit)
-        rng = np.random.default_rng(0) if rng is None else rng
-        planner = self.choose(mdp)
+        rng = as_generator("rng", rng, default=0)
+        given, planner = mdp, self.choose(mdp)
         if not isinstance(mdp, FactoredMDP) and not isinstance(planner, UCT):
             mdp = tabulate(mdp, rng)
             planner = self.choose(mdp)  # what the tables need is only known now
@@ -123,6 +124,7 @@ class DefaultPlanner:
         else:
             start = warm_start_for(planner, warm_start)
             plan = planner.plan(mdp, rng=rng, time_limit=clock.left(), **start)
+        plan = plan if mdp is given else with_values(plan, mdp)
         return replace(plan, seconds=clock.seconds())
 
     def _best(
@@ -132,14 +134,15 @@ class DefaultPlanner:
         plans = list(self._ways(mdp, rng, clock, warm_start))
         if len(plans) == 1:
             plan = plans[0].plan
-            in_time = _has_time(clock, plan.seconds)
-            return replace(plan, converged=plan.converged and in_time)
+            in_time = _has_time(clock, plan.seconds)  # for other ways
+            return plan if in_time else replace(plan, converged=False, out_of_time=True)
         policies = [tried.plan.policy for tried in plans]
         returns = _play(policies, mdp, _shared_scenarios(mdp, rng), clock)
         if not returns.shape[1]:
             remarks = ["taken: there was no time to compare", *["not compared"] * (len(plans) - 1)]
             tried = (p.candidate(None, remark) for p, remark in zip(plans, remarks, strict=True))
-            return replace(plans[0].plan, converged=False, candidates=tuple(tried))
+            plan, candidates = plans[0].plan, tuple(tried)
+            return replace(plan, converged=False, out_of_time=True, candidates=candidates)
         order = np.argsort(-returns.mean(axis=1), kind="stable").tolist()
         best = order[0]
         candidates = tuple(

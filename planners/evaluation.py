@@ -16,8 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
-from exo_envs.inputs import as_actions, check_level, check_whole
+from exo_envs.borders import Question, check_part, checked
+from exo_envs.inputs import (
+    as_actions,
+    as_generator,
+    check_function,
+    check_horizon,
+    check_lanes,
+    check_level,
+    check_whole,
+)
 from exo_envs.mdp import FloatArray
+from planners.checks import check_kind, real_numbers
 
 #: Standard errors that decide a comparison: wrong less than once in 1,000 times, with eight looks.
 DECIDED = 4.0
@@ -31,9 +41,26 @@ Watch = Callable[[int, State, NDArray[Any]], None]
 class Scenarios:
     """Initial states and exogenous trajectories, shared by the policies that are compared."""
 
-    endogenous: NDArray[np.int64]  # (n, k) where each rollout starts
-    exogenous: NDArray[np.unsignedinteger[Any]]  # (horizon, n, m) in as few bytes as it takes
+    endogenous: NDArray[Any]  # (n, k) where each rollout starts
+    exogenous: NDArray[Any]  # (horizon, n, m) in as few bytes as it takes
     seed: int  # of the endogenous noise
+
+    def __post_init__(self) -> None:
+        """Refuse what are no trajectories."""
+        shapes = []
+        for name, ndim in (("endogenous", 2), ("exogenous", 3)):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+                raise TypeError(f"{name} of scenarios is an array of numbers")
+            if array.ndim != ndim:
+                raise ValueError(f"{name} of scenarios has shape {array.shape}, not {ndim} axes")
+            shapes.append(array.shape)
+        if shapes[0][0] != shapes[1][1] or 0 in shapes[1][:2]:
+            raise ValueError(
+                f"scenarios have n and x of as many rollouts, not of the shapes {shapes[0]} "
+                f"(rollouts, ...) and {shapes[1]} (horizon, rollouts, ...)"
+            )
+        check_whole("seed", self.seed, 0)
 
     def __len__(self) -> int:
         """The number of rollouts."""
@@ -49,26 +76,46 @@ class Scenarios:
         horizon: int | None = None,
     ) -> Scenarios:
         """Draw trajectories from ``mdp``, as long as its episodes unless told otherwise."""
-        rng = np.random.default_rng(rng)
-        check_whole("n_rollouts", n_rollouts, 1)
-        horizon = mdp.horizon if horizon is None else horizon
-        largest = int(max(mdp.exogenous_sizes, default=1)) - 1
-        state = mdp.sample_initial(n_rollouts, rng)
-        x = state.exogenous
-        exogenous = np.empty((horizon, *x.shape), dtype=np.min_scalar_type(largest))
-        for t in range(horizon):
+        rng = as_generator("rng", rng)
+        mdp = checked(mdp)
+        n_rollouts = check_lanes("n_rollouts", n_rollouts, len(mdp.exogenous_variables), 1)
+        horizon = check_horizon("horizon", mdp.horizon if horizon is None else horizon)
+        state, following = mdp.trajectories(n_rollouts, horizon - 1, rng)
+        dtype = np.min_scalar_type(int(max(mdp.exogenous_sizes, default=1)) - 1)
+        if mdp.exogenous_ranges.is_real:
+            dtype = np.dtype(np.float64)
+        exogenous = np.empty((horizon, *state.exogenous.shape), dtype=dtype)
+        exogenous[0] = state.exogenous
+        for t, x in enumerate(following, 1):
             exogenous[t] = x
-            if t + 1 < horizon:
-                x = mdp.sample_exogenous(x, rng)
-        return cls(np.array(state.endogenous, dtype=np.int64), exogenous, int(rng.integers(2**63)))
+        endogenous = np.array(state.endogenous, dtype=mdp.dtype_of("endogenous"))
+        return cls(endogenous, exogenous, int(rng.integers(2**63)))
+
+    def check(self, mdp: ExoMDP) -> None:
+        """Refuse trajectories of another model."""
+        n, x = self.endogenous, self.exogenous
+        k, m = len(mdp.endogenous_variables), len(mdp.exogenous_variables)
+        if n.shape[1] != k or x.shape[2] != m:
+            raise ValueError(
+                f"the scenarios are not of {mdp!r}: n and x have the shapes {n.shape} and "
+                f"{x.shape}, not (rollouts, {k}) and (horizon, rollouts, {m})"
+            )
+        check_part(mdp, "Scenarios.sample", "endogenous", n, n.shape[:1], Question())
 
     def first(self, count: int) -> Scenarios:
         """The first trajectories; where n' is random, its noise is not that of the whole."""
+        count = check_whole("count", count, 1)
         return Scenarios(self.endogenous[:count], self.exogenous[:, :count], self.seed)
 
     @classmethod
     def join(cls, parts: Sequence[Scenarios]) -> Scenarios:
         """All trajectories of some scenarios; the endogenous noise is that of the last ones."""
+        shapes = {(part.endogenous.shape[1:], part.exogenous.shape[::2]) for part in parts}
+        if len(shapes) != 1:
+            raise ValueError(
+                f"needed: scenarios of one model and length, to join them; there are {len(parts)} "
+                f"of {len(shapes)} kinds"
+            )
         return cls(
             np.concatenate([part.endogenous for part in parts]),
             np.concatenate([part.exogenous for part in parts], axis=1),
@@ -99,10 +146,14 @@ def evaluate(
     Returns:
         The returns, shape (n_rollouts,). A rollout ends at a terminal state or at the horizon.
     """
+    check_function("policy", policy)
+    check_function("watch", watch, optional=True)
+    check_kind("scenarios", scenarios, Scenarios, optional=True)
     if scenarios is None:
         if rng is None:
             raise ValueError("evaluate needs a generator, or scenarios drawn beforehand")
         scenarios = Scenarios.sample(mdp, n_rollouts, rng)
+    mdp = checked(mdp)
     returns = np.zeros(len(scenarios))
     for t, step in enumerate(play(policy, mdp, scenarios)):
         if watch is not None:
@@ -121,11 +172,15 @@ class Step(NamedTuple):
 
 def play(policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios) -> Iterator[Step]:
     """Run a policy through scenarios, step by step, until all rollouts have ended."""
+    check_function("policy", policy)
+    check_kind("scenarios", scenarios, Scenarios)
+    mdp = checked(mdp)
+    scenarios.check(mdp)
     noise = np.random.default_rng(scenarios.seed)
     endogenous = scenarios.endogenous
     alive = np.arange(len(scenarios))
     for exogenous in scenarios.exogenous:
-        state = State(endogenous, exogenous[alive].astype(np.int64))
+        state = State(endogenous, exogenous[alive].astype(mdp.dtype_of("exogenous")))
         going_on = ~mdp.is_terminal(state)
         if not going_on.all():
             alive = alive[going_on]
@@ -134,7 +189,7 @@ def play(policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios) -> Iterator[Step
                 break
         actions = as_actions(mdp, policy(state), (len(alive),))
         yield Step(alive, state, actions)
-        endogenous = mdp.sample_endogenous(state, actions, noise).astype(np.int64, copy=False)
+        endogenous = mdp.sample_endogenous(state, actions, noise)
 
 
 @dataclass(frozen=True)
@@ -147,6 +202,9 @@ class Estimate:
     @classmethod
     def of(cls, samples: FloatArray) -> Estimate:
         """The mean of independent samples; one sample has no finite standard error."""
+        samples = real_numbers("samples", samples, finite=False)
+        if not len(samples):
+            raise ValueError("there are no samples to take the mean of")
         error = samples.std(ddof=1) / np.sqrt(len(samples)) if len(samples) > 1 else np.inf
         return cls(float(samples.mean()), float(error))
 
@@ -157,7 +215,7 @@ class Estimate:
         >>> round(low, 2), round(high, 2)
         (8.04, 11.96)
         """
-        check_level("level", level)
+        level = check_level("level", level)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
         return self.mean - half, self.mean + half
 
@@ -168,6 +226,7 @@ class Estimate:
 
 def paired_difference(returns: FloatArray, others: FloatArray) -> Estimate:
     """How much better ``returns`` are than ``others``, rollout by rollout on the same scenarios."""
+    returns, others = np.asarray(returns), np.asarray(others)
     if returns.shape != others.shape:
         raise ValueError(
             f"paired returns come from the same scenarios; these have the shapes "

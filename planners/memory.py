@@ -8,7 +8,8 @@ ever saves time: with a memory or without, with a large one or a small one, resu
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -44,6 +45,7 @@ class Store(Generic[K, V]):
         self.limit = limit  # in bytes
         self.at_least = at_least  # this many values are kept whatever their size
         self.nbytes = 0
+        self.tick: Callable[[], object] | None = None  # is called before something is made
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,6 +57,8 @@ class Store(Generic[K, V]):
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]
+        if self.tick is not None:
+            self.tick()
         value = make()
         size = ENTRY_BYTES + _nbytes(value)
         self._kept[key] = value, size
@@ -128,7 +132,8 @@ class Memory:
     #: j -> x_j in the states of the rollouts that averages are taken over.
     backgrounds: Store[int, Ints] = field(default_factory=_large)
     #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
-    #: (("reward", i), given, j) -> the same about what x_i pays.
+    #: (("reward", i), given, j) -> the same about what x_i pays;
+    #: (("reward", scope), given, j) -> the same about what the variables of a scope pay.
     rule_information: Store[tuple[Hashable, Key, int], tuple[Information, int]] = field(
         default_factory=_large
     )
@@ -139,6 +144,11 @@ class Memory:
     averaged_rules: Store[tuple[Hashable, Key], Rule] = field(default_factory=_large)
     #: j -> which values of x_j pay the same, (size,), and what they pay in all pairs (n, a).
     paid_amounts: Store[int, tuple[Ints, FloatArray]] = field(default_factory=_large)
+    #: scope, kept -> which joint values of the other variables of a scope pay the same, whatever
+    #: those that are kept are.
+    alike: Store[tuple[Key, Key], Ints] = field(default_factory=_large)
+    #: scope, given -> what the variables of a scope pay on average given others, (rows, pairs).
+    averaged_scopes: Store[tuple[Key, Key], FloatArray] = field(default_factory=_large)
     #: (j, *given) -> how often x_j pays each of its amounts, and what each given variable adds.
     averaged_rewards: Store[Key, tuple[FloatArray, ...]] = field(default_factory=_large)
 
@@ -156,6 +166,21 @@ class Memory:
     trial_forecasts: Store[Key, tuple[NDArray[np.int32], NDArray[np.float32]]] = field(
         default_factory=_large
     )
+
+    @contextmanager
+    def ticking(self, tick: Callable[[], object]) -> Iterator[None]:
+        """Call ``tick`` before anything is counted from now on; what it raises ends the counting.
+
+        What is interrupted so is not remembered.
+        """
+        stores = [part for part in vars(self).values() if isinstance(part, Store)]
+        for store in stores:
+            store.tick = tick
+        try:
+            yield
+        finally:
+            for store in stores:
+                store.tick = None
 
     def bind(
         self, *, data: ExogenousData | None = None, survey: EndogenousSurvey | None = None

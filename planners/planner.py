@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import math
-import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from exo_envs import ExoMDP
+from exo_envs.borders import check_declaration
+from exo_envs.inputs import check_real
 from exo_envs.mdp import FloatArray
+from planners.checks import check_kind
 from planners.evaluation import Estimate
 from planners.policy import Mask, Policy
 
@@ -50,7 +51,7 @@ class Plan:
         converged: whether the planner reached its tolerance, within its time.
         residual: how far it was from a fixed point when it stopped; zero for online planners.
         iterations: sweeps over the state space, or look-ahead steps of an online planner.
-        seconds: everything it took, enumeration included.
+        seconds: everything it took, enumeration included, but for compiling (:class:`Clock`).
         loss_bound: the policy's value is at most this much below the optimum, in every state of
             the model that was planned in (infinite where nothing can be said).
         method: how the policy was found, for people.
@@ -59,6 +60,8 @@ class Plan:
         part: an exact plan with part of the mask, if one was made besides, with its values: plans
             for similar masks can start from it. Evaluators of masks take it out of the plans that
             they keep.
+        out_of_time: whether it has not converged because its time was up. With more time the policy
+            might be better, so it does not say what the mask is worth.
     """
 
     policy: Policy
@@ -71,6 +74,7 @@ class Plan:
     method: str = ""
     candidates: tuple[Candidate, ...] = ()
     part: Plan | None = field(default=None, repr=False, compare=False)
+    out_of_time: bool = False
 
 
 class Planner(Protocol):
@@ -89,39 +93,59 @@ class Planner(Protocol):
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
     ) -> Plan:
-        """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included."""
+        """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included but compiling.
+
+        A :class:`Clock` measures that.
+        """
         ...
 
 
-class OutOfTimeError(Exception):
-    """A clock ran out; planners and learners catch it and return what they have."""
+class PlanCutShortWarning(UserWarning):
+    """Plans ran out of time, so what their masks are worth is not known."""
 
 
-class Clock:
-    """What is left of a time limit.
+def check_planner(planner: Any) -> None:
+    """Refuse what cannot plan, before anything is computed; None is the default planner.
 
-    Args:
-        limit: in seconds; None is no limit.
+    >>> check_planner("vi")
+    Traceback (most recent call last):
+    TypeError: a planner has a method plan(mdp, *, rng, time_limit); planner='vi' has none
     """
+    if planner is None:
+        return
+    wanted = "a planner has a method plan(mdp, *, rng, time_limit)"
+    if isinstance(planner, type):
+        name = planner.__name__
+        raise TypeError(f"{wanted}; planner={name} is a class, did you mean {name}()?")
+    plan = getattr(planner, "plan", None)
+    if not callable(plan):
+        raise TypeError(f"{wanted}; planner={planner!r} has none")
+    try:
+        signature = inspect.signature(plan)
+    except ValueError:  # of a function that is not written in Python
+        return
+    try:
+        signature.bind(None, rng=None, time_limit=None)
+    except TypeError as error:
+        raise TypeError(f"{wanted}; that of planner={planner!r} differs: {error}") from None
 
-    def __init__(self, limit: float | None) -> None:
-        if limit is not None and not limit >= 0:
-            raise ValueError(f"time_limit is a number of seconds, at least 0, not {limit!r}")
-        self._start = time.perf_counter()
-        self._limit = math.inf if limit is None else limit
 
-    def seconds(self) -> float:
-        """The time since the start."""
-        return time.perf_counter() - self._start
+def check_problem(mdp: Any, warm_start: Any = None) -> None:
+    """Refuse what nobody can plan in, or start from."""
+    check_kind("mdp", mdp, ExoMDP)
+    check_declaration(mdp)
+    check_kind("warm_start", warm_start, Plan, optional=True)
 
-    def left(self) -> float | None:
-        """The seconds that are left; None if there is no limit."""
-        return None if self._limit == math.inf else max(0.0, self._limit - self.seconds())
 
-    def tick(self) -> None:
-        """Raise an :class:`OutOfTimeError` if the time is up."""
-        if self.seconds() >= self._limit:
-            raise OutOfTimeError
+def check_plan(planner: Planner, plan: Any) -> Plan:
+    """Refuse what a planner returned if it is no plan."""
+    made = f"what planner.plan of {type(planner).__name__} returned"
+    if not isinstance(plan, Plan):
+        raise TypeError(f"{made} is no Plan: {plan!r}")
+    if not isinstance(plan.policy, Policy):
+        raise TypeError(f"{made} has a policy that is no Policy: {plan.policy!r}")
+    check_real(f"Plan.seconds of {made}", plan.seconds, 0.0)
+    return plan
 
 
 def warm_start_for(planner: Planner, plan: Plan | None) -> dict[str, Any]:

@@ -9,22 +9,34 @@ one simulation each at a time, so the model is only ever called with batches.
 from __future__ import annotations
 
 import os
-import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
-from exo_envs.inputs import check_whole
+from exo_envs.borders import check_declaration, check_terminal, take_step
+from exo_envs.compiled import njit
+from exo_envs.inputs import as_generator, check_real, check_whole, convert
 from exo_envs.mdp import IntArray
+from planners.archive import MAX_BYTES
 from planners.arrays import Ints, joint_index
+from planners.binned_policy import with_values
+from planners.clock import Clock
+from planners.coarse import coarsened
 from planners.files import read_file, write_file
-from planners.planner import Plan
+from planners.information import ExogenousData
+from planners.planner import Plan, check_problem
 from planners.policy import Mask, Policy
+
+#: Simulations for a decision, at most; each takes memory in every lane.
+MAX_SIMULATIONS = 1_000_000
+#: Steps ahead, at most.
+MAX_DEPTH = 1_000_000
+#: Rollouts that show where the values of real variables lie, which are then seen in bins.
+NUM_ROLLOUTS = 200
 
 
 @dataclass(kw_only=True, eq=False)
@@ -43,8 +55,9 @@ class UCT:
     exploration: float = 1.0
 
     def __post_init__(self) -> None:
-        check_whole("simulations", self.simulations, 1)
-        check_whole("depth", self.depth, 1, optional=True)
+        convert(self, check_whole, "simulations", least=1)
+        convert(self, check_whole, "depth", least=1, optional=True)
+        convert(self, check_real, "exploration", least=0)
 
     def plan(
         self,
@@ -55,8 +68,13 @@ class UCT:
         warm_start: Plan | None = None,
     ) -> Plan:
         """Draw a seed, since all work is done when the policy is asked; nothing starts warm."""
-        start = time.perf_counter()
-        rng = np.random.default_rng(0) if rng is None else rng
+        check_problem(mdp, warm_start)
+        clock = Clock(time_limit)
+        rng = as_generator("rng", rng, default=0)
+        if mdp.endogenous_ranges.is_real or mdp.exogenous_ranges.is_real:
+            seen = coarsened(mdp, ExogenousData.collect(mdp, NUM_ROLLOUTS, rng).bins)
+            plan = self.plan(seen, rng=rng, time_limit=clock.left(), warm_start=warm_start)
+            return with_values(replace(plan, seconds=clock.seconds()), seen)
         policy = UCTPolicy(
             mdp,
             simulations=self.simulations,
@@ -64,14 +82,13 @@ class UCT:
             exploration=self.exploration,
             seed=int(rng.integers(2**31)),
         )
-        seconds = time.perf_counter() - start
         return Plan(
             policy,
             None,
             converged=True,
             residual=0.0,
             iterations=self.simulations,
-            seconds=seconds,
+            seconds=clock.seconds(),
             method="tree search",
         )
 
@@ -82,15 +99,17 @@ class UCTPolicy(Policy):
     def __init__(
         self, mdp: ExoMDP, *, simulations: int, depth: int, exploration: float, seed: int
     ) -> None:
-        super().__init__(*Policy.names_of(mdp))
+        super().__init__(*Policy.names_of(mdp), variables=Policy.variables_of(mdp))
+        check_declaration(mdp)
         self.mdp = mdp
-        self.simulations = simulations
-        self.depth = depth
-        self.exploration = exploration
-        self.seed = seed
+        self.simulations = check_whole("simulations", simulations, 1, MAX_SIMULATIONS)
+        self.depth = check_whole("depth", depth, 1, MAX_DEPTH)
+        self.exploration = check_real("exploration", exploration, 0.0)
+        self.seed = check_whole("seed", seed, 0)
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The most visited first action of each lane."""
+        endogenous, exogenous = self.as_batch(endogenous, exogenous)
         root = State(
             np.clip(endogenous, 0, self.mdp.endogenous_sizes - 1),
             np.clip(exogenous, 0, self.mdp.exogenous_sizes - 1),
@@ -116,11 +135,11 @@ class UCTPolicy(Policy):
             nodes[d] = node
             actions[d] = rng.integers(self.mdp.num_actions, size=lanes)
             _select(arrays, node, actions[d], self.exploration)
-            state, rewards[d], _ = self.mdp.transition(state, actions[d], rng)
+            state, rewards[d], _ = take_step(self.mdp, state, actions[d], rng)
             # The index may be too large for an integer and wrap round: it is only a hash.
             key = joint_index(state.endogenous, self.mdp.endogenous_sizes)
             _descend(arrays, node, key * self.mdp.num_actions + actions[d])
-            if self.mdp.is_terminal(state).all():
+            if check_terminal(self.mdp, state).all():
                 break
         _back_up(arrays, nodes, actions, rewards, self.mdp.discount)
 
@@ -130,15 +149,26 @@ class UCTPolicy(Policy):
         write_file(path, type(self).__name__, {name: getattr(self, name) for name in names})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], mdp: ExoMDP) -> UCTPolicy:
-        """Read what :meth:`save` wrote; ``mdp`` is the model it searched in."""
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        mdp: ExoMDP | None = None,
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> UCTPolicy:
+        """Read what :meth:`save` wrote; ``mdp`` is the model it searched in, and has to be given.
+
+        ``max_bytes`` is how much the file may hold, once it is no longer compressed.
+        """
+        if not isinstance(mdp, ExoMDP):
+            raise TypeError(f"tree search is loaded with its model: mdp is an ExoMDP, not {mdp!r}")
 
         def make(mask: Mask, full: Mask, **settings: Any) -> UCTPolicy:
             if (mask, full) != Policy.names_of(mdp)[:2]:
                 raise ValueError("it was saved for a model with other variables")
             return cls(mdp, **settings)
 
-        return read_file(path, cls.__name__, make)
+        return read_file(path, cls.__name__, make, max_bytes=max_bytes)
 
 
 class _Tree(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from exo_envs import ExoMDP
-from exo_envs.errors import unknown_name
+from exo_envs.errors import check_choice
+from exo_envs.inputs import check_real
 from exo_envs.mdp import FloatArray
-from planners.bounds import MAX_QUESTIONS, Bracket, Budget, bracket
+from planners.bounds import MAX_QUESTIONS, Bracket, Budget, OffLatticeError, bracket
 from planners.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference
 from planners.memory import Memory
 from planners.planner import Plan
@@ -35,9 +36,8 @@ def cost_function(cost: Cost) -> CostFunction:
     """The function that a cost stands for, or an error that names the choices."""
     if callable(cost):
         return cost
-    if cost in COSTS:
-        return COSTS[cost]
-    raise unknown_name("cost", cost, COSTS)
+    check_choice("cost", cost, COSTS)
+    return COSTS[cost]
 
 
 class Played(NamedTuple):
@@ -68,7 +68,12 @@ class Played(NamedTuple):
                 scenarios, returns = scenarios.first(affordable), returns[:affordable]
                 settings = {"values": ()}
         rng = np.random.default_rng([scenarios.seed, len(scenarios)])
-        return bracket(self.mdp, policy, rng=rng, scenarios=scenarios, returns=returns, **settings)
+        try:
+            return bracket(
+                self.mdp, policy, rng=rng, scenarios=scenarios, returns=returns, **settings
+            )
+        except OffLatticeError:
+            return None
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,9 @@ class Objective:
         rollouts: Played | None = None,
     ) -> Objective:
         """J, from the returns of a plan."""
-        estimate, price = Estimate.of(returns), cost_function(cost)(reduced.mask, plan)
+        cost_weight = check_real("cost_weight", cost_weight)
+        price = check_real("what cost returns", cost_function(cost)(reduced.mask, plan))
+        estimate = Estimate.of(returns)
         return cls(
             value=estimate.mean - cost_weight * price,
             mean_return=estimate.mean,
@@ -165,16 +172,38 @@ class Objective:
         return {**self.__dict__, "rollouts": None}
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True)
+class Comparison:
     """A mask against another one, on the same trajectories.
 
-    Masks are not played to the end once it is clear which is better: ``objective`` has fewer
+    Masks are not played to the end once it is clear which is better: the objectives have fewer
     rollouts then.
+
+    Attributes:
+        objective: of the mask.
+        gain: of J.
+        returns: the gain before the masks have paid their price.
+        rival: the objective of the other mask.
     """
 
     objective: Objective
-    gain: Estimate  # of J
-    returns: Estimate  # the gain before the masks have paid their price
+    gain: Estimate
+    returns: Estimate
+    rival: Objective
+
+    def __iter__(self) -> Iterator[Any]:
+        """What there is to say of the mask: ``objective, gain, returns = comparison``."""
+        return iter((self.objective, self.gain, self.returns))
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the mask that is behind might be ahead if its plan had had more time.
+
+        A mask that is ahead may well have been planned with in too little time: what its policy
+        earned is no less true.
+        """
+        behind = self.objective if self.gain.mean < 0 else self.rival
+        return behind.plan.out_of_time
 
     @property
     def is_decided(self) -> bool:

@@ -6,11 +6,21 @@
 - ``penalty``: the price of knowing the future, made of approximate values: :class:`ValueFunction`.
 - ``budget``: how often the model is asked, and what a slow one can be asked.
 - ``default_model``: which model makes the penalty, if none is given.
+- ``lattice``: real variables of n that have few values, which are enumerated.
 - ``fitting``: how much of each penalty makes the bound tightest.
 """
 
 from planners.bounds.bracketing import Bracket, bracket
 from planners.bounds.budget import MAX_QUESTIONS, Budget
+from planners.bounds.lattice import OffLatticeError
 from planners.bounds.penalty import ExactValues, ValueFunction
 
-__all__ = ["MAX_QUESTIONS", "Bracket", "Budget", "ExactValues", "ValueFunction", "bracket"]
+__all__ = [
+    "MAX_QUESTIONS",
+    "Bracket",
+    "Budget",
+    "ExactValues",
+    "OffLatticeError",
+    "ValueFunction",
+    "bracket",
+]

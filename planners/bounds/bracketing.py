@@ -11,7 +11,8 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs import ExoMDP, as_mdp
-from exo_envs.inputs import check_whole
+from exo_envs.borders import checked
+from exo_envs.inputs import as_generator, check_function, check_positive, check_whole
 from exo_envs.mdp import FloatArray
 from planners.bounds.budget import (
     MAX_QUESTIONS,
@@ -22,8 +23,10 @@ from planners.bounds.budget import (
 )
 from planners.bounds.default_model import default_model
 from planners.bounds.fitting import relax_fitted
+from planners.bounds.lattice import on_lattice
 from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
 from planners.bounds.relaxation import Draws
+from planners.checks import check_kind
 from planners.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
 from planners.memory import Memory
 from planners.reduction import can_enumerate
@@ -115,7 +118,7 @@ def bracket(
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`). Its n must be
-            few enough to be enumerated.
+            few enough to be enumerated; real variables of n may have the values of a lattice.
         policy: anything that :func:`evaluate` takes.
         n_rollouts: how many; with ``scenarios``, theirs.
         rng: a generator or a seed.
@@ -124,7 +127,8 @@ def bracket(
         values: approximate values that make the penalty for knowing the future, one or several. The
             bound holds whatever they are and is tight for the best values. Without ``values`` and
             ``model`` they are exact values of the variables that pay or move n and of what predicts
-            these, as far as that can be enumerated; if nothing can be, there is no penalty.
+            these, as far as that can be enumerated; if nothing can be, there is no penalty. There
+            is none either if x was recorded (:class:`~exo_envs.TraceMDP`).
         model: a model whose exact values make the penalty, such as ``objective.reduced``.
         memory: what was collected and counted before. If it has rollouts and a survey of ``mdp``,
             the model that makes the penalty by default is estimated from these.
@@ -140,24 +144,28 @@ def bracket(
         max_questions: how often a model that answers one state at a time may be asked.
 
     Raises:
+        OffLatticeError: n has real values between those of a lattice.
         ValueError: n cannot be enumerated, an argument makes no sense, or a model that answers one
             state at a time would be asked too often; how many rollouts are affordable is said.
         TooLargeError: ``model`` has too many states.
     """
-    mdp = as_mdp(mdp)
+    mdp = checked(as_mdp(mdp))
+    check_function("policy", policy)
+    check_kind("memory", memory, Memory, optional=True)
+    check_kind("model", model, FactoredMDP, optional=True)
+    max_states = check_positive("max_states", max_states)
     if num_successors is None:
         num_successors = default_successors(mdp)
-    for name, number, least in (
-        ("n_rollouts", n_rollouts, 1),
-        ("training_rollouts", training_rollouts, 2),
-        ("num_fresh", num_fresh, 1),
-        ("num_successors", num_successors, 2),
-    ):
-        check_whole(name, number, least)
-    _check_enumerable(mdp)
+    n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
+    training_rollouts = check_whole("training_rollouts", training_rollouts, 2)
+    num_fresh = check_whole("num_fresh", num_fresh, 1)
+    num_successors = check_whole("num_successors", num_successors, 2)
     if values is not None and model is not None:
         raise ValueError("give values or a model, not both")
+    if mdp.is_recorded:
+        values = _of_record(values, model)
     _check_scenarios(mdp, scenarios, returns)
+    mdp, policy, scenarios = _enumerable(mdp, policy, scenarios, memory)
     check_affordable(
         mdp,
         n_rollouts if scenarios is None else len(scenarios),
@@ -168,7 +176,7 @@ def bracket(
         num_fresh=num_fresh,
         num_successors=num_successors,
     )
-    rng = np.random.default_rng(rng)
+    rng = as_generator("rng", rng)
     play, train, sample, estimate = (int(seed) for seed in rng.integers(2**63, size=4))
     if scenarios is None:
         scenarios = Scenarios.sample(mdp, n_rollouts, play)
@@ -178,6 +186,8 @@ def bracket(
             model = default_model(mdp, policy, max_states, generator, memory)
         values = () if model is None else ExactValues.of(model, mdp, max_states=max_states)
     functions = tuple(values) if isinstance(values, Sequence) else (values,)
+    for function in functions:
+        check_function("backwards of each of values", getattr(function, "backwards", None))
     draws = Draws(num_fresh, num_successors, sample)
 
     horizon = len(scenarios.exogenous)
@@ -202,16 +212,39 @@ def bracket(
     )
 
 
-def _check_enumerable(mdp: ExoMDP) -> None:
+def _of_record(
+    values: ValueFunction | Sequence[ValueFunction] | None, model: FactoredMDP | None
+) -> tuple[ValueFunction, ...]:
+    """No value functions: a penalty takes fresh draws of x', which a record does not have."""
+    if model is not None or (values is not None and values != ()):
+        raise ValueError(
+            "x was recorded, so there are no fresh draws of it to make a penalty from: the bound "
+            "of a record is plain hindsight (values=())"
+        )
+    return ()
+
+
+def _enumerable(
+    mdp: ExoMDP, policy: ActionRule, scenarios: Scenarios | None, memory: Memory | None
+) -> tuple[ExoMDP, ActionRule, Scenarios | None]:
+    """The same, with points of a lattice in place of real n."""
+    if mdp.endogenous_ranges.is_real and can_enumerate(mdp):
+        lattice = np.random.default_rng(0)
+        mdp, policy, as_points = on_lattice(mdp, policy, memory, lattice)
+        scenarios = None if scenarios is None else as_points(scenarios)
     if not can_enumerate(mdp):
         states = format_count(num_endogenous_states(mdp))
         raise ValueError(
-            f"the bound enumerates n, and {mdp!r} has {states} values of n, which are too many"
+            f"the bound enumerates n, and {mdp!r} has {states} values of n, which are too many; "
+            "evaluate(policy, mdp) gives what a policy earns, and estimate_objective with all "
+            "variables something to compare it with"
         )
+    return mdp, policy, scenarios
 
 
 def _check_scenarios(mdp: ExoMDP, scenarios: Scenarios | None, returns: FloatArray | None) -> None:
-    if scenarios is not None and scenarios.exogenous.shape[2] != len(mdp.exogenous_variables):
-        raise ValueError(f"the scenarios are not of {mdp!r}")
-    if returns is not None and (scenarios is None or returns.shape != (len(scenarios),)):
+    check_kind("scenarios", scenarios, Scenarios, optional=True)
+    if scenarios is not None:
+        scenarios.check(mdp)
+    if returns is not None and (scenarios is None or np.shape(returns) != (len(scenarios),)):
         raise ValueError("returns are one for each of the scenarios, which have to be given too")

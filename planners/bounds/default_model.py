@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from exo_envs import ExoMDP
-from planners.counted import CountedMDP
+from exo_envs.borders import unchecked
+from planners.coarse import coarsened
 from planners.evaluation import ActionRule
 from planners.information import ExogenousData, ParentSearch, actors_of, close_under_parents
 from planners.memory import Memory
@@ -42,7 +43,7 @@ def default_model(
     are those of the memory, if it has them. If the end of an episode depends on x, there is no such
     model, since it has to be told from n.
     """
-    tables = mdp.model if isinstance(mdp, CountedMDP) else mdp
+    tables = unchecked(mdp)
     if isinstance(tables, FactoredMDP) and mdp.num_states <= max_states:
         return tables
     memory = Memory() if memory is None else memory
@@ -52,6 +53,7 @@ def default_model(
     except EndDependsOnExogenousError:
         return None
     memory.bind(data=data, survey=survey)
+    mdp = coarsened(mdp, data.bins)
     if mdp.num_states <= min(SMALL, max_states):
         return _estimated(mdp, mdp.exogenous_names, rng, memory)
     mask = _in_order(mdp, {*survey.paying, *survey.moving})

@@ -16,8 +16,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from exo_envs import ExoMDP
+from exo_envs.inputs import check_horizon, check_positive
 from exo_envs.mdp import FloatArray
 from planners.arrays import Floats, Ints, chunks, joint_index
+from planners.checks import whole_numbers
+from planners.coarse import bins_of, put_in_bins
 from planners.tables import (
     FactoredMDP,
     TooLargeError,
@@ -68,6 +71,7 @@ class ExactValues:
             raise TypeError(
                 f"exact values need an MDP as tables (FactoredMDP), not {type(model).__name__}"
             )
+        max_states = check_positive("max_states", max_states)
         if model.num_states > max_states:
             raise TooLargeError(
                 f"{model!r} has {format_count(model.num_states)} states; exact values are worked "
@@ -76,7 +80,7 @@ class ExactValues:
         if columns is None:
             columns = getattr(model, "columns", range(len(model.exogenous_variables)))
         self.model = model
-        self.columns = np.array(columns, dtype=np.intp)
+        self.columns = whole_numbers("columns", columns, 0, dtype=np.intp)
         self.dtype = np.dtype(dtype)
 
     @classmethod
@@ -84,6 +88,7 @@ class ExactValues:
         """Those of a model whose variables are some of ``mdp``'s, by name."""
         for part in ("endogenous", "exogenous"):
             sizes = {v.name: v.size for v in getattr(mdp, f"{part}_variables")}
+            sizes |= {b.name: len(b) for b in bins_of(model) if sizes.get(b.name) == b.size}
             for v in getattr(model, f"{part}_variables"):
                 if sizes.get(v.name) != v.size:
                     raise ValueError(
@@ -96,11 +101,13 @@ class ExactValues:
 
     def backwards(self, horizon: int) -> Iterator[ValuesAt]:
         """The values with 0, 1, ... ``horizon - 1`` steps left."""
-        sizes = self.model.exogenous_sizes
+        horizon = check_horizon("horizon", horizon)
+        sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
+        bins = bins_of(self.model)
         for values in backward_induction(self.model, horizon - 1, self.dtype):
 
             def values_at(x: Ints, table: Floats = values) -> Floats:
-                return table[joint_index(x[:, self.columns], sizes)]
+                return table[joint_index(put_in_bins(x[:, self.columns], names, bins), sizes)]
 
             yield values_at
 

@@ -7,13 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs import ExoMDP, State
+from exo_envs.borders import checked
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, joint_index, joint_values
-from planners.successors import given_successors
 from planners.tables import num_endogenous_states
-
-#: How far the probabilities of all n' may be from 1 in all.
-TOLERANCE = 1e-9
 
 
 class Answers(NamedTuple):
@@ -27,9 +24,9 @@ class Answers(NamedTuple):
 
 def gives_successors(mdp: ExoMDP) -> bool:
     """Whether a model gives the probabilities of n', found out by asking once."""
-    start = mdp.sample_initial(1, np.random.default_rng(0))
-    state = State(start.endogenous.astype(np.int64), start.exogenous.astype(np.int64))
-    return given_successors(mdp, state, np.zeros(1, np.int64)) is not None
+    model = checked(mdp)
+    state = model.sample_initial(1, np.random.default_rng(0))
+    return model.endogenous_distribution(state, np.zeros(1, np.int64)) is not None
 
 
 class Questions:
@@ -42,7 +39,7 @@ class Questions:
     """
 
     def __init__(self, mdp: ExoMDP, num_draws: int, rng: np.random.Generator) -> None:
-        self.mdp = mdp
+        self.mdp = checked(mdp)
         self.num_draws = num_draws
         self.rng = rng
         self.differed = False
@@ -57,32 +54,23 @@ class Questions:
         x = np.repeat(exogenous, self.num_states * num_actions, axis=0)
         n = np.tile(np.repeat(self._n, num_actions, axis=0), (count, 1))
         state, action = State(n, x), np.tile(np.arange(num_actions), count * self.num_states)
-        rewards = np.asarray(mdp.reward(state, action), dtype=np.float64)
-        if not np.isfinite(rewards).all():
-            raise ValueError("the rewards are not all finite")
+        rewards = mdp.reward(state, action)
         ended = mdp.is_terminal(State(n[::num_actions], x[::num_actions]))
         targets, probabilities = (self._given if self.given else self._drawn)(state, action)
         return Answers(
             rewards.reshape(shape),
-            np.asarray(ended).reshape(shape[:2]),
+            ended.reshape(shape[:2]),
             targets.reshape(*shape, -1),
             probabilities.reshape(*shape, -1),
         )
 
     def _given(self, state: State, action: Ints) -> tuple[Ints, FloatArray]:
-        found = given_successors(self.mdp, state, action)
+        found = self.mdp.endogenous_distribution(state, action)
         if found is None:
             raise ValueError(
                 f"{self.mdp!r} gives the probabilities of n' in one state and not in another"
             )
-        probabilities = np.asarray(found.probabilities, dtype=np.float64)
-        off = np.abs(probabilities.sum(axis=-1) - 1.0)
-        if not (probabilities >= 0).all() or not (off <= TOLERANCE).all():
-            raise ValueError(
-                f"the probabilities of n' that {self.mdp!r} gives are negative or do not sum to 1; "
-                "exo_envs.testing.check_mdp shows where"
-            )
-        return self._index(found.endogenous), probabilities
+        return self._index(found.endogenous), found.probabilities
 
     def _drawn(self, state: State, action: Ints) -> tuple[Ints, FloatArray]:
         draws = [
@@ -94,11 +82,4 @@ class Questions:
         return targets, np.full(targets.shape, 1.0 / self.num_draws)
 
     def _index(self, endogenous: IntArray) -> Ints:
-        """Checked, since compiled loops do not check it."""
-        sizes = self.mdp.endogenous_sizes
-        if ((endogenous < 0) | (endogenous >= sizes)).any():
-            raise ValueError(
-                f"{self.mdp!r} gives an n' that is out of range; "
-                "exo_envs.testing.check_mdp shows where"
-            )
-        return joint_index(endogenous, sizes)
+        return joint_index(endogenous, self.mdp.endogenous_sizes)

@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exo_envs import ExoMDP
+from exo_envs.compiled import njit
 from exo_envs.mdp import FloatArray
 from planners.arrays import Ints, chunks, joint_index
 from planners.bounds.penalty import ValueFunction, ValuesAt, penalties

@@ -18,14 +18,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from planners.arrays import Ints
+from planners.checks import exact, exact_reals
+from planners.clock import Clock, OutOfTimeError
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.memory import MaskMemory, Memory
-from planners.planner import Clock, OutOfTimeError
 
 #: Steps ahead that are forecast like this, at most. On ExoCrowd six steps earn as much as two with
 #: recourse (12 ± 5 more than tables alone), and 20 to 40 less than two without.
@@ -38,6 +39,8 @@ MAX_SAMPLES = 45_000
 MAX_FEATURES = 2_000
 #: Weights at most, over all indicators and all that is forecast.
 MAX_WEIGHTS = 4_000_000
+#: Values at most, over all variables.
+MAX_ROWS = 2**28
 #: Standard errors by which the error of a forecast must be below the table's.
 MARGIN = 2.0
 #: Held-out rollouts that it takes to tell.
@@ -63,10 +66,31 @@ class AdditiveForecasts(NamedTuple):
     @classmethod
     def none(cls, sizes: Ints) -> AdditiveForecasts:
         """Nothing is forecast, of variables of these sizes."""
+        if sizes.sum() > MAX_ROWS:
+            raise ValueError(f"variables of {sizes.sum()} values together are too many to forecast")
         nothing, rows = np.zeros(0, dtype=np.int64), np.full(int(sizes.sum()), -1)
         weights = np.zeros((0, 0), dtype=np.float32)
         offsets = (np.cumsum(sizes) - sizes).astype(np.int64)
         return cls(offsets, rows, weights, weights.reshape(-1), nothing, nothing)
+
+    def check(self, sizes: Ints, horizon: int, num_atoms: int) -> None:
+        """Refuse arrays that do not belong together, such as those of a damaged file.
+
+        Args:
+            sizes: of the variables.
+            horizon: how far is forecast.
+            num_atoms: how many atoms the model has.
+        """
+        columns = len(exact("steps", self.steps, 1, horizon + 1))
+        exact("atoms", self.atoms, 0, num_atoms, length=columns)
+        exact_reals("constants", self.constants, (columns,))
+        exact_reals("weights", self.weights, (len(self.weights), columns))
+        rows = exact("rows", self.rows, -1, len(self.weights))
+        offsets = exact("offsets", self.offsets, length=len(sizes))
+        if (offsets != np.cumsum(sizes) - sizes).any():
+            raise ValueError(f"offsets {offsets} are not where values of sizes {sizes} begin")
+        if len(rows) != sum(sizes.tolist()):
+            raise ValueError(f"there are {len(rows)} rows for values of sizes {sizes}")
 
     def keep(self, columns: NDArray[np.bool_]) -> AdditiveForecasts:
         """Some of the columns."""
@@ -149,7 +173,7 @@ def regress(
     gram = np.zeros((features, features), dtype=np.int32)
     moments = np.zeros((features, num_columns), dtype=np.int32)
     for first in range(0, len(samples), SAMPLES_PER_BLOCK):
-        clock.tick()
+        clock.tick(lambda: "forecasts from all variables")
         block = samples[first : first + SAMPLES_PER_BLOCK]
         _count(values, block, offsets, rows, model.variables, model.values, steps, gram, moments)
     left = clock.left()

@@ -15,8 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.arrays import Ints, joint_values, starts_of
-from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Outcome
-from planners.tables import FactoredMDP
+from planners.checks import ROUNDING, exact, exact_reals, exact_starts
+from planners.forecasting.forecasts import Forecasts
+from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
+from planners.tables import FactoredMDP, scope_shape
+
+#: The largest probability, and what rounding may add.
+CERTAIN = 1.0 + ROUNDING
+NO_INTS: Ints = np.zeros(0, dtype=np.int64)
+NO_REALS: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 
 
 class CompiledModel(NamedTuple):
@@ -57,6 +64,78 @@ class CompiledModel(NamedTuple):
     observation_signs: NDArray[np.float32]  # (observations,)
     observation_atom_starts: Ints  # (observations + 1,)
     observation_atoms: Ints
+    # What several variables pay together; these arrays are empty if there is no such reward, and
+    # files from before there were any do not have them.
+    joint_reward_starts: Ints = NO_INTS  # (lists + 1,): the rewards of each list
+    joint_reward_conditions: Ints = NO_INTS  # (joint rewards,): the condition each is paid for
+    joint_rewards: NDArray[np.float32] = NO_REALS  # (joint rewards,)
+
+    def check(self, forecasts: Forecasts) -> None:
+        """Refuse arrays that do not belong together, such as those of a damaged file.
+
+        Args:
+            forecasts: those that tell of the atoms.
+        """
+        atoms = len(exact("forecasts", self.forecasts, 0, len(forecasts.variables)))
+        for name, wanted in (
+            ("variables", forecasts.variables[self.forecasts]),
+            ("strides", forecasts.sizes[forecasts.variables[self.forecasts]]),
+        ):
+            if (exact(name, getattr(self, name), length=atoms) != wanted).any():
+                raise ValueError(f"{name} of the atoms are not those of their forecasts")
+        if (exact("values", self.values, length=atoms) >= self.strides).any():
+            raise ValueError("an atom has a value that its variable does not have")
+        states = len(self.terminal)
+        if self.terminal.dtype != np.bool_ or self.terminal.shape != (states,) or not states:
+            raise ValueError("terminal says of each state whether it is one")
+        self._check_lists(states, atoms)
+        self._check_trees(states, atoms)
+
+    def _check_lists(self, states: int, atoms: int) -> None:
+        lists = len(exact_reals("base", self.base))
+        exact_starts("branch_starts", self.branch_starts, states, lists - states, at_least=1)
+        paid = len(exact("reward_atoms", self.reward_atoms, 0, atoms))
+        exact_reals("rewards", self.rewards, (paid,))
+        exact_starts("reward_starts", self.reward_starts, lists, paid)
+        exact("otherwise", self.otherwise, 0, states + 1, length=lists)
+        rules = len(self.outcome_starts) - 1
+        exact_starts("rule_starts", self.rule_starts, lists, rules)
+        ends = exact("rule_ends", self.rule_ends, length=lists)
+        if (ends < self.rule_starts[:-1]).any() or (ends > self.rule_starts[1:]).any():
+            raise ValueError("rule_ends are not among the rules of their lists")
+        outcomes = len(exact("targets", self.targets, 0, states))
+        exact_starts("outcome_starts", self.outcome_starts, rules, outcomes)
+        conditions = len(exact_reals("probabilities", self.probabilities, low=0.0, high=CERTAIN))
+        exact("conditions", self.conditions, 0, conditions, length=outcomes)
+        paid = len(exact("joint_reward_conditions", self.joint_reward_conditions, 0, conditions))
+        exact_reals("joint_rewards", self.joint_rewards, (paid,))
+        if paid or len(self.joint_reward_starts):
+            exact_starts("joint_reward_starts", self.joint_reward_starts, lists, paid)
+        exact("atoms", self.atoms, 0, atoms)
+        exact_starts("atom_starts", self.atom_starts, conditions, len(self.atoms))
+
+    def _check_trees(self, states: int, atoms: int) -> None:
+        nodes = len(self.parents)
+        roots = exact_starts("node_starts", self.node_starts, states, nodes, at_least=1)
+        leaves = exact("first_leaves", self.first_leaves, length=states)
+        if (leaves < roots[:-1]).any() or (leaves >= roots[1:]).any():
+            raise ValueError("first_leaves are not among the nodes of their trees")
+        seen = len(exact_reals("observation_constants", self.observation_constants))
+        exact_reals("observation_signs", self.observation_signs, (seen,))
+        exact("observation_atoms", self.observation_atoms, 0, atoms)
+        own = len(self.observation_atoms)
+        exact_starts("observation_atom_starts", self.observation_atom_starts, seen, own)
+        above = exact("parents", self.parents, -1)
+        observed = exact("node_observations", self.node_observations, -1, seen, length=nodes)
+        place = np.arange(nodes) - np.repeat(roots[:-1], np.diff(roots))  # counted from the root
+        is_root = place == 0
+        if (above >= place).any() or ((above < 0) != is_root).any():
+            raise ValueError("parents are not nodes before their children")
+        if ((observed < 0) != is_root).any():
+            raise ValueError("node_observations: something is seen at all nodes but the roots")
+        exact("node_branches", self.node_branches, 0, int(self.branch_starts[-1]))
+        branches = len(self.node_branches)
+        exact_starts("node_branch_starts", self.node_branch_starts, nodes, branches)
 
     @classmethod
     def compile(cls, mdp: FactoredMDP, *, recourse: bool) -> tuple[CompiledModel, CompiledModel]:
@@ -75,7 +154,7 @@ class CompiledModel(NamedTuple):
         base = mdp.base_reward.reshape(-1).tolist()
         lists = [ActionList(*own) for own in zip(base, rewards, rules, strict=True)]
         shared = [ActionList(0.0, *own) for own in zip(shared_rewards, shared_rules, strict=True)]
-        used = np.array(sorted({atom for own in (*lists, *shared) for atom in _atoms(own)}), int)
+        used = np.array(sorted({atom for own in (*lists, *shared) for atom in own.atoms()}), int)
         which = np.searchsorted(first_atoms, used, side="right") - 1
         variable_of = dict(zip(used.tolist(), which.tolist(), strict=True))
         states = [lists[k : k + mdp.num_actions] for k in range(0, len(lists), mdp.num_actions)]
@@ -95,22 +174,22 @@ class CompiledModel(NamedTuple):
         return now, cls(**atoms, **_flatten(trees, shared, number))
 
 
-def _atoms(own: ActionList) -> Iterator[Atom]:
-    yield from (atom for atom, _ in own.rewards)
-    for rule in own.rules:
-        for _, _, condition in rule:
-            yield from condition
-
-
 def _flatten(
     trees: Sequence[ChoiceTree], shared: Sequence[ActionList], number: Mapping[Atom, int]
 ) -> dict[str, Any]:
     """All lists and trees in flat arrays, with atoms by their numbers."""
     lists = [branch for tree in trees for branch in tree.branches] + list(shared)
-    paid = [entry for own in lists for entry in own.rewards]
+    # What one variable pays, and what several pay together.
+    singles = [[entry for entry in own.rewards if len(entry[0]) == 1] for own in lists]
+    joints = [[entry for entry in own.rewards if len(entry[0]) > 1] for own in lists]
+    paid = list(chain.from_iterable(singles))
+    paid_together = list(chain.from_iterable(joints))
     rules = [rule for own in lists for rule in own.rules]
     outcomes = [outcome for rule in rules for outcome in rule]
-    conditions = list(dict.fromkeys(outcome[1:] for outcome in outcomes))
+    needed = chain(
+        (outcome[1:] for outcome in outcomes), ((1.0, condition) for condition, _ in paid_together)
+    )
+    conditions = list(dict.fromkeys(needed))
     numbered = {condition: k for k, condition in enumerate(conditions)}
     # Where a list leads if no rule decides: the target of a last rule that always does.
     nowhere = len(shared)
@@ -127,8 +206,8 @@ def _flatten(
     in_tree = np.repeat(np.arange(len(trees)), np.diff(node_starts))  # the tree of each node
     return {
         "base": np.array([own.base for own in lists], dtype=np.float32),
-        "reward_starts": starts_of([own.rewards for own in lists]),
-        "reward_atoms": _ints(number[atom] for atom, _ in paid),
+        "reward_starts": starts_of(singles),
+        "reward_atoms": _ints(number[atom] for (atom,), _ in paid),
         "rewards": np.array([reward for _, reward in paid], dtype=np.float32),
         "otherwise": otherwise,
         "rule_starts": rule_starts,
@@ -158,6 +237,11 @@ def _flatten(
         "observation_signs": np.array([one.sign for one in seen], dtype=np.float32),
         "observation_atom_starts": starts_of([one.atoms for one in seen]),
         "observation_atoms": _ints(number[atom] for one in seen for atom in one.atoms),
+        "joint_reward_starts": starts_of(joints) if paid_together else NO_INTS,
+        "joint_reward_conditions": _ints(
+            numbered[1.0, condition] for condition, _ in paid_together
+        ),
+        "joint_rewards": np.array([reward for _, reward in paid_together], dtype=np.float32),
     }
 
 
@@ -167,18 +251,21 @@ def _ints(values: Iterable[int]) -> Ints:
 
 def needed_variables(mdp: FactoredMDP) -> tuple[int, ...]:
     """The variables that pay or move the agent: those worth forecasting."""
-    paying = {i for i, table in mdp.terms.items() if table.any()}
+    paying = {i for scope, table in mdp.scoped_terms.items() if table.any() for i in scope}
     return tuple(sorted(paying | set(mdp.decision_lists.dependencies())))
 
 
-def _reward_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[int, float]]]:
-    """For each pair: (atom, reward), those that any action earns first."""
-    lists: list[list[tuple[int, float]]] = [
+def _reward_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Condition, float]]]:
+    """For each pair: (condition, reward), those that any action earns first."""
+    lists: list[list[tuple[Condition, float]]] = [
         [] for _ in range(mdp.num_endogenous_states * mdp.num_actions)
     ]
-    for i, table in mdp.terms.items():
+    for scope, table in mdp.scoped_terms.items():
+        values = joint_values(np.arange(len(table)), scope_shape(scope, mdp.exogenous_sizes))
+        first_atoms = np.array([atom_of.get(i, 0) for i in scope])
+        conditions = [tuple(atoms) for atoms in (values + first_atoms).tolist()]
         for value, n, a in zip(*np.nonzero(table), strict=True):
-            entry = (atom_of[i] + int(value), float(table[value, n, a]))
+            entry = (conditions[value], float(table[value, n, a]))
             lists[n * mdp.num_actions + a].append(entry)
     for first in range(0, len(lists), mdp.num_actions):
         group = lists[first : first + mdp.num_actions]

@@ -14,8 +14,8 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints, joint_index
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts

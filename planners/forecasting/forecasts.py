@@ -15,17 +15,21 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import IntArray
 from planners.arrays import Ints, join, joint_index, starts_of
+from planners.checks import ROUNDING, exact, exact_reals, exact_starts
 from planners.memory import MaskMemory
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
 
 #: The weight of the coarser forecast in a finer one, in samples.
 SHRINKAGE = 4.0
+#: Steps ahead that forecasts may go.
+MAX_HORIZON = 1_000_000
 #: Joint values that the forecast parents of a variable may have.
 MAX_JOINT_VALUES = 4_000_000
 
@@ -80,10 +84,37 @@ class Forecasts(NamedTuple):
             laid_out += [starts_of(pieces), join(pieces, dtype)]
         return cls(np.array(list(parents), dtype=np.int64), horizon, sizes, *laid_out)
 
+    def check(self) -> None:
+        """Refuse arrays that do not belong together, such as those of a damaged file."""
+        sizes = exact("sizes", self.sizes, least=1, below=2**31)
+        count = len(exact("variables", self.variables, below=len(sizes)))
+        check_whole("horizon", self.horizon, 1, MAX_HORIZON)
+        parents = exact("parents", self.parents, below=len(sizes))
+        lookup = exact("lookup", self.lookup, dtype=np.int32)
+        tables = exact_reals("tables", self.tables, low=0.0, high=1.0 + ROUNDING)
+        pieces = (
+            exact_starts("parent_starts", self.parent_starts, count, len(parents), at_least=1),
+            exact_starts("lookup_starts", self.lookup_starts, count, len(lookup), at_least=1),
+            exact_starts("table_starts", self.table_starts, count, len(tables), at_least=1),
+        )
+        for f, variable in enumerate(self.variables.tolist()):
+            own, values, table = (slice(*starts[f : f + 2].tolist()) for starts in pieces)
+            joint = math.prod(sizes[parents[own]].tolist())
+            rows, left = divmod(table.stop - table.start, self.horizon * int(sizes[variable]))
+            if parents[own.start] != variable or joint != values.stop - values.start or left:
+                raise ValueError(
+                    f"the forecast of variable {variable} looks at {parents[own].tolist()} of "
+                    f"{joint} joint values; {values.stop - values.start} are looked up in a table "
+                    f"of {table.stop - table.start} probabilities"
+                )
+            exact(f"the lookup of variable {variable}", lookup[values], 0, rows, dtype=np.int32)
+
     def probabilities(self, exogenous: IntArray, which: int) -> NDArray[np.float32]:
         """The forecast of the which-th variable for a batch, shape (B, horizon, size)."""
+        which = check_whole("which", which, 0, len(self.variables) - 1)
         parents = self.parents[slice(*self.parent_starts[which : which + 2])]
-        joint = joint_index(exogenous[:, parents], self.sizes[parents])
+        x = np.clip(exogenous, 0, self.sizes - 1).astype(np.int64)
+        joint = joint_index(x[:, parents], self.sizes[parents])
         tables = self.tables[slice(*self.table_starts[which : which + 2])]
         tables = tables.reshape(-1, self.horizon, int(self.sizes[self.variables[which]]))
         return tables[self.lookup[self.lookup_starts[which] + joint]]

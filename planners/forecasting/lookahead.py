@@ -1,9 +1,11 @@
 """Backward induction over (steps ahead, n) with forecasts in place of x.
 
-The reward is a sum over variables and n is small. So the expected reward and the expected move
-of each (h, n, a) follow from the forecasts of single variables, and a decision costs
-O(horizon * N * A), however many joint values the mask has. A later decision is made once the few
-variables that its actions look at are seen (:mod:`planners.forecasting.recourse`).
+The reward is a sum over variables, or few of them together, and n is small. So the expected reward
+and the expected move of each (h, n, a) follow from the forecasts of single variables, and a
+decision costs O(horizon * N * A), however many joint values the mask has. Given what is seen now,
+variables that pay together are taken to be independent later on, as those of a rule are. A later
+decision is made once the few variables that its actions look at are seen
+(:mod:`planners.forecasting.recourse`).
 
 The kernels compute in single precision, in which the forecasts are kept: a vector instruction then
 takes twice as many lanes, and action values are right to some 1e-6 of the largest one.
@@ -15,10 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from planners.arrays import Ints, subset_index
+from planners.checks import check_kind
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts
@@ -34,6 +38,19 @@ class Models(NamedTuple):
 
     now: CompiledModel
     later: CompiledModel
+
+    def check(self, forecasts: Forecasts) -> None:
+        """Refuse models that are not whole, or do not fit together."""
+        for model in self:
+            check_kind("a model", model, CompiledModel)
+            model.check(forecasts)
+        now, later = self
+        shared = ("forecasts", "values", "terminal")
+        if any(not np.array_equal(getattr(now, name), getattr(later, name)) for name in shared):
+            raise ValueError("the models for now and later are not about the same atoms and states")
+        states, actions = len(now.terminal), int(now.branch_starts[1])
+        if (np.diff(now.branch_starts) != actions).any() or len(now.parents) != states:
+            raise ValueError("the model for now has a branch for each action, and looks at nothing")
 
 
 def look_ahead(
@@ -65,8 +82,10 @@ def look_ahead(
 
     if workers == 1:
         return np.asarray(part(0))
-    with ThreadPoolExecutor(workers) as threads:
-        return np.concatenate(list(threads.map(part, range(0, len(n), step))))
+    # This thread takes a part, too: it waits while the kernel is compiled, and its clocks stop.
+    with ThreadPoolExecutor(workers - 1) as threads:
+        others = threads.map(part, range(step, len(n), step))
+        return np.concatenate([part(0), *others])
 
 
 @njit(cache=True, nogil=True)
@@ -187,6 +206,8 @@ def _back_up(model: Any, discount: Any, chances: Any, weights: Any, best: Any, v
     """
     branch_starts, width = model.branch_starts, values.shape[1]
     rewards = (model.reward_starts, model.reward_atoms, model.rewards)
+    joint = (model.joint_reward_starts, model.joint_reward_conditions, model.joint_rewards)
+    paid_together = len(model.joint_rewards) > 0
     rules = (model.rule_starts, model.rule_ends, model.outcome_starts)
     outcomes = (model.otherwise, model.conditions, model.targets)
     states = len(branch_starts) - 1
@@ -200,22 +221,26 @@ def _back_up(model: Any, discount: Any, chances: Any, weights: Any, best: Any, v
             values[shared, k] = base + discount * moved[k]
             left[k] *= discount
         _add_rewards(rewards, shared, chances, values)
+        if paid_together:
+            _add_rewards(joint, shared, weights, values)
         for branch in range(branch_starts[state], branch_starts[state + 1]):
             base = model.base[branch]
             _follow_rules(rules, outcomes, branch, weights, best, moved, passed)
             for k in range(width):
                 values[branch, k] = base + values[shared, k] + left[k] * moved[k]
             _add_rewards(rewards, branch, chances, values)
+            if paid_together:
+                _add_rewards(joint, branch, weights, values)
 
 
 @njit(cache=True, fastmath=True, inline="always")
 def _add_rewards(lists: Any, own: int, chances: Any, values: Any) -> None:
-    """Add what a list is expected to be paid for atoms."""
-    starts, atoms, rewards = lists
+    """Add what a list is expected to be paid for atoms, or for conditions, of these chances."""
+    starts, paid_for, rewards = lists
     for e in range(starts[own], starts[own + 1]):
-        reward, atom = rewards[e], atoms[e]
+        reward, holds = rewards[e], paid_for[e]
         for k in range(values.shape[1]):
-            values[own, k] += reward * chances[atom, k]
+            values[own, k] += reward * chances[holds, k]
 
 
 @njit(cache=True, fastmath=True, inline="always")

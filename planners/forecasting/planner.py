@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP
-from exo_envs.inputs import check_whole
+from exo_envs import ExoMDP, Variable
+from exo_envs.inputs import (
+    as_generator,
+    check_flag,
+    check_level,
+    check_real,
+    check_whole,
+    convert,
+)
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import joint_index
+from planners.binned_policy import with_values
+from planners.checks import check_kind, whole_numbers
+from planners.clock import Clock, OutOfTimeError
 from planners.evaluation import Scenarios
 from planners.files import Saved
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
@@ -22,8 +33,8 @@ from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import Models, look_ahead
 from planners.information import HOLD_OUT
 from planners.memory import MaskMemory
-from planners.planner import Clock, OutOfTimeError, Plan
-from planners.policy import Policy
+from planners.planner import Plan, check_problem
+from planners.policy import Policy, as_names
 from planners.reduction import tabulate
 from planners.tables import FactoredMDP
 
@@ -64,8 +75,12 @@ class ForecastPlanner:
     additive: bool = True
 
     def __post_init__(self) -> None:
-        check_whole("horizon", self.horizon, 1, optional=True)
-        check_whole("num_rollouts", self.num_rollouts, 1)
+        convert(self, check_whole, "horizon", least=1, optional=True)
+        convert(self, check_whole, "num_rollouts", least=1)
+        convert(self, check_whole, "max_parents", least=0)
+        convert(self, check_level, "level")
+        convert(self, check_flag, "recourse")
+        convert(self, check_flag, "additive")
 
     def plan(
         self,
@@ -74,11 +89,16 @@ class ForecastPlanner:
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
     ) -> Plan:
-        """Fit the forecasts; at the time limit, variables not yet examined forecast themselves."""
+        """Fit the forecasts; at the time limit, variables not yet examined forecast themselves.
+
+        The time that Numba takes to compile, on the first use ever, does not count.
+        """
+        check_problem(mdp)
+        whole = Clock(time_limit)
         # Counting takes about as long again as choosing what to count.
-        clock, whole = Clock(None if time_limit is None else 0.5 * time_limit), Clock(time_limit)
-        rng = np.random.default_rng(0) if rng is None else rng
-        mdp = tabulate(mdp, rng)
+        clock = Clock(None if time_limit is None else 0.5 * time_limit)
+        rng = as_generator("rng", rng, default=0)
+        given, mdp = mdp, tabulate(mdp, rng)
         rollouts, held_out = self._rollouts(mdp, rng)
         horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
         sizes, needed = mdp.exogenous_sizes, needed_variables(mdp)
@@ -87,7 +107,7 @@ class ForecastPlanner:
         parents: dict[int, tuple[int, ...]] = {}
         with suppress(OutOfTimeError):
             for i in needed:
-                clock.tick()
+                clock.tick(lambda: f"forecasts of {len(parents)} of {len(needed)} variables")
                 parents[i] = search.parents(i)
         chosen = {i: parents.get(i, ()) for i in needed}
         models = Models(*CompiledModel.compile(mdp, recourse=self.recourse))
@@ -105,18 +125,21 @@ class ForecastPlanner:
             forecasts=forecasts,
             discount=mdp.discount,
             additive=additive,
+            endogenous_names=tuple(variable.name for variable in mdp.endogenous_variables),
         )
         in_time = additive is not None or not self.additive
-        converged, seconds = len(parents) == len(needed) and in_time, clock.seconds()
-        return Plan(
+        converged = len(parents) == len(needed) and in_time
+        plan = Plan(
             policy,
             None,
             converged=converged,
             residual=0.0,
             iterations=horizon,
-            seconds=seconds,
+            seconds=whole.seconds(),
             method="forecasts",
+            out_of_time=not converged,
         )
+        return plan if mdp is given else with_values(plan, mdp)
 
     def _rollouts(self, mdp: FactoredMDP, rng: np.random.Generator) -> tuple[Rollouts, BoolArray]:
         """Those that forecasts are fitted to, and which of them are held out at first."""
@@ -144,14 +167,31 @@ class ForecastPolicy(Policy, Saved):
         forecasts: Forecasts,
         discount: float,
         additive: AdditiveForecasts | None = None,
+        endogenous_names: tuple[str, ...] | None = None,
     ) -> None:
-        super().__init__(mask, full, endogenous_size)
-        self.sizes = sizes
+        self.sizes = tuple(whole_numbers("sizes", sizes, 1, length=endogenous_size).tolist())
+        self.endogenous_names = as_names(endogenous_names, len(self.sizes))
+        check_real("discount", discount, 0.0)
+        check_kind("models", models, Models)
+        check_kind("forecasts", forecasts, Forecasts)
+        forecasts.check()
+        models.check(forecasts)
+        states = math.prod(self.sizes)
+        if len(models.now.terminal) != states or discount > 1:
+            raise ValueError(f"the models are not of {states} states, or the discount is above 1")
+        if len(forecasts.sizes) != len(mask):
+            raise ValueError(f"forecasts of {len(forecasts.sizes)} variables, for {len(mask)}")
+        variables = [
+            *map(Variable, self.endogenous_names, self.sizes),
+            *map(Variable, mask, forecasts.sizes.tolist()),
+        ]
+        super().__init__(mask, full, endogenous_size, variables=variables)
         self.models = models
         self.forecasts = forecasts
         self.discount = discount
-        none = AdditiveForecasts.none(forecasts.sizes)
-        self.additive = none if additive is None else additive
+        self.additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
+        check_kind("additive", self.additive, AdditiveForecasts)
+        self.additive.check(forecasts.sizes, forecasts.horizon, len(models.now.values))
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
@@ -163,6 +203,8 @@ class ForecastPolicy(Policy, Saved):
         From the tables; where an additive forecast says how probable some values are, the table's
         probabilities of the other values are scaled to what is left.
         """
+        anything = np.zeros((*exogenous.shape[:1], self.endogenous_size), dtype=np.int64)
+        _, exogenous = self.as_batch(anything, exogenous)
         additive, tables = self.additive, self.forecasts.probabilities(exogenous, which)
         own = self.models.now.forecasts[additive.atoms] == which
         if not own.any():
@@ -186,6 +228,7 @@ class ForecastPolicy(Policy, Saved):
 
         Values that a variable cannot have count as its nearest.
         """
+        endogenous, exogenous = self.as_batch(endogenous, exogenous)
         n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
         x = np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
         return look_ahead(self.models, self.forecasts, self.discount, n, x, self.additive)

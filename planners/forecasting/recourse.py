@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Atom = int
-Outcome = tuple[int, float, tuple[Atom, ...]]  # target, probability, condition
+Condition = tuple[Atom, ...]  # the atoms that hold together
+Outcome = tuple[int, float, Condition]  # target, probability, condition
 Rules = list[tuple[Outcome, ...]]
 
 #: Joint observations before a decision, at most; the variables beyond that are averaged.
@@ -31,8 +32,16 @@ class ActionList(NamedTuple):
     """What an action pays and where it leads, as far as that depends on the action."""
 
     base: float
-    rewards: list[tuple[Atom, float]]
+    rewards: list[tuple[Condition, float]]
     rules: Rules
+
+    def atoms(self) -> Iterator[Atom]:
+        """The atoms that it looks at."""
+        for condition, _ in self.rewards:
+            yield from condition
+        for rule in self.rules:
+            for _, _, condition in rule:
+                yield from condition
 
 
 class Observation(NamedTuple):
@@ -89,9 +98,7 @@ class ChoiceTree(NamedTuple):
 
 
 def _variables(own: ActionList, variable_of: Mapping[Atom, int]) -> set[int]:
-    conditions = (condition for rule in own.rules for _, _, condition in rule)
-    atoms = {atom for atom, _ in own.rewards}.union(*conditions)
-    return {variable_of[atom] for atom in atoms}
+    return {variable_of[atom] for atom in own.atoms()}
 
 
 def _groups(
@@ -103,8 +110,10 @@ def _groups(
     """
     does: dict[Atom, list[Any]] = defaultdict(list)
     for a, own in enumerate(lists):
-        for atom, reward in own.rewards:
-            does[atom].append((a, reward))
+        for condition, reward in own.rewards:
+            for atom in condition:
+                others = tuple(other for other in condition if other != atom)
+                does[atom].append((a, reward, others) if others else (a, reward))
         for k, rule in enumerate(own.rules):
             for target, chance, condition in rule:
                 for atom in condition:
@@ -127,7 +136,13 @@ def _spread(lists: Sequence[ActionList], groups: Sequence[tuple[Atom, ...]]) -> 
         if any(atoms.intersection(condition) for rule in own.rules for _, _, condition in rule):
             return math.inf
     return max(
-        (abs(reward) for own in lists for atom, reward in own.rewards if atom in atoms), default=0.0
+        (
+            abs(reward)
+            for own in lists
+            for condition, reward in own.rewards
+            if not atoms.isdisjoint(condition)
+        ),
+        default=0.0,
     )
 
 
@@ -185,7 +200,15 @@ def _fill_in(
     def is_true(atom: Atom) -> bool:
         return atom in values.get(variable_of[atom], ())
 
-    base = own.base + sum(reward for atom, reward in own.rewards if is_true(atom))
+    base = own.base + sum(
+        reward for condition, reward in own.rewards if all(map(is_true, condition))
+    )
+    rewards = [
+        (tuple(filter(is_open, condition)), reward)
+        for condition, reward in own.rewards
+        if any(map(is_open, condition))
+        and all(is_open(atom) or is_true(atom) for atom in condition)
+    ]
     rules: Rules = []
     for rule in own.rules:
         left = tuple(
@@ -197,4 +220,4 @@ def _fill_in(
             rules.append(left)
         if sum(chance for _, chance, condition in left if not condition) > 1.0 - 1e-12:
             break  # it decides: what comes behind it is never reached
-    return ActionList(base, [entry for entry in own.rewards if is_open(entry[0])], rules)
+    return ActionList(base, rewards, rules)

@@ -11,7 +11,10 @@
 * ``closure``: adding parents of parents, as far as there is room.
 * ``transitions``: what the search for parents counts.
 * ``interventions``: which variables act on which, by changing them.
+* ``resolution``: what bins of very many values hide.
 * ``group_testing``: the same for many variables at once, by halving.
+* ``nearest_neighbours``: information between real variables without bins.
+* ``cross_check``: what bins and neighbours say about the same pairs.
 """
 
 from planners.information.closure import close_under_parents
@@ -24,9 +27,16 @@ from planners.information.contingency import (
 )
 from planners.information.forward_selection import select_forward
 from planners.information.group_testing import NUM_TESTS, draw_probes, find_relevant
-from planners.information.interventions import actors_of, influence
+from planners.information.interventions import actors_of, influence, influence_given
+from planners.information.nearest_neighbours import (
+    NeighbourTest,
+    neighbour_information,
+    neighbour_test,
+)
+from planners.information.neighbour_check import CheckedEdge, CrossCheck, cross_check
 from planners.information.pairwise import Columns, pairwise_information
 from planners.information.parents import Evidence, ParentSearch
+from planners.information.resolution import hidden_in_bins
 from planners.information.rollouts import HOLD_OUT, ExogenousData
 from planners.information.significance import (
     Information,
@@ -40,10 +50,13 @@ __all__ = [
     "HOLD_OUT",
     "NUM_TESTS",
     "Cases",
+    "CheckedEdge",
     "Columns",
+    "CrossCheck",
     "Evidence",
     "ExogenousData",
     "Information",
+    "NeighbourTest",
     "Null",
     "ParentSearch",
     "Rows",
@@ -54,9 +67,14 @@ __all__ = [
     "compare_histograms",
     "conditional_information",
     "count_table",
+    "cross_check",
     "draw_probes",
     "find_relevant",
+    "hidden_in_bins",
     "influence",
+    "influence_given",
+    "neighbour_information",
+    "neighbour_test",
     "pairwise_information",
     "select_forward",
     "smooth",

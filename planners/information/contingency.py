@@ -14,8 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
+from planners.checks import check_kind, sampled_values, whole_numbers
 from planners.information import counting_kernels as kernels
 from planners.information.g_statistic import sparse_information
 from planners.information.significance import Information
@@ -24,6 +26,10 @@ from planners.information.significance import Information
 NEGLIGIBLE = 1e-4
 #: Tables up to this size are counted whole; they stay in the fastest cache.
 SMALL_TABLE = 2**12
+#: Cells that a table of counts may have: 4 GB.
+MAX_CELLS = 2**30
+#: Samples are numbered with 32 bits.
+MAX_SAMPLES = 2**31 - 1
 
 
 @dataclass(eq=False)
@@ -33,13 +39,21 @@ class Rows:
     count: int  # of joint values that occur
     row: NDArray[np.int32]  # (samples,), of each sample
 
+    def __post_init__(self) -> None:
+        """Kernels do not look where they write."""
+        self.count = check_whole("count", self.count, 0, MAX_SAMPLES)
+        self.row = whole_numbers("row", self.row, 0, self.count, dtype=np.int32)
+
     @classmethod
     def of(cls, samples: int) -> Rows:
         """All samples in one row: no variable is looked at."""
+        samples = check_whole("samples", samples, 0, MAX_SAMPLES)
         return cls(1, np.zeros(samples, dtype=np.int32))
 
     def split(self, column: IntArray, size: int) -> Rows:
         """The rows that one more variable makes of these."""
+        size = _size("size", size, self.count)
+        column = sampled_values("column", column, size, len(self.row))
         row, count = kernels.refine(self.row, self.count, column, size)
         return Rows(count, row)
 
@@ -57,6 +71,12 @@ class Cases:
     rows: Rows  # by the joint value of what is conditioned on
     target: IntArray  # (samples,), its value in each sample
     size: int  # how many values the target has
+
+    def __post_init__(self) -> None:
+        """Kernels do not look where they write."""
+        check_kind("rows", self.rows, Rows)
+        self.size = _size("size", self.size, self.rows.count)
+        self.target = sampled_values("target", self.target, self.size, len(self.rows.row))
 
     @cached_property
     def counted(self) -> kernels.CaseCounts:
@@ -85,6 +105,8 @@ class Cases:
 
 def conditional_information(cases: Cases, column: IntArray, size: int) -> Information:
     """How much a variable of some ``size`` tells about the target of the cases, given the rows."""
+    size = _size("size", size, cases.size)
+    column = sampled_values("column", column, size, len(cases.rows.row))
     if cases.rows.count * size * cases.size <= SMALL_TABLE:
         one = np.zeros(1, dtype=np.int64), np.array([size])
         (statistic,), (freedom,) = kernels.table_information(column[None], *one, cases.counted)
@@ -92,6 +114,12 @@ def conditional_information(cases: Cases, column: IntArray, size: int) -> Inform
         grouped = cases.rows.grouped
         statistic, freedom = sparse_information(*grouped, cases.target, cases.size, column, size)
     return Information(max(0.0, float(statistic)), float(freedom))
+
+
+def _size(name: str, size: int, others: int) -> int:
+    """How many values a variable has that is counted in a table with so many others."""
+    why = f"a table of counts has {MAX_CELLS:,} cells"
+    return check_whole(name, size, 1, MAX_CELLS // max(1, others), why=why)
 
 
 def count_table(codes: Ints, rows: int, target: IntArray, size: int) -> Ints:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from planners.arrays import Ints
 from planners.information.g_statistic import dense_information, weighted_log
 

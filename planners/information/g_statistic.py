@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from exo_envs.compiled import njit
 
 #: Small counts times their logarithms: most cells of a large table hold one of these.
 _LOGS = np.array([0.0] + [n * math.log(n) for n in range(1, 1024)])

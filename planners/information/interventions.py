@@ -9,6 +9,8 @@ unchanged: then a difference is an effect. That needs a model that draws the sam
 whatever the state, as batched models do. States that were left alone show whether it does; if it
 does not, distributions are compared instead. Of very many variables, those that act on a target
 are found by changing all at once and halving (:mod:`planners.information.group_testing`).
+
+Where x was recorded (``mdp.is_recorded``) nobody can change it, and nothing is known.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
+from exo_envs.borders import checked
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.information.contingency import count_table
+from planners.checks import as_positions
+from planners.coarse import coarsened
+from planners.information.contingency import Rows, count_table
 from planners.information.group_testing import find_relevant
 from planners.information.rollouts import ExogenousData
 from planners.information.significance import Information, compare_histograms
@@ -30,6 +35,9 @@ from planners.memory import Memory
 NUM_CHANGED = 128
 #: States, in the same call of the model, that are left alone.
 NUM_UNCHANGED = 32
+#: States in which a variable is given the value that it has in another state, and how many of
+#: these values have to be other ones.
+NUM_SWAPPED, MIN_SWAPPED = 512, 16
 #: Without common random numbers: states in which a variable is changed, and draws from each.
 NUM_STATES, NUM_DRAWS = 16, 32
 #: Without common random numbers: the level of the test, as a logarithm.
@@ -55,10 +63,12 @@ def influence(
         The share of the states in which x'_i changed with x_j, shape (m,); without common random
         numbers, the total variation between the distributions of x'_i where it is significant.
     """
-    memory = Memory() if memory is None else memory
+    mdp, memory = checked(mdp), Memory() if memory is None else memory
     memory.bind(data=data)
     j = int(mdp.exogenous_indices([name])[0])
-    return memory.influence.get(j, lambda: _influence(mdp, data, j, memory))
+    if mdp.is_recorded:
+        return np.zeros(len(data.names))
+    return memory.influence.get(j, lambda: _influence(coarsened(mdp, data.bins), data, j, memory))
 
 
 def actors_of(
@@ -69,12 +79,16 @@ def actors_of(
     Of more than ``ONE_BY_ONE`` variables the strength is not measured and counts as 1; if the
     model does not honour common random numbers none are found.
     """
-    memory = Memory() if memory is None else memory
+    mdp, memory = checked(mdp), Memory() if memory is None else memory
+    targets = as_positions("targets", targets, len(data.names)).tolist()
+    if mdp.is_recorded:
+        return [{} for _ in targets]
     if len(data.names) <= ONE_BY_ONE:
         effects = np.stack([influence(mdp, data, name, memory=memory) for name in data.names])
         return [
             {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
         ]
+    mdp = coarsened(mdp, data.bins)
     base, base_next = _base(mdp, data, memory)
     again = np.concatenate([base[NUM_CHANGED - 1 :: -1], base[NUM_CHANGED:]])
     following = mdp.sample_exogenous(again, np.random.default_rng(data.seed))
@@ -90,6 +104,42 @@ def actors_of(
     rng = np.random.default_rng([data.seed, len(data.names) + 1, *column.tolist()])
     acts = find_relevant(differ, len(column), data, rng, num_tests=NUM_HALVED)
     return [{int(j): 1.0 for j in np.flatnonzero(row)} for row in acts]
+
+
+def influence_given(mdp: ExoMDP, data: ExogenousData, cause: int, target: int, rows: Rows) -> float:
+    """How often x'_i changes with x_j, if x_j changes to what it is in a state of the same row.
+
+    Unlike :func:`influence`, this changes x_j only to values that occur together with what the rows
+    are made of. If there are hardly any, without common random numbers, or if x was recorded,
+    nothing can be said, and the share is 0.
+
+    Args:
+        mdp: the model.
+        data: rollouts of all its variables.
+        cause: j, by its position in the data.
+        target: i, likewise.
+        rows: the transitions that are not held out, by the joint value of some variables.
+    """
+    if mdp.is_recorded:
+        return 0.0
+    mdp = coarsened(mdp, data.bins)
+    rng = np.random.default_rng([data.seed, cause, target])
+    order, starts = rows.grouped
+    sample = rng.integers(len(rows.row), size=NUM_SWAPPED + NUM_UNCHANGED)
+    row = rows.row[sample]
+    mate = order[starts[row] + (rng.random(len(sample)) * np.diff(starts)[row]).astype(np.int64)]
+
+    def states(samples: IntArray) -> IntArray:
+        rollout, step = np.divmod(samples, data.num_steps)
+        return data.values[data.fitted[rollout], step].astype(np.int64)
+
+    x, y = states(sample), states(sample)
+    y[:NUM_SWAPPED, cause] = states(mate)[:NUM_SWAPPED, cause]
+    before, after = (mdp.sample_exogenous(z, np.random.default_rng(data.seed)) for z in (x, y))
+    changed = np.flatnonzero(x[:, cause] != y[:, cause])
+    if (before != after)[NUM_SWAPPED:].any() or len(changed) < MIN_SWAPPED:
+        return 0.0
+    return float((before != after)[changed, target].mean())
 
 
 def _influence(mdp: ExoMDP, data: ExogenousData, j: int, memory: Memory) -> FloatArray:

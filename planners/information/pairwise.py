@@ -12,7 +12,6 @@ against these numbers in the way that suits its table:
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
+from planners.checks import as_positions, check_kind
 from planners.information import counting_kernels as kernels
 from planners.information.contingency import SMALL_TABLE, Cases, Rows
 from planners.information.g_statistic import sparse_information
@@ -82,13 +82,13 @@ def pairwise_information(
     >>> pairwise_information(data, targets=[1]).plug_in.round(3)
     array([[0.693, 0.216]])
     """
+    check_kind("data", data, ExogenousData)
     variables = len(data.names)
-    wanted = _positions("targets", targets, variables)
-    chosen = _positions("rollouts", rollouts, data.num_rollouts)
+    wanted = as_positions("targets", targets, variables)
+    chosen = as_positions("rollouts", rollouts, data.num_rollouts)
     samples = len(chosen) * data.num_steps
     if samples == 0:
         raise ValueError("there is nothing to count: no transition in the chosen rollouts")
-    _check_values(data)
     columns = Columns.of(data, chosen)
     statistic, freedom = np.empty((2, len(wanted), variables))
     swapped = np.zeros((len(wanted), variables), dtype=bool)
@@ -228,30 +228,3 @@ def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> 
     columns = zip(slots.tolist(), sizes.tolist(), strict=True)
     found = [sparse_information(*rows, *target, laid_out[slot], size) for slot, size in columns]
     return np.array(found).T
-
-
-def _positions(name: str, given: Any, count: int) -> Ints:
-    """Positions that somebody asks for, checked; by default all."""
-    try:
-        given = range(count) if given is None else given
-        positions = np.array([operator.index(p) for p in given], dtype=np.int64)
-    except TypeError:
-        raise TypeError(f"{name} are positions, whole numbers, not {given!r}") from None
-    wrong = positions[(positions < 0) | (positions >= count)]
-    if len(wrong):
-        raise IndexError(f"{name} are positions from 0 to {count - 1}, not {wrong[0]}")
-    return positions
-
-
-def _check_values(data: ExogenousData) -> None:
-    """The kernels do not look where they write."""
-    if data.values.shape[2] != len(data.sizes):
-        raise ValueError(f"{data.values.shape[2]} columns of values, but {len(data.sizes)} sizes")
-    low, high = data.values.min(axis=(0, 1)), data.values.max(axis=(0, 1))
-    wrong = np.flatnonzero((low < 0) | (high >= data.sizes))
-    if len(wrong):
-        j = wrong[0]
-        raise ValueError(
-            f"values of {data.names[j]!r} are from 0 to {data.sizes[j] - 1}, "
-            f"but the data has {low[j]} to {high[j]}"
-        )

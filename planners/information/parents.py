@@ -29,8 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.inputs import check_level, check_whole
+from exo_envs.inputs import check_level, check_whole, convert
 from exo_envs.mdp import IntArray
+from planners.checks import as_positions, check_kind
 from planners.information.forward_selection import select_forward
 from planners.information.rollouts import ExogenousData
 from planners.information.significance import Null
@@ -79,9 +80,10 @@ class ParentSearch:
     memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
-        check_level("level", self.level)
-        check_whole("max_parents", self.max_parents, 0)
-        check_whole("min_samples", self.min_samples, 1)
+        check_kind("data", self.data, ExogenousData)
+        convert(self, check_level, "level")
+        convert(self, check_whole, "max_parents", least=0)
+        convert(self, check_whole, "min_samples", least=1)
         self.memory.bind(data=self.data)
         step = max(1, -(-len(self.data.fitted) * self.data.num_steps // SCREENING))
         self.all, self.few = (TransitionCounts(self.data, k, self.memory) for k in (1, step))
@@ -96,10 +98,38 @@ class ParentSearch:
             candidates: the variables that may be parents.
             suspects: those that are known to act on it, with the strength of the effect.
         """
+        self._check_positions(target, candidates, suspects)
         acting = {j: strength for j, strength in (suspects or {}).items() if strength > 0}
         chosen = self._forward(target, np.array(candidates, np.intp), {target, *acting})
         group = self._group(target, chosen, list(candidates), acting)
-        return self._backward(target, chosen + group, len(candidates))
+        found = self._backward(target, chosen + group, len(candidates))
+        is_full = len(chosen) + len(group) >= self.max_parents
+        if acting.keys() <= {*found} or not (is_full or self.left_out(target, found, acting)):
+            return found
+        return self._causes_alone(target, found, list(candidates), acting)
+
+    def _check_positions(
+        self, target: int, others: Sequence[int], suspects: Mapping[int, float] | None
+    ) -> None:
+        count = len(self.data.names)
+        for name, given in (("target", [target]), ("candidates", others), ("suspects", suspects)):
+            as_positions(name, given or (), count)
+
+    def left_out(
+        self, target: int, parents: Sequence[int], suspects: Mapping[int, float]
+    ) -> tuple[int, ...]:
+        """Variables that act on the target, and that no test could judge beside its parents.
+
+        They would make too many parents, too large a table, or too few samples in its rows. Bins
+        are never judged: what differs within them does not show. If the parents leave nothing to
+        tell there are none.
+        """
+        rest = [j for j, strength in sorted(suspects.items()) if strength > 0 and j not in parents]
+        if not rest or self.all.is_certain(target, parents):
+            return ()
+        binned = {own.name for own in self.data.bins}
+        fits = self._fits(target, (*parents, *rest))
+        return tuple(j for j in rest if not fits or self.data.names[j] in binned)
 
     def explain(
         self, target: int, parents: Sequence[int], suspects: Mapping[int, float] | None = None
@@ -112,6 +142,7 @@ class ParentSearch:
             suspects: those that are known to act on it: like the target itself, they need no
                 comparison with other rollouts, so their p-values are those of the plain G-test.
         """
+        self._check_positions(target, parents, suspects)
         exempt = {target, *(j for j, strength in (suspects or {}).items() if strength > 0)}
         evidence = {}
         for j in parents:
@@ -127,7 +158,7 @@ class ParentSearch:
         return evidence
 
     def _forward(self, target: int, candidates: IntArray, acting: set[int]) -> list[int]:
-        log_level = math.log(self.level / max(1, len(candidates)))
+        log_level = math.log(self.level) - math.log(max(1, len(candidates)))
 
         def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
             if self.all.is_certain(target, chosen):
@@ -170,6 +201,14 @@ class ParentSearch:
         cells = math.prod(int(self.data.sizes[j]) for j in (*parents, target))
         return (MAX_CELLS if parents else MAX_CELLS_ONE_PARENT) // cells
 
+    def _fits(self, target: int, parents: Sequence[int]) -> bool:
+        """Whether a table of some parents is within all limits."""
+        if len(parents) > self.max_parents:
+            return False
+        if parents and self.data.sizes[parents[-1]] > self._largest_parent(target, parents[:-1]):
+            return False
+        return self._has_samples(tuple(parents))
+
     def _has_samples(self, parents: tuple[int, ...]) -> bool:
         """Whether the rows that occur have enough samples."""
         return self.all.num_rows(parents) * self.min_samples <= self.all.count
@@ -194,12 +233,30 @@ class ParentSearch:
                 group.append(j)
         if len(group) < 2 or self.all.information(target, chosen, *group).gain <= 0:
             return []
-        log_level = math.log(self.level / (len(candidates) + 1))
+        log_level = math.log(self.level) - math.log(len(candidates) + 1)
         return group if self._passes(target, chosen, group, log_level, acting) else []
+
+    def _causes_alone(
+        self, target: int, found: tuple[int, ...], candidates: list[int], acting: dict[int, float]
+    ) -> tuple[int, ...]:
+        """All that acts on the target, where it tells more than what was found and took its place.
+
+        A parity of six is told by all six together, and its own past may tell a little, too.
+        """
+        causes = sorted(j for j in acting if j in candidates)
+        if not causes or not self._fits(target, causes):
+            return found
+        before = self.all.information(target, [], *found).gain if found else 0.0
+        if self.all.information(target, [], *causes).gain <= before:
+            return found
+        log_level = math.log(self.level) - math.log(len(candidates) + 1)
+        if not self._passes(target, [], causes, log_level, acting):
+            return found
+        return self._backward(target, causes, len(candidates))
 
     def _backward(self, target: int, chosen: list[int], tests: int) -> tuple[int, ...]:
         """Drop, one at a time, what is not significant, or not worth it, given the others."""
-        log_level = math.log(self.level / max(1, tests))
+        log_level = math.log(self.level) - math.log(max(1, tests))
         kept = list(chosen)
         while len(kept) > 1:
             found = {j: self.all.information(target, [k for k in kept if k != j], j) for j in kept}

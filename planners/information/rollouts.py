@@ -6,19 +6,26 @@ collected once, for all variables, and shared.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State
+from exo_envs import ExoMDP, State, TraceMDP, Variable
+from exo_envs.borders import checked, unchecked
 from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_whole
+from exo_envs.inputs import as_generator, check_horizon, check_lanes, check_whole
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints
+from planners.bin_edges import Responses
+from planners.checks import KERNEL_TYPES, check_names, whole_numbers
+from planners.coarse import MANY_VALUES, Bins, coarsened, put_in_bins, put_on_grid
+from planners.grid import Grid, fit_grids
+from planners.walk import walk
 
 #: One rollout in this many is held out: it measures the fit and takes no part in it.
 HOLD_OUT = 8
@@ -30,11 +37,18 @@ SLOWER = 10
 MIN_ROLLOUTS = 200
 #: Values at most, over all rollouts, steps and variables, unless MIN_ROLLOUTS have more.
 MAX_VALUES = 250_000_000
+#: Walks of an agent that acts at random, and their steps at most: they show which n occur.
+WALKS, WALK_STEPS = 80, 64
+#: Values of one variable at most: tables of the counts of two of them have as many cells squared.
+MAX_SIZE = 2**14
 
 
 @dataclass(frozen=True, eq=False)
 class ExogenousData:
     """Rollouts x_0 ... x_T of exogenous variables, in the smallest type that holds their values.
+
+    Variables of very many values are in ``bins`` (:mod:`planners.coarse`), and their sizes are the
+    numbers of these.
 
     The ``seed`` names the collection. What is later asked of the model about it (see
     :mod:`planners.information.interventions`) draws its noise from this, so that it does not
@@ -44,8 +58,27 @@ class ExogenousData:
     names: tuple[str, ...]
     sizes: Ints  # (m,)
     values: NDArray[np.integer[Any]]  # (rollouts, T + 1, m)
-    initial_endogenous: Ints  # (rollouts, k): the n that each x_0 was drawn with
+    initial_endogenous: IntArray  # (rollouts, k): the n that each x_0 was drawn with
     seed: int
+    bins: tuple[Bins | Grid, ...] = ()  # of what is not seen value by value: of x, then of n
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range, such as those of a damaged file: kernels follow them."""
+        names = check_names("the names of the rollouts", self.names)
+        sizes = whole_numbers(
+            "the sizes of the rollouts", self.sizes, 1, MAX_SIZE + 1, length=len(names)
+        )
+        values = _values("values", self.values, 3)
+        if len(values) < 1 or values.shape[1] < 2:
+            raise ValueError(f"the rollouts have no transitions: their shape is {values.shape}")
+        _check_range("values", values, names, sizes)
+        endogenous = _values("initial_endogenous", self.initial_endogenous, 2)
+        if len(endogenous) != len(values):
+            raise ValueError(f"there are {len(values)} rollouts and {len(endogenous)} initial n")
+        seed = check_whole("the seed of the rollouts", self.seed, 0)
+        made = names, sizes, values, endogenous.astype(np.int64, copy=False), seed
+        for field, value in zip(fields(self), made, strict=False):
+            object.__setattr__(self, field.name, value)
 
     @classmethod
     def collect(
@@ -61,27 +94,44 @@ class ExogenousData:
         Args:
             mdp: the model.
             num_rollouts: how many; by default about 100,000 transitions' worth, or 10,000 from an
-                adapted environment.
+                adapted environment. A record (:class:`~exo_envs.TraceMDP`) has only so many that do
+                not overlap, and there are never more: a transition that was recorded once counts
+                once.
             rng: where the randomness comes from; by default seed 0.
             num_steps: T; by default the model's horizon.
         """
-        rng = np.random.default_rng(0) if rng is None else rng
-        steps = mdp.horizon if num_steps is None else num_steps
-        check_whole("num_steps", steps, 1)
+        rng = as_generator("rng", rng, default=0)
+        steps = check_horizon("num_steps", mdp.horizon if num_steps is None else num_steps)
+        if mdp.is_recorded:
+            num_rollouts, steps = _of_record(mdp, num_rollouts, steps)
         if num_rollouts is None:
             transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOWER)
-            affordable = MAX_VALUES // ((steps + 1) * max(1, len(mdp.exogenous_variables)))
+            width = max(1, len(mdp.exogenous_variables))
+            if (mdp.exogenous_sizes > MANY_VALUES).any():  # values take more bytes than bins
+                width *= np.dtype(_smallest_type(mdp.exogenous_sizes)).itemsize
+            affordable = MAX_VALUES // ((steps + 1) * width)
             num_rollouts = max(MIN_ROLLOUTS, min(math.ceil(transitions / steps), affordable))
-        values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, mdp.exogenous_names)
-        seed = int(rng.integers(2**63))
-        return cls(mdp.exogenous_names, mdp.exogenous_sizes, values, endogenous, seed)
+        names = mdp.exogenous_names
+        values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, names)
+        bins = _fit_bins(checked(mdp), values, rng)
+        sizes = np.array([v.size for v in coarsened(mdp, bins).exogenous_variables], np.int64)
+        values = put_in_bins(values, names, bins).astype(_smallest_type(sizes), copy=False)
+        endogenous = put_on_grid(endogenous, _names(mdp.endogenous_variables), bins)
+        return cls(names, sizes, values, endogenous, int(rng.integers(2**63)), bins)
 
     def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ExogenousData:
         """These rollouts and ``num_rollouts`` more: whatever is counted in both parts adds up."""
+        rng = as_generator("rng", rng)
+        if mdp.is_recorded:
+            raise ValueError(
+                f"{mdp!r} is a record, of which nothing new can be rolled out; give a longer one"
+            )
         values, endogenous = _roll_out(mdp, num_rollouts, self.num_steps, rng, self.names)
+        seen = put_in_bins(values, self.names, self.bins).astype(self.values.dtype, copy=False)
+        endogenous = put_on_grid(endogenous, _names(mdp.endogenous_variables), self.bins)
         return replace(
             self,
-            values=np.concatenate([self.values, values]),
+            values=np.concatenate([self.values, seen]),
             initial_endogenous=np.concatenate([self.initial_endogenous, endogenous]),
         )
 
@@ -89,7 +139,22 @@ class ExogenousData:
         """The same rollouts of fewer variables."""
         columns = self.positions(names)
         values = np.ascontiguousarray(self.values[:, :, columns])
-        return replace(self, names=tuple(names), sizes=self.sizes[columns], values=values)
+        bins = tuple(own for own in self.bins if isinstance(own, Grid) or own.name in names)
+        fewer = copy.copy(self)  # not made anew: its values were looked at before
+        changed = {"names": tuple(names), "sizes": self.sizes[columns], "values": values}
+        vars(fewer).update(**changed, bins=bins)
+        return fewer
+
+    def check(self, exogenous: Sequence[Variable], endogenous: Sequence[Variable]) -> None:
+        """Refuse rollouts that are not of these variables."""
+        names, of_n = _names(exogenous), _names(endogenous)
+        sizes = [variable.size for variable in exogenous]
+        if self.names != names:
+            raise ValueError(f"the rollouts are of {self.names}, not of {names}")
+        if self.sizes.tolist() != sizes:
+            raise ValueError(f"the rollouts are of variables of {self.sizes} values, not {sizes}")
+        limits: Ints = np.array([variable.size for variable in endogenous], dtype=np.int64)
+        _check_range("initial_endogenous", self.initial_endogenous, of_n, limits)
 
     @property
     def num_rollouts(self) -> int:
@@ -137,22 +202,82 @@ class ExogenousData:
         return self.values[rollout, rng.integers(self.num_steps, size=size)].astype(np.int64)
 
 
+def _names(variables: Sequence[Variable]) -> tuple[str, ...]:
+    return tuple(variable.name for variable in variables)
+
+
+def _fit_bins(
+    mdp: ExoMDP, values: NDArray[Any], rng: np.random.Generator
+) -> tuple[Bins | Grid, ...]:
+    """Bins for variables of very many values, then grids for the real variables of n."""
+    many = np.flatnonzero(mdp.exogenous_sizes > MANY_VALUES).tolist()
+    is_real = mdp.exogenous_ranges.is_real or mdp.endogenous_ranges.is_real
+    lanes = WALKS if mdp.is_batched else WALKS // SLOWER
+    met = walk(mdp, lanes, min(mdp.horizon, WALK_STEPS), rng) if is_real else None
+    responses = None if met is None else Responses(mdp, met, rng)
+    bins = []
+    for j in many:
+        variable, column = mdp.exogenous_variables[j], values[:, :-1, j]
+        if variable.is_real and responses is not None:
+            bins.append(Bins.of_real(variable, column, responses))
+        else:
+            bins.append(Bins.of(variable, column))
+    return (*bins, *(() if met is None else fit_grids(mdp, met)))
+
+
+def _values(name: str, values: Any, ndim: int) -> NDArray[Any]:
+    """Whole numbers of so many dimensions, in a type that kernels take."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} of the rollouts does not hold whole numbers")
+    if array.ndim != ndim:
+        raise ValueError(f"{name} of the rollouts has shape {array.shape}")
+    return array if array.dtype in KERNEL_TYPES else array.astype(np.int64)
+
+
+def _check_range(name: str, values: NDArray[Any], names: Sequence[str], sizes: Ints) -> None:
+    """Refuse values that the variables (last axis) cannot have."""
+    if values.shape[-1] != len(names):
+        raise ValueError(
+            f"{name} of the rollouts has shape {values.shape}, not (..., {len(names)})"
+        )
+    rows = values.reshape(-1, values.shape[-1]) if values.size else values[..., :0]
+    high = rows.max(axis=0, initial=0)
+    low = rows.min(axis=0, initial=0) if values.dtype.kind == "i" else np.zeros_like(high)
+    for j in np.flatnonzero((low < 0) | (high >= sizes)).tolist():
+        raise ValueError(
+            f"{name} of the rollouts: those of {names[j]!r} are from 0 to {sizes[j] - 1}, "
+            f"but the data has {low[j]} to {high[j]}"
+        )
+
+
+def _of_record(mdp: ExoMDP, num_rollouts: int | None, steps: int) -> tuple[int | None, int]:
+    """How many rollouts of how many steps a record has that share no transition."""
+    model = unchecked(mdp)
+    if not isinstance(model, TraceMDP):
+        return num_rollouts, steps
+    steps = max(1, min(steps, model.record.longest - 1))
+    most = model.num_separate(steps)
+    return most if num_rollouts is None else min(num_rollouts, most), steps
+
+
 def _roll_out(
     mdp: ExoMDP, num_rollouts: int, num_steps: int, rng: np.random.Generator, names: Sequence[str]
-) -> tuple[NDArray[np.integer[Any]], Ints]:
-    check_whole("num_rollouts", num_rollouts, 1)
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Values of x, (rollouts, num_steps + 1, names), and the initial n, (rollouts, k)."""
+    mdp = checked(mdp)
+    num_rollouts = check_lanes("num_rollouts", num_rollouts, len(mdp.exogenous_variables), 1)
     # A slice where everything is kept: no copy of each step.
     everything = names == mdp.exogenous_names
     columns: Any = slice(None) if everything else mdp.exogenous_indices(names)
     sizes = mdp.exogenous_sizes[columns]
-    state = mdp.sample_initial(int(num_rollouts), rng)
-    x = state.exogenous
-    values = np.empty((num_rollouts, num_steps + 1, len(sizes)), dtype=_smallest_type(sizes))
-    values[:, 0] = x[:, columns]
-    for t in range(1, num_steps + 1):
-        x = mdp.sample_exogenous(x, rng)
+    state, following = mdp.trajectories(num_rollouts, num_steps, rng)
+    dtype = np.float64 if mdp.exogenous_ranges.is_real else _smallest_type(sizes)
+    values = np.empty((num_rollouts, num_steps + 1, len(sizes)), dtype=dtype)
+    values[:, 0] = state.exogenous[:, columns]
+    for t, x in enumerate(following, 1):
         values[:, t] = x[:, columns]
-    return values, np.asarray(state.endogenous, dtype=np.int64)
+    return values, state.endogenous
 
 
 def _smallest_type(sizes: Ints) -> Any:

@@ -7,7 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray, IntArray
+from planners.checks import as_positions
 from planners.information.contingency import Cases, Rows
 from planners.information.pairwise import Columns
 from planners.information.rollouts import ExogenousData
@@ -25,9 +27,10 @@ class TransitionCounts:
 
     def __init__(self, data: ExogenousData, stride: int, memory: Memory) -> None:
         self.data = data
-        self.stride = stride  # k: every k-th rollout that is not held out is used
+        # k: every k-th rollout that is not held out is used.
+        self.stride = check_whole("stride", stride, 1)
         self.memory = memory  # where what was counted is kept
-        self.rollouts = data.fitted[::stride]
+        self.rollouts = data.fitted[:: self.stride]
         self.count = len(self.rollouts) * data.num_steps
 
     def columns(self) -> Columns:
@@ -36,7 +39,11 @@ class TransitionCounts:
 
     def later(self, i: int) -> IntArray:
         """x_i where the transitions end."""
-        return self.memory.later.get((self.stride, i), partial(self.data.after, i, self.rollouts))
+        return self.memory.later.get((self.stride, i), lambda: self._after(i))
+
+    def _after(self, i: int) -> IntArray:
+        (position,) = as_positions("targets", [i], len(self.data.sizes)).tolist()
+        return self.data.after(position, self.rollouts)
 
     def rows(self, given: Sequence[int]) -> Rows:
         """The samples by the joint value of some variables."""
@@ -45,7 +52,7 @@ class TransitionCounts:
     def _split(self, given: Sequence[int]) -> Rows:
         if not len(given):
             return Rows.of(self.count)
-        *others, last = given
+        *others, last = as_positions("given", given, len(self.data.sizes)).tolist()
         return self.rows(others).split(self.columns().column(last), int(self.data.sizes[last]))
 
     def cases(self, target: int, given: Sequence[int]) -> Cases:
@@ -69,6 +76,8 @@ class TransitionCounts:
         self, target: int, given: Sequence[int], candidates: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """G of many candidates and x'_i given others, and its degrees of freedom."""
+        if len(candidates) and not 0 <= candidates.min() <= candidates.max() < len(self.data.sizes):
+            as_positions("candidates", candidates, len(self.data.sizes))
         known = self.memory.screened.get(
             (self.stride, target, *given), lambda: np.full((2, len(self.data.sizes)), np.nan)
         )

@@ -6,6 +6,7 @@
 * ``survey``: what was learned about n and the rewards, for all masks.
 * ``surveyed_states``, ``successors``, ``rewards``: which n are asked about; where they lead; what
   they pay.
+* ``total_rewards``: what pays, of a model that only tells how much it is in all.
 * ``decision_list_learning``, ``decision_list_estimation``: P(n' | n, a, x) as decision lists.
 * ``backgrounds``, ``marginals``: the same with dropped variables averaged out.
 * ``ignored_rewards``: what a reduced model pays for dropped variables.
@@ -15,6 +16,7 @@
 
 from planners.reduction.affordable import affordable_part
 from planners.reduction.ignored_rewards import IgnoredRewards, check_ignored_rewards
+from planners.reduction.marginals import MAX_OPEN
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.rewards import EndDependsOnExogenousError
 from planners.reduction.simulated import SimulatedReducedMDP
@@ -23,6 +25,7 @@ from planners.reduction.surveyed_states import can_enumerate
 from planners.reduction.tabulated import TabulatedReducedMDP, tabulate
 
 __all__ = [
+    "MAX_OPEN",
     "EndDependsOnExogenousError",
     "EndogenousSurvey",
     "IgnoredRewards",

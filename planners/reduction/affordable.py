@@ -14,7 +14,7 @@ import numpy as np
 
 from planners.information import close_under_parents
 from planners.policy import Mask
-from planners.tables import FactoredMDP
+from planners.tables import FactoredMDP, along
 
 
 def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = False) -> Mask | None:
@@ -52,7 +52,11 @@ def _stakes(model: FactoredMDP) -> dict[int, float]:
 
     One that moves n may change any reward.
     """
-    spread = {i: float(np.ptp(table, axis=0).max()) for i, table in model.terms.items()}
+    spread: dict[int, float] = {}
+    for scope, table in model.scoped_terms.items():
+        for i in scope:
+            own = along(table, scope, model.exogenous_sizes, i)
+            spread[i] = spread.get(i, 0.0) + float(np.ptp(own, axis=0).max())
     spread = {i: stake for i, stake in spread.items() if stake > 0}
     most = max(spread.values(), default=0.0)
     return spread | dict.fromkeys(model.decision_lists.dependencies(), most)

@@ -11,10 +11,16 @@ for the terms of the others:
   there, and no good for earning it.
 
 The mean of a term is taken over the backgrounds, x as it occurs in the rollouts, given few masked
-variables that tell about what it pays (:mod:`planners.reduction.informative`). The reward of the
-reduced model remains a sum of terms of one variable each: given two variables, the mean is the best
-sum of a function of the one and a function of the other (least squares over the backgrounds). A
-value that occurs rarely is drawn towards the overall mean.
+variables that tell about what it pays (:mod:`planners.reduction.informative`). The mean of a term
+of one variable is a sum of terms of one variable each: given two variables, it is the best sum of a
+function of the one and a function of the other (least squares over the backgrounds). A value that
+occurs rarely is drawn towards the overall mean.
+
+**Terms of several variables.** A term whose variables are all in the mask stays as it is. If some
+of them are dropped, "zero" forgets the whole term and "optimistic" takes its overall mean. With
+"average" it pays its mean given those that are kept and the masked variables that tell about the
+dropped ones; that is a term of all of these together. (A sum would not do: where two coins pay if
+they agree, neither a coin nor a copy of the other one tells anything by itself.)
 
 **Means that change over an episode.** A goal may be drawn at the start of each episode, and x may
 move in cycles. n has no clock and a policy does not know the step, so the mean is over all steps of
@@ -29,27 +35,29 @@ too high. Returns and J are always measured in the full model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 
-from exo_envs.errors import unknown_name
+from exo_envs.errors import check_choice
 from exo_envs.mdp import FloatArray
 from planners.arrays import Ints, joint_values
+from planners.information import smooth
 from planners.memory import Memory
 from planners.reduction.informative import SMOOTHING, Informants, Question
 from planners.reduction.rewards import Rewards
 from planners.reduction.survey import EndogenousSurvey
+from planners.tables import Scope
 
 IgnoredRewards = Literal["average", "zero", "optimistic"]
 
 
 def check_ignored_rewards(rule: str) -> None:
     """Refuse what is no rule for the rewards of ignored variables, and name the choices."""
-    if rule not in get_args(IgnoredRewards):
-        raise unknown_name("rule for ignored_rewards", rule, get_args(IgnoredRewards))
+    check_choice("rule for ignored_rewards", rule, get_args(IgnoredRewards))
 
 
 def masked_rewards(
@@ -73,19 +81,25 @@ def masked_rewards(
         The tables; variables are numbered by their place in the mask.
     """
     place = {int(j): k for k, j in enumerate(columns)}
-    own = {place[j]: table for j, table in survey.terms.items() if j in place}
+    terms = {place[j]: table for j, table in survey.terms.items() if j in place}
+    joint = {
+        tuple(place[j] for j in scope): table
+        for scope, table in survey.joint_terms.items()
+        if all(j in place for j in scope)
+    }
     ignored = [j for j in survey.terms if j not in place]
-    if ignored_rewards == "zero" or not ignored:
-        return Rewards(survey.base_reward, own)
+    cut = [scope for scope in survey.joint_terms if any(j not in place for j in scope)]
+    if ignored_rewards == "zero" or not (ignored or cut):
+        return Rewards(survey.base_reward, terms, joint)
     memory = Memory() if memory is None else memory
     memory.bind(survey=survey)
     informants = Informants(survey.backgrounds, columns, level, memory)
     shape = survey.base_reward.shape
     base = survey.base_reward.reshape(-1).copy()
+    optimistic = ignored_rewards == "optimistic"
     added: dict[int, FloatArray] = {}
     for j in ignored:
         label, amounts = memory.paid_amounts.get(j, partial(_amounts, survey.terms[j]))
-        optimistic = ignored_rewards == "optimistic"
         given = [] if optimistic else _informative(informants, j, label, len(amounts))
         usual, *deviations = memory.averaged_rewards.get(
             (j, *given), partial(_average, informants, j, label, len(amounts), given)
@@ -95,10 +109,26 @@ def masked_rewards(
         for i, deviation in zip(given, deviations, strict=True):
             paid = deviation @ amounts
             added[i] = added[i] + paid if i in added else paid
-    terms = dict(own)
+    for scope in cut:
+        table = survey.joint_terms[scope]
+        given = [] if optimistic else _given(informants, scope, table)
+        paid = memory.averaged_scopes.get(
+            (scope, tuple(given)), partial(_average_scope, informants, scope, table, given)
+        )
+        if not given:
+            base += np.maximum(paid[0], 0.0) if optimistic else paid[0]
+        elif len(given) == 1:
+            added[given[0]] = added[given[0]] + paid if given[0] in added else paid
+        else:
+            own = tuple(place[j] for j in given)
+            joint[own] = joint.get(own, 0.0) + paid.reshape(len(paid), *shape)
     for i, paid in added.items():
         terms[place[i]] = terms.get(place[i], 0.0) + paid.reshape(len(paid), *shape)
-    return Rewards(base.reshape(shape), {k: terms[k] for k in sorted(terms)})
+    return Rewards(
+        base.reshape(shape),
+        {k: terms[k] for k in sorted(terms)},
+        {scope: joint[scope] for scope in sorted(joint)},
+    )
 
 
 def additive_means(counts: Ints, weight: float) -> tuple[FloatArray, ...]:
@@ -145,3 +175,62 @@ def _average(
     where = np.arange(len(informants.backgrounds))
     counts = informants.counts(given, where, label[informants.column(j)], num_labels)
     return additive_means(counts, SMOOTHING)
+
+
+def _given(informants: Informants, scope: Scope, table: FloatArray) -> list[int]:
+    """What the mean of a term of several variables is given, in the order of the model.
+
+    That is those of them that are kept, and masked variables that tell about the others.
+    """
+    kept = [j for j in scope if j in informants.columns]
+    dropped = [j for j in scope if j not in informants.columns]
+    memory, where = informants.memory, np.arange(informants.backgrounds.num_independent)
+    label = memory.alike.get(
+        (scope, tuple(kept)), lambda: _alike(_by_kept(informants, scope, table, kept, dropped))
+    )
+    question = Question(
+        label[informants.row(dropped, where)],
+        int(label.max()) + 1,
+        where,
+        len(label),
+        key=("reward", scope),
+    )
+    return sorted(kept + informants.informative(question, kept))
+
+
+def _average_scope(
+    informants: Informants, scope: Scope, table: FloatArray, given: list[int]
+) -> FloatArray:
+    """The mean of a term of several variables, (joint values of what is given, pairs)."""
+    kept = [j for j in scope if j in given]
+    dropped = [j for j in scope if j not in given]
+    told = [j for j in given if j not in kept]
+    where = np.arange(len(informants.backgrounds))
+    number = math.prod(informants.shape(dropped))
+    counts = informants.counts([*kept, *told], where, informants.row(dropped, where), number)
+    amounts = _by_kept(informants, scope, table, kept, dropped)
+    chances = smooth(counts, SMOOTHING).reshape(len(amounts), -1, number)
+    means = chances @ amounts  # (joint values of what is kept, of what tells, pairs)
+    order = sorted(range(len(given)), key=lambda k: [*kept, *told][k])
+    means = means.reshape(*informants.shape([*kept, *told]), -1).transpose(*order, len(given))
+    return np.ascontiguousarray(means).reshape(-1, amounts.shape[-1])
+
+
+def _by_kept(
+    informants: Informants,
+    scope: Scope,
+    table: FloatArray,
+    kept: Sequence[int],
+    dropped: Sequence[int],
+) -> FloatArray:
+    """What is paid by the values of variables that are kept, dropped, and by pair (n, a)."""
+    split = table.reshape(*informants.shape(scope), -1)
+    split = split.transpose(*(scope.index(j) for j in (*kept, *dropped)), len(scope))
+    return split.reshape(math.prod(informants.shape(kept)), -1, split.shape[-1])
+
+
+def _alike(amounts: FloatArray) -> Ints:
+    """Joint values of dropped variables that pay the same, whatever is kept, have one label."""
+    rows = amounts.transpose(1, 0, 2).reshape(amounts.shape[1], -1)
+    _, label = np.unique(rows, axis=0, return_inverse=True)
+    return label.reshape(-1).astype(np.int64)

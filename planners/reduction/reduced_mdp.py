@@ -10,8 +10,19 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from exo_envs import ExoMDP
-from exo_envs.inputs import as_mask
+from exo_envs.borders import checked
+from exo_envs.inputs import (
+    as_generator,
+    as_mask,
+    check_flag,
+    check_function,
+    check_positive,
+    check_real,
+)
 from exo_envs.mdp import FloatArray
+from planners.checks import check_kind, check_names, real_numbers
+from planners.coarse import Bins, coarsened
+from planners.grid import Grid
 from planners.information import ExogenousData, ParentSearch, influence
 from planners.memory import MaskMemory, Memory
 from planners.reduction.factors import Fit, fit_factors
@@ -21,7 +32,8 @@ from planners.reduction.ignored_rewards import (
     masked_rewards,
 )
 from planners.reduction.marginals import reduce_lists
-from planners.reduction.survey import EndogenousSurvey, Reward
+from planners.reduction.survey import EndogenousSurvey, Reward, check_reward
+from planners.tables import Factor
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 Model = TypeVar("Model", bound="ReducedMDP")
@@ -49,8 +61,9 @@ class ReducedMDP(ExoMDP):
     * **P(n' | n, a, x)** is marginalised over dropped variables. Where n can be enumerated the
       model is tabulated (:class:`~planners.reduction.tabulated.TabulatedReducedMDP`), elsewhere it
       is simulated (:class:`~planners.reduction.simulated.SimulatedReducedMDP`).
-    * **R** has the terms of the masked variables. Those of dropped variables pay their average, or
-      nothing, as in the paper (:mod:`planners.reduction.ignored_rewards`).
+    * **R** has the terms of the masked variables. Those that look at a dropped variable pay their
+      average given what is kept, or nothing, as in the paper
+      (:mod:`planners.reduction.ignored_rewards`).
 
     Attributes:
         full_names: all exogenous variables of the model that was reduced, in its order: what a
@@ -65,8 +78,8 @@ class ReducedMDP(ExoMDP):
         ignored_rewards: what dropped variables pay, "average", "zero" or "optimistic"; see
             :meth:`estimate`. A file that does not say so is from before there was a choice, and
             means "zero".
-        paying: the masked variables whose own term pays. A masked variable that only tells about
-            what dropped ones pay is not one of them.
+        paying: the masked variables that pay, by themselves or together with others, masked or
+            not. A masked variable that only tells about what dropped ones pay is not one of them.
         moving: the masked variables that some n' depends on (of the n that were surveyed).
     """
 
@@ -84,15 +97,19 @@ class ReducedMDP(ExoMDP):
         ignored_rewards: IgnoredRewards = "zero",
     ) -> None:
         check_ignored_rewards(ignored_rewards)
-        self.full_names = tuple(full_names)
-        self.mask = data.names
+        check_kind("data", data, ExogenousData)
+        check_kind("samples", samples, SampleCounts)
+        self.full_names = check_names("full_names", full_names)
+        self.mask = check_names("the names of the data", data.names, self.full_names)
         places = {name: i for i, name in enumerate(self.full_names)}
         self.columns = np.array([places[name] for name in self.mask], dtype=np.intp)
         self.data = data
         self.samples = samples
-        self.smoothing = smoothing
+        self.smoothing = check_real("smoothing", smoothing, 0.0)
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         self._fit = fit
+        if not callable(fit):
+            _check_fit(fit, len(self.mask))
 
     @classmethod
     def estimate(
@@ -118,7 +135,7 @@ class ReducedMDP(ExoMDP):
 
         Args:
             mdp: the full model; only its generative interface is used.
-            mask: names, indices or booleans.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.inputs.as_mask`.
             rng: a generator or a seed. It is used for the data and the survey only: with
                 both given the result depends on nothing else.
             data: rollouts of all variables, to share between masks; by default new ones.
@@ -149,18 +166,26 @@ class ReducedMDP(ExoMDP):
         from planners.reduction.tabulated import TabulatedReducedMDP
 
         check_ignored_rewards(ignored_rewards)
-        names, rng = as_mask(mdp, mask), np.random.default_rng(rng)
+        check_reward(reward)
+        check_kind("data", data, ExogenousData, optional=True)
+        check_kind("survey", survey, EndogenousSurvey, optional=True)
+        check_kind("memory", memory, Memory, optional=True)
+        check_function("known_parents", known_parents, optional=True)
+        interventions = check_flag("interventions", interventions)
+        mdp = checked(mdp)
+        names, rng = as_mask(mdp, mask), as_generator("rng", rng)
         if memory is not None:
             data, survey = data or memory.data, survey or memory.survey
             if data is None or survey is None:
                 raise ValueError("a memory is about data and a survey; give both with it")
-        if not smoothing > 0:
-            raise ValueError(f"smoothing is positive, not {smoothing!r}")
+        smoothing = check_positive("smoothing", smoothing)
         if data is None:
             data = ExogenousData.collect(mdp, num_rollouts, rng)
         elif num_rollouts is not None:
             raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
         _check_names("data", data.names, mdp)
+        mdp = coarsened(mdp, data.bins)
+        data.check(mdp.exogenous_variables, mdp.endogenous_variables)
         counted = Memory() if memory is None else memory
         limits: dict[str, Any] = {"max_parents": max_parents, "min_samples": min_samples}
         search = ParentSearch(data, level=level, **limits, memory=counted)
@@ -221,10 +246,13 @@ class ReducedMDP(ExoMDP):
 
         Parents, n' and rewards stay as they are, so this takes little more than the rollouts.
         """
-        if mdp.exogenous_names != self.full_names:
+        check_kind("mdp", mdp, ExoMDP)
+        seen = coarsened(mdp, [own for own in self.bins if isinstance(own, Grid)])
+        same_endogenous = seen.endogenous_variables == self.endogenous_variables
+        if mdp.exogenous_names != self.full_names or not same_endogenous:
             raise ValueError(
                 f"{mdp!r} is not the model that was reduced: that one has the variables "
-                f"{_short(self.full_names)}"
+                f"{_short((*(v.name for v in self.endogenous_variables), *self.full_names))}"
             )
         data = self.data.extend(mdp, num_rollouts, rng)
         parents = {i: factor.parents for i, factor in enumerate(self.fit.factors)}
@@ -256,6 +284,14 @@ class ReducedMDP(ExoMDP):
         if callable(self._fit):
             self._fit = self._fit()
         return self._fit
+
+    @property
+    def bins(self) -> tuple[Bins | Grid, ...]:
+        """Of masked variables with very many values: the model has bins in place of the values.
+
+        Of real variables of n it has the points of grids.
+        """
+        return self.data.bins
 
     @property
     def log_loss(self) -> FloatArray:
@@ -295,6 +331,15 @@ class ReducedMDP(ExoMDP):
                 + (f"; {', '.join(roles)}" if roles else "")
             )
         return "\n".join(lines)
+
+
+def _check_fit(fit: Fit, variables: int) -> None:
+    """Refuse what no fit of so many variables is; their tables are checked with the sizes."""
+    check_kind("fit", fit, Fit)
+    for factor in fit.factors:
+        check_kind("a factor", factor, Factor)
+    for name in ("log_loss", "marginal_log_loss"):  # not a number if nothing was held out
+        real_numbers(name, getattr(fit, name), (variables,), finite=False)
 
 
 def _check_names(what: str, names: tuple[str, ...], mdp: ExoMDP) -> None:

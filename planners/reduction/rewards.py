@@ -1,23 +1,28 @@
 """Rewards and terminal states of a model, as tables over the surveyed n.
 
 The terms R^i(n, x^i, a) are functions, not distributions: asking once for each value is exact.
+So it is for terms that look at several variables (``ExoMDP.reward_scopes``), once for each joint
+value of these.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints, chunks
-from planners.information import ExogenousData, draw_probes, find_relevant
+from planners.arrays import Ints, chunks, joint_values
+from planners.information import ExogenousData, draw_probes
+from planners.tables import Scope, by_scope, refuse_large_scope, scope_shape
 
 #: Values of x with which every n is asked whether it is terminal.
 NUM_PROBES = 32
-#: Values of x in which the terms of a total reward are looked for.
-NUM_BASES = 4
+#: States that a call which asks what is paid has at most, unless there are more pairs (n, a).
+FEW_STATES = 512
 #: Rewards that differ by a smaller share of their size are the same.
 TOLERANCE = 1e-9
 
@@ -27,10 +32,16 @@ class EndDependsOnExogenousError(ValueError):
 
 
 class Rewards(NamedTuple):
-    """R(n, a) and the R^i of the variables that pay."""
+    """R(n, a), the R^i of the variables that pay, and what several variables pay together."""
 
     base_reward: FloatArray  # (S, A)
     terms: dict[int, FloatArray]  # variable -> (size, S, A)
+    joint_terms: dict[Scope, FloatArray]  # scope -> (joint values, S, A)
+
+    @property
+    def scoped_terms(self) -> dict[Scope, FloatArray]:
+        """All terms by their scopes."""
+        return by_scope(self.terms, self.joint_terms)
 
 
 def terminal_states(
@@ -58,123 +69,117 @@ def terminal_states(
 def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewards:
     """The tables from ``mdp.reward_terms``, exactly.
 
-    Term i looks at no other variable, so all variables are given their v-th value at once: as
-    many calls as the largest variable has values, however many variables there are.
+    A term looks at no variable outside of its scope, so all scopes that share no variable are given
+    their v-th joint value at once. If each term has a variable of its own, that takes as many
+    questions about each (n, a) as the largest variable has values, however many variables there
+    are. Terms of the same scope are added up. Of a scope of several variables those are left out
+    that make no difference to what is paid.
+
+    Raises:
+        TooLargeError: the table of a term of several variables would be too large.
     """
     states, actions, sizes = len(endogenous), mdp.num_actions, mdp.exogenous_sizes
     pairs = states * actions
     n, action = np.divmod(np.arange(pairs), actions)
     base = mdp.endogenous_reward(endogenous[n], action)
-    tables: dict[int, FloatArray] = {}
-    for value in range(int(sizes.max(initial=0))):
-        x = np.minimum(value, sizes - 1)
-        for part in chunks(pairs, len(sizes)):
-            state = State(endogenous[n[part]], np.tile(x, (part.stop - part.start, 1)))
-            terms = mdp.reward_terms(state, action[part])
-            for i in np.flatnonzero((terms != 0).any(axis=0) & (value < sizes)).tolist():
-                table = tables.setdefault(i, np.zeros((int(sizes[i]), pairs)))
-                table[value, part] = terms[:, i]
-    return _rewards(base, {i: tables[i] for i in sorted(tables)}, terminal)
+    scopes = [tuple(sorted(scope)) for scope in mdp.scope_indices]
+    for scope in scopes:
+        refuse_large_scope(scope, mdp.exogenous_names, sizes, pairs)
+    number = {scope: math.prod(scope_shape(scope, sizes)) for scope in scopes}
+    tables: dict[int, FloatArray] = {}  # by column, (joint values * pairs,)
+    for group in disjoint_scopes(number):
+        together = set(group)
+        columns = {column for column, scope in enumerate(scopes) if scope in together}
+        most = max(number[scope] for scope in group)
+        x = scope_values(group, np.arange(most), sizes)
+        for part in _parts(most * pairs, pairs, len(sizes)):
+            value, pair = np.divmod(np.arange(part.start, part.stop), pairs)
+            terms = mdp.reward_terms(State(endogenous[n[pair]], x[value]), action[pair])
+            for column in columns.intersection(np.flatnonzero((terms != 0).any(axis=0)).tolist()):
+                length = number[scopes[column]] * pairs
+                own = terms[: max(0, length - part.start), column]
+                if own.any():
+                    table = tables.setdefault(column, np.zeros(length))
+                    table[part.start : part.start + len(own)] = own
+    scoped: dict[Scope, FloatArray] = {}
+    for column in sorted(tables):
+        scope, table = scopes[column], tables[column].reshape(-1, pairs)
+        scoped[scope] = scoped[scope] + table if scope in scoped else table
+    return as_rewards(base, scoped, terminal, sizes)
 
 
-def total_rewards(
-    mdp: ExoMDP,
-    endogenous: IntArray,
-    terminal: BoolArray,
-    data: ExogenousData,
-    rng: np.random.Generator,
-) -> Rewards:
-    """The tables from ``mdp.reward`` alone, assuming that it is a sum over variables.
+def _parts(count: int, pairs: int, width: int) -> Iterator[slice]:
+    """Slices of some questions, small enough to stay in the cache if all pairs are."""
+    for chunk in chunks(count, width):
+        step = max(pairs, FEW_STATES)
+        for start in range(chunk.start, chunk.stop, step):
+            yield slice(start, min(chunk.stop, start + step))
 
-    The variables that pay at (n, a) are found by group tests; the term of one is the difference
-    that it makes, value by value, to the reward in a state from the rollouts. What a sum leaves
-    open is where each term has its zero. The zeros are chosen, from the amounts that occur, so
-    that R(n, a) is as near to zero as can be; if several choices are, those amounts that are most
-    frequent in the rollouts. So not to pay is nothing, and to pay or to cost is something; with
-    ``ignored_rewards="zero"`` a variable that is left out of a mask counts as if it did neither.
-    Averages of ignored terms do not depend on where the zeros are.
 
-    Raises:
-        ValueError: if the difference that a variable makes depends on other variables.
+def disjoint_scopes(number: dict[Scope, int]) -> list[list[Scope]]:
+    """Scopes in groups in which no two share a variable, those of most joint values first.
+
+    Args:
+        number: of joint values of each scope.
     """
-    states, actions, sizes = len(endogenous), mdp.num_actions, data.sizes
-
-    def reward(pairs: Ints, x: IntArray) -> FloatArray:
-        n, action = np.divmod(pairs, actions)
-        x, out = np.broadcast_to(x, (len(pairs), len(sizes))), np.empty(len(pairs))
-        for part in chunks(len(pairs), len(sizes)):
-            state = State(endogenous[n[part]], np.ascontiguousarray(x[part]))
-            out[part] = mdp.reward(state, action[part])
-        return out
-
-    def differ(pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
-        del seed  # rewards are functions of the state
-        first, second = reward(pairs, x), reward(pairs, y)
-        return np.abs(first - second) > TOLERANCE * (1 + np.abs(first) + np.abs(second))
-
-    everything = np.arange(states * actions)
-    alive = everything[~np.repeat(terminal, actions)]
-    pays = find_relevant(differ, len(everything), data, rng, questions=alive)
-    bases = data.sample(NUM_BASES, rng)
-    amounts = np.stack([reward(everything, x) for x in bases])  # (bases, pairs)
-    terms: dict[int, FloatArray] = {}
-    for i in np.flatnonzero(pays.any(axis=0)).tolist():
-        pairs = np.flatnonzero(pays[:, i])
-        differences = np.empty((NUM_BASES, int(sizes[i]), len(pairs)))
-        for b, x in enumerate(bases):
-            for value in range(int(sizes[i])):
-                changed = x.copy()
-                changed[i] = value
-                differences[b, value] = reward(pairs, changed) - amounts[b, pairs]
-        differences -= differences[:, :1]  # of the first value: the same whatever the base is
-        _check_sum(mdp, i, differences)
-        terms[i] = np.zeros((int(sizes[i]), len(everything)))
-        terms[i][:, pairs] = differences[0]
-    base = amounts[0] - sum(table[bases[0, i]] for i, table in terms.items())
-    return _rewards(_choose_zeros(base, terms, data), terms, terminal)
+    groups: list[list[Scope]] = []
+    taken: list[set[int]] = []
+    for scope in sorted(number, key=lambda scope: -number[scope]):
+        for group, variables in zip(groups, taken, strict=True):
+            if variables.isdisjoint(scope):
+                group.append(scope)
+                variables.update(scope)
+                break
+        else:
+            groups.append([scope])
+            taken.append(set(scope))
+    return groups
 
 
-def _rewards(base: FloatArray, terms: dict[int, FloatArray], terminal: BoolArray) -> Rewards:
+def scope_values(group: Sequence[Scope], value: Ints, sizes: IntArray) -> Ints:
+    """x, shape (B, m), in which each scope of a group has the joint value of that number, (B,).
+
+    Of a scope that does not have as many joint values it is the last one. Variables that are in no
+    scope of the group are 0.
+    """
+    x = np.zeros((len(value), len(sizes)), dtype=np.int64)
+    alone = [scope[0] for scope in group if len(scope) == 1]
+    x[:, alone] = np.minimum(value[:, None], sizes[alone] - 1)
+    for scope in group:
+        if len(scope) > 1:
+            shape = scope_shape(scope, sizes)
+            x[:, list(scope)] = joint_values(np.minimum(value, math.prod(shape) - 1), shape)
+    return x
+
+
+def as_rewards(
+    base: FloatArray, terms: dict[Scope, FloatArray], terminal: BoolArray, sizes: IntArray
+) -> Rewards:
     """From R of all pairs. A terminal state pays nothing, whatever the model says about it."""
     shape, over = (len(terminal), -1), terminal[:, None]
-    shaped = {
-        i: np.where(over, 0.0, table.reshape(len(table), *shape)) for i, table in terms.items()
-    }
-    kept = {i: table for i, table in shaped.items() if table.any()}
-    return Rewards(np.where(over, 0.0, base.reshape(shape)), kept)
+    base = np.where(over, 0.0, base.reshape(shape))
+    kept: dict[Scope, FloatArray] = {}
+    for scope, table in terms.items():
+        shaped = np.where(over, 0.0, table.reshape(len(table), *shape))
+        needed, paid = _needed(scope, shaped, sizes)
+        if not needed:
+            base = base + paid[0]
+        elif paid.any():
+            kept[needed] = kept[needed] + paid if needed in kept else paid
+    single = {scope[0]: kept[scope] for scope in sorted(kept) if len(scope) == 1}
+    return Rewards(base, single, {scope: kept[scope] for scope in sorted(kept) if len(scope) > 1})
 
 
-def _choose_zeros(
-    base: FloatArray, terms: dict[int, FloatArray], data: ExogenousData
-) -> FloatArray:
-    """Shift each term, in place, and R(n, a) against it; gives the new R(n, a)."""
-    for i, table in terms.items():
-        weights = np.bincount(data.values[:, :-1, i].reshape(-1), minlength=len(table))
-        rounded = table.round(9)
-        often = np.stack([weights @ (rounded == amount) for amount in rounded])
-        usual = np.take_along_axis(table, often.argmax(axis=0)[None], axis=0)[0]
-        np.subtract(table, usual, out=table)
-        base = base + usual
-    moved = True
-    while moved:  # one term at a time, until no change brings R(n, a) nearer to zero
-        moved = False
-        for table in terms.values():
-            distance = np.abs(base + table)
-            best = distance.argmin(axis=0)[None]
-            nearest = np.take_along_axis(distance, best, axis=0)[0]
-            closer = nearest < np.abs(base) - TOLERANCE * (1 + np.abs(base))
-            shift = np.where(closer, np.take_along_axis(table, best, axis=0)[0], 0.0)
-            np.subtract(table, shift, out=table)
-            base = base + shift
-            moved |= bool(closer.any())
-    return base
-
-
-def _check_sum(mdp: ExoMDP, i: int, differences: FloatArray) -> None:
-    spread = np.abs(differences - differences[:1]).max()
-    if spread > 1e-6 * (1 + np.abs(differences).max()):
-        raise ValueError(
-            f"what {mdp.exogenous_names[i]!r} pays depends on other exogenous variables (by "
-            f"{spread:g}), so the reward is not a sum over them; make one variable of those that "
-            "pay together"
-        )
+def _needed(scope: Scope, table: FloatArray, sizes: IntArray) -> tuple[Scope, FloatArray]:
+    """A term without those of several variables that make no difference to it."""
+    if len(scope) == 1:
+        return scope, table
+    split = table.reshape(*scope_shape(scope, sizes), *table.shape[1:])
+    limit = TOLERANCE * (1 + float(np.abs(table).max(initial=0.0)))
+    kept: list[int] = []
+    for i in scope:
+        if float(np.ptp(split, axis=len(kept)).max(initial=0.0)) > limit:
+            kept.append(i)
+        else:
+            split = np.asarray(split.take(0, axis=len(kept)))
+    return tuple(kept), np.ascontiguousarray(split).reshape(-1, *table.shape[1:])

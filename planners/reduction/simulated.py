@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints
+from exo_envs.batches import as_lanes, as_pairs, exogenous_lanes
+from exo_envs.inputs import as_size, as_values
+from exo_envs.mdp import BoolArray, FloatArray, IntArray, as_pair
+from planners.arrays import Ints, joint_values
 from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduction.rewards import disjoint_scopes
 from planners.reduction.survey import EndogenousSurvey
-from planners.tables import Factor, Factors
+from planners.tables import Factor, Factors, Scope, scope_rows, scope_shape
 
 #: Values of a dropped variable over which its term is averaged at most.
 MAX_VALUES = 64
+#: States of the rollouts over which a term that is partly kept is averaged at most.
+NUM_DRAWN = 64
 
 
 class SimulatedReducedMDP(ReducedMDP):
@@ -28,14 +32,16 @@ class SimulatedReducedMDP(ReducedMDP):
     full model leaves nothing to chance, and what the masked variables tell about dropped ones is
     not used.
 
-    The terms of masked variables are exact: each looks at its own variable, so that dropped ones do
-    not matter. Nor do they to the end of an episode, which depends on n alone; the survey checked
-    that for the n that it asked about. With ``ignored_rewards="average"`` the terms of dropped
-    variables pay their mean given n and a, with each value as frequent as in the rollouts; with
-    "optimistic" only where that is a gain. What the masked variables tell about dropped ones is not
-    used there either. It is asked for when it is needed: one call of the full model for each value
-    that a dropped variable had in the rollouts, or for ``MAX_VALUES`` quantiles of them where there
-    were more.
+    The terms of masked variables are exact: each looks at variables of the mask alone, so that
+    dropped ones do not matter. Nor do they to the end of an episode, which depends on n alone; the
+    survey checked that for the n that it asked about. With ``ignored_rewards="average"`` the terms
+    of dropped variables pay their mean given n and a, with each value as frequent as in the
+    rollouts; with "optimistic" only where that is a gain. What the masked variables tell about
+    dropped ones is not used there either. It is asked for when it is needed: one call of the full
+    model for each value that a dropped variable had in the rollouts, or for ``MAX_VALUES``
+    quantiles of them where there were more. A term of which some variables are kept and others
+    dropped is averaged over the dropped ones, whatever the kept ones are: over ``NUM_DRAWN`` states
+    of the rollouts.
 
     Args:
         model: the full model.
@@ -55,7 +61,14 @@ class SimulatedReducedMDP(ReducedMDP):
         self.paying = tuple(name for name in survey.paying if name in self.mask)
         self.moving = tuple(name for name in survey.moving if name in self.mask)
         self._full_data = survey.backgrounds.data
+        self._kept, self._partly, self._ignored = self._split_terms()
+        own, names = set(self.columns.tolist()), model.exogenous_names
+        self.reward_scopes = tuple(
+            tuple(names[j] for j in model.scope_indices[column] if j in own)
+            for column in (*self._kept, *self._partly)
+        )
         self._averaged = self._ignored_values()
+        self._drawn = self._drawn_states()
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -80,73 +93,119 @@ class SimulatedReducedMDP(ReducedMDP):
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """Draw from the states in which the rollouts begin."""
         initial = self.data.initial()
-        chosen = rng.integers(self.data.num_rollouts, size=size)
+        chosen = rng.integers(self.data.num_rollouts, size=as_size(self, size))
         return State(initial.endogenous[chosen], initial.exogenous[chosen])
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Each variable by itself, given its parents."""
-        return self._joined_factors.sample(exogenous, rng.random(exogenous.shape))
+        shape, x = exogenous_lanes(self, exogenous)
+        return self._joined_factors.sample(x, rng.random(x.shape)).reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """By the full model, dropped variables drawn from the rollouts."""
-        batch = state.endogenous.shape[:-1]
-        drawn = self._full_data.sample(math.prod(batch), rng)
-        full = State(state.endogenous, self._fill_in(state.exogenous, drawn))
-        return self.model.sample_endogenous(full, np.broadcast_to(action, batch), rng)
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        full = State(n, self._fill_in(x, self._full_data.sample(len(n), rng)))
+        following = self.model.sample_endogenous(full, actions, rng)
+        return following.reshape(*shape, n.shape[-1])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """Those of the masked variables, from the full model."""
-        return self.model.reward_terms(self._anywhere(state), action)[..., self.columns]
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        terms = self.model.reward_terms(self._anywhere(n, x), actions)[:, self._kept]
+        if self._partly:
+            mean = np.zeros((len(n), len(self._partly)))
+            for full in self._drawn:
+                paid = self.model.reward_terms(State(n, self._fill_in(x, full)), actions)
+                mean += paid[:, self._partly] / len(self._drawn)
+            terms = np.concatenate([terms, mean], axis=1)
+        return terms.reshape(*shape, terms.shape[-1])
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """From the full model, with what dropped variables pay on average, or nothing."""
-        batch = endogenous.shape[:-1]
-        terms = np.zeros((*batch, len(self.full_names)))
-        # A term looks at its own variable, so all variables are given one of their values at once.
-        for x, weights in zip(*self._averaged, strict=True):
-            state = State(endogenous, np.tile(x, (*batch, 1)))
-            terms += self.model.reward_terms(state, np.broadcast_to(action, batch)) * weights
+        shape, n, actions = as_pairs(self, endogenous, action)
+        terms = np.zeros((len(n), len(self.model.reward_scopes)))
+        # Terms that share no variable are averaged with the same calls.
+        for x, weights in self._averaged:
+            state = State(n, np.tile(x, (len(n), 1)))
+            terms += self.model.reward_terms(state, actions) * weights
         if self.ignored_rewards == "optimistic":
             terms = np.maximum(terms, 0.0)
-        return self.model.endogenous_reward(endogenous, action) + terms.sum(axis=-1)
+        paid = self.model.endogenous_reward(n, actions) + terms.sum(axis=-1)
+        return paid.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
         """From the full model."""
-        return self.model.is_terminal(self._anywhere(state))
+        state = as_pair(state)
+        n = as_values("endogenous", state.endogenous, self.endogenous_variables, in_range=False)
+        anything = np.zeros(n.shape[:-1], dtype=np.int64)
+        shape, (n, x, _) = as_lanes(self, State(n, state.exogenous), anything)
+        return self.model.is_terminal(self._anywhere(n, x)).reshape(shape)
 
-    def _ignored_values(self) -> tuple[Ints, FloatArray]:
-        """All x with which dropped variables that pay are averaged, and the weights.
+    def _split_terms(self) -> tuple[list[int], list[int], list[int]]:
+        """The terms that are kept, those that are partly, and those that are ignored.
 
-        Returns:
-            The x, shape (calls, all), and the weights of the terms, (calls, all): in each column
-            the values that a dropped variable has, and how often; elsewhere 0.
+        What is partly kept is ignored under the rules that look at no masked variable. Ignored
+        terms that the survey saw pay nothing are left out.
         """
-        paying = () if self.ignored_rewards == "zero" else self.survey.terms
-        ignored = sorted(set(paying) - set(self.columns.tolist()))
-        found = {j: _frequent(self._full_data.values[:, :-1, j].reshape(-1)) for j in ignored}
-        calls = max((len(values) for values, _ in found.values()), default=0)
-        x = np.tile(self._full_data.values[0, 0].astype(np.int64), (calls, 1))
-        weights = np.zeros(x.shape)
-        for j, (values, shares) in found.items():
-            x[: len(values), j] = values
-            weights[: len(values), j] = shares
-        return x, weights
+        mask, pays = set(self.columns.tolist()), set(self.survey.paying)
+        kept, partly, ignored = [], [], []
+        for column, scope in enumerate(self.model.scope_indices):
+            if mask.issuperset(scope):
+                kept.append(column)
+            elif self.ignored_rewards == "zero" or pays.isdisjoint(
+                self.full_names[j] for j in scope
+            ):
+                continue
+            elif mask.isdisjoint(scope) or self.ignored_rewards == "optimistic":
+                ignored.append(column)
+            else:
+                partly.append(column)
+        return kept, partly, ignored
 
-    def _anywhere(self, state: State) -> State:
-        """A state of the full model, for questions to which dropped variables do not matter."""
-        return State(
-            state.endogenous, self._fill_in(state.exogenous, self._full_data.values[:1, 0])
-        )
+    def _ignored_values(self) -> list[tuple[Ints, FloatArray]]:
+        """The x at which ignored terms are averaged, (all,), and the weights of all terms there.
 
-    def _fill_in(self, masked: IntArray, full: IntArray) -> Ints:
-        """All variables, shape (..., all): the masked ones (..., m), the others from ``full``."""
-        lanes = math.prod(masked.shape[:-1])
-        out = np.empty((lanes, len(self.full_names)), dtype=np.int64)
+        Together they have the values that the variables of an ignored term have in the rollouts,
+        and how often.
+        """
+        data, scopes = self._full_data, self.model.scope_indices
+        found: dict[Scope, tuple[IntArray, FloatArray]] = {}
+        for column in self._ignored:
+            scope = tuple(sorted(scopes[column]))
+            found[scope] = _frequent(scope_rows(scope, data.values[:, :-1], data.sizes).reshape(-1))
+        out: list[tuple[Ints, FloatArray]] = []
+        for group in disjoint_scopes({scope: len(values) for scope, (values, _) in found.items()}):
+            calls = max(len(found[scope][0]) for scope in group)
+            x = np.tile(data.values[0, 0].astype(np.int64), (calls, 1))
+            weights = np.zeros((calls, len(scopes)))
+            for scope in group:
+                values, shares = found[scope]
+                own = joint_values(values.astype(np.int64), scope_shape(scope, data.sizes))
+                x[: len(values), list(scope)] = own
+                columns = [c for c in self._ignored if tuple(sorted(scopes[c])) == scope]
+                weights[: len(values), columns] = shares[:, None]
+            out += zip(x, weights, strict=True)
+        return out
+
+    def _drawn_states(self) -> Ints:
+        """States of different rollouts, as many of each step, for terms that are partly kept."""
+        if not self._partly:
+            return np.zeros((0, len(self.full_names)), dtype=np.int64)
+        backgrounds = self.survey.backgrounds
+        return backgrounds.rows(slice(0, min(NUM_DRAWN, len(backgrounds))))
+
+    def _anywhere(self, n: Ints, x: Ints) -> State:
+        """States of the full model, for questions to which dropped variables do not matter."""
+        return State(n, self._fill_in(x, self._full_data.values[:1, 0]))
+
+    def _fill_in(self, masked: Ints, full: IntArray) -> Ints:
+        """All variables, shape (B, all): the masked ones (B, m), the others from ``full``."""
+        out = np.empty((len(masked), len(self.full_names)), dtype=np.int64)
         out[:] = full
-        out[:, self.columns] = masked.reshape(lanes, len(self.mask))
-        return out.reshape(*masked.shape[:-1], len(self.full_names))
+        out[:, self.columns] = masked
+        return out
 
 
 def _frequent(values: IntArray) -> tuple[IntArray, FloatArray]:

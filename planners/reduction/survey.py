@@ -17,18 +17,21 @@ from typing import Literal
 import numpy as np
 
 from exo_envs import ExoMDP
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_whole
+from exo_envs.errors import check_choice
+from exo_envs.inputs import as_generator, check_whole
 from exo_envs.mdp import BoolArray, FloatArray
 from planners.arrays import Ints
+from planners.checks import check_kind
+from planners.coarse import coarsened
 from planners.counted import CountedMDP
 from planners.information import NUM_TESTS, ExogenousData, find_relevant
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_estimation import DecisionListEstimator
-from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
+from planners.reduction.rewards import reward_terms, terminal_states
 from planners.reduction.successors import SuccessorSampler
 from planners.reduction.surveyed_states import survey_states
-from planners.tables import Rule
+from planners.reduction.total_rewards import total_rewards
+from planners.tables import Rule, Scope, along, by_scope, variables_of
 
 Reward = Literal["terms", "total"]
 
@@ -46,8 +49,7 @@ SLOW_DRAWS = 200
 
 def check_reward(reward: str) -> None:
     """Refuse what is no kind of reward, and name the choices."""
-    if reward not in ("terms", "total"):
-        raise unknown_name("kind of reward", reward, ("terms", "total"))
+    check_choice("kind of reward", reward, ("terms", "total"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,7 @@ class EndogenousSurvey:
         terminal: which n are terminal.
         base_reward: R(n, a).
         terms: the R^i of the variables that pay.
+        joint_terms: what several variables pay together.
         backgrounds: the x that occur, over which dropped variables are averaged.
         endogenous_samples: how many n' were drawn.
         reward_samples: how many rewards were asked for.
@@ -84,6 +87,7 @@ class EndogenousSurvey:
     terminal: BoolArray  # (S,)
     base_reward: FloatArray  # (S, A)
     terms: dict[int, FloatArray]  # (size, S, A)
+    joint_terms: dict[Scope, FloatArray]  # (joint values, S, A)
     backgrounds: Backgrounds
     endogenous_samples: int
     reward_samples: int
@@ -107,21 +111,23 @@ class EndogenousSurvey:
             data: rollouts of all its exogenous variables.
             rng: where the randomness comes from.
             reward: "terms" to use ``mdp.reward_terms``, which is exact; "total" for a black box
-                that has a total reward only (see :func:`planners.reduction.rewards.total_rewards`),
+                that has a total reward only (see :mod:`planners.reduction.total_rewards`),
                 if its n can be enumerated.
             num_tests: comparisons per pair and round when looking for what it depends on; fewer
                 for a model that is slow to ask.
             num_draws: how many n' to draw for each row of a table, where n' is left to chance.
         """
         check_reward(reward)
+        check_kind("data", data, ExogenousData)
         if data.names != mdp.exogenous_names:
             raise ValueError(
                 f"the data has {len(data.names)} variables, not the "
                 f"{len(mdp.exogenous_names)} of the model; collect it for the whole model"
             )
-        check_whole("num_tests", num_tests, 1, optional=True)
-        check_whole("num_draws", num_draws, 1, optional=True)
-        mdp = CountedMDP(mdp)
+        num_tests = check_whole("num_tests", num_tests, 1, optional=True)
+        num_draws = check_whole("num_draws", num_draws, 1, optional=True)
+        mdp, rng = CountedMDP(coarsened(mdp, data.bins)), as_generator("rng", rng)
+        data.check(mdp.exogenous_variables, mdp.endogenous_variables)
         if not mdp.is_batched:
             num_tests, num_draws = num_tests or SLOW_TESTS, num_draws or SLOW_DRAWS
 
@@ -159,6 +165,7 @@ class EndogenousSurvey:
             backgrounds=backgrounds,
             base_reward=rewards.base_reward,
             terms=rewards.terms,
+            joint_terms=rewards.joint_terms,
             endogenous_samples=mdp.endogenous_samples,
             reward_samples=mdp.reward_samples,
             common_noise=sampler.common_noise,
@@ -171,5 +178,23 @@ class EndogenousSurvey:
 
     @property
     def paying(self) -> tuple[str, ...]:
-        """The variables that pay."""
-        return tuple(self.names[j] for j in sorted(self.terms))
+        """The variables that pay, by themselves or together with others."""
+        return tuple(self.names[j] for j in variables_of(self.terms, self.joint_terms))
+
+    def terms_of(self, j: int) -> list[tuple[Scope, FloatArray]]:
+        """The terms that variable j pays by, alone or with others.
+
+        Of each the other variables, and the table by the values of j, the joint values of the
+        others, n and a: shape (size, others, S, A).
+        """
+        sizes = self.backgrounds.data.sizes
+        return [
+            (tuple(i for i in scope if i != j), along(table, scope, sizes, j))
+            for scope, table in self.scoped_terms.items()
+            if j in scope
+        ]
+
+    @property
+    def scoped_terms(self) -> dict[Scope, FloatArray]:
+        """``terms`` and ``joint_terms`` by their scopes."""
+        return by_scope(self.terms, self.joint_terms)

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
-from exo_envs import ExoMDP, State
+from exo_envs import ExoMDP
 from planners.arrays import Ints, joint_values
+from planners.grid import fewest_endogenous_states
 from planners.tables import num_endogenous_states
+from planners.walk import walk
 
 #: Pairs (n, a) up to which all n are asked about.
 MAX_PAIRS = 100_000
@@ -23,8 +25,8 @@ STEPS_PER_STATE = 4
 
 
 def can_enumerate(mdp: ExoMDP) -> bool:
-    """Whether all pairs (n, a) can be asked about."""
-    return num_endogenous_states(mdp) * mdp.num_actions <= MAX_PAIRS
+    """Whether all pairs (n, a) can be asked about, with real variables of n on grids."""
+    return fewest_endogenous_states(mdp) * mdp.num_actions <= MAX_PAIRS
 
 
 def all_endogenous(mdp: ExoMDP) -> Ints:
@@ -45,12 +47,7 @@ def survey_states(mdp: ExoMDP, rng: np.random.Generator) -> tuple[Ints, bool]:
     num_uniform = min(NUM_UNIFORM // share, affordable // 2)
     num_steps = STEPS_PER_STATE * num_met
     lanes, length = math.ceil(num_steps / mdp.horizon), min(mdp.horizon, num_steps)
-    state: State = mdp.sample_initial(lanes, rng)
-    on_rollouts = [state.endogenous]
-    for _ in range(length):
-        state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)
-        on_rollouts.append(state.endogenous)
-    met: Ints = np.concatenate(on_rollouts).astype(np.int64)
+    met: Ints = walk(mdp, lanes, length, rng).endogenous.astype(np.int64)
     met = rng.permutation(np.unique(met, axis=0))[:num_met]
     uniform = rng.integers(mdp.endogenous_sizes, size=(num_uniform, met.shape[1]))
     return np.unique(np.concatenate([met, uniform]), axis=0), False

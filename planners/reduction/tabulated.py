@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, Variable
+from exo_envs.borders import checked
+from planners.checks import check_kind, check_names
+from planners.coarse import Bins
 from planners.files import Saved
+from planners.grid import Grid
 from planners.information import ExogenousData
 from planners.memory import MaskMemory
 from planners.policy import Mask
@@ -17,7 +21,7 @@ from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
 from planners.reduction.rewards import Rewards
 from planners.reduction.survey import EndogenousSurvey
 from planners.reduction.surveyed_states import MAX_PAIRS, can_enumerate
-from planners.tables import DecisionLists, Factor, FactoredMDP, Rule
+from planners.tables import DecisionLists, Factor, FactoredMDP, Rule, variables_of
 
 
 class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
@@ -30,15 +34,15 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
 
     Args:
         tables: what a :class:`FactoredMDP` takes, beside factors, data and initial states.
-        paying: the masked variables whose own term pays; by default all that have a table of
-            rewards, as in files from before ignored rewards were averaged.
+        paying: the masked variables that pay, by themselves or together with others; by default
+            all that have a table of rewards, as in files from before ignored rewards were averaged.
         memory: what was counted in the data before, shared with models of other masks.
         of_part: gives the reduced model of part of the mask, from the samples that this one was
             estimated from; pickles and files leave it out.
         **estimated: what a :class:`ReducedMDP` takes.
     """
 
-    records = (DecisionLists, ExogenousData, Factor, Fit, SampleCounts, Variable)
+    records = (Bins, DecisionLists, ExogenousData, Factor, Fit, Grid, SampleCounts, Variable)
     data: ExogenousData
 
     def __init__(
@@ -51,6 +55,10 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         **estimated: Any,
     ) -> None:
         ReducedMDP.__init__(self, **estimated)
+        if memory is not None:
+            check_kind("memory", memory, MaskMemory)
+        if of_part is not None and not callable(of_part):
+            raise TypeError(f"of_part is a function, not {of_part!r}")
         self._of_part = of_part
         FactoredMDP.__init__(
             self,
@@ -61,9 +69,12 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
             **tables,
         )
         self._tables = tables
-        own = tuple(self.mask[i] for i in sorted(self.terms)) if paying is None else paying
-        self.paying = tuple(own)
+        if paying is None:
+            paying = tuple(self.mask[i] for i in variables_of(self.terms, self.joint_terms))
+        self.paying = check_names("paying", paying, self.mask)
         self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
+        if not callable(self._fit):
+            self.check_tables()
 
     def part(self, names: Mask) -> ReducedMDP:
         """The reduced model of some of its variables, from the samples that it was estimated from.
@@ -102,7 +113,10 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
             "terms": rewards.terms,
             "terminal": survey.terminal,
         }
-        paying = tuple(survey.names[j] for j in columns if j in survey.terms)
+        if rewards.joint_terms:  # files of models without are as they always were
+            tables["joint_terms"] = rewards.joint_terms
+        pays = set(survey.paying)
+        paying = tuple(survey.names[j] for j in columns if survey.names[j] in pays)
         return cls(tables=tables, paying=paying, **estimated)
 
     def arguments(self) -> dict[str, Any]:
@@ -118,12 +132,12 @@ def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:
     """
     if isinstance(mdp, FactoredMDP):
         return mdp
-    if not can_enumerate(mdp):
+    mdp = checked(mdp)
+    model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng) if can_enumerate(mdp) else None
+    if not isinstance(model, TabulatedReducedMDP):
         raise ValueError(
             f"{mdp!r} has more than {MAX_PAIRS:,} pairs (n, a), so there are no tables to plan in; "
             "plan with UCT, which does not enumerate them, or with DefaultPlanner, which chooses "
             "by size"
         )
-    model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng)
-    assert isinstance(model, TabulatedReducedMDP)
     return model

@@ -7,29 +7,29 @@ the endogenous state and (n, a) a *pair*, ``n * num_actions + a``. Numba takes a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints, join_tables, starts_of, subset_index
+from planners.checks import (
+    ROUNDING,
+    as_array,
+    check_shape,
+    check_starts,
+    real_numbers,
+    whole_numbers,
+    wrong_row,
+)
 from planners.tables.rules import Rule
 
 
-class DecisionLists(NamedTuple):
-    """The rules of all pairs (n, a).
-
-    A form of its own because a model has many thousand rules, and kernels cannot take objects.
-
-    A pair has the rules ``rule_starts[pair] : rule_starts[pair + 1]``; rule r looks at
-    ``variables[variable_starts[r] : variable_starts[r + 1]]`` and has its first row at
-    ``row_starts[r]``; a row is ``targets`` and ``probabilities`` between two ``entry_starts``.
-    """
-
+class _Arrays(NamedTuple):
     num_states: int  # N
     num_actions: int
     sizes: Ints  # (m,) of the exogenous variables
@@ -41,11 +41,89 @@ class DecisionLists(NamedTuple):
     targets: Ints  # (entries,)
     probabilities: FloatArray  # (entries,)
 
+
+class DecisionLists(_Arrays):
+    """The rules of all pairs (n, a), which kernels may follow: they are checked when it is made.
+
+    A form of its own because a model has many thousand rules, and kernels cannot take objects.
+
+    A pair has the rules ``rule_starts[pair] : rule_starts[pair + 1]``; rule r looks at
+    ``variables[variable_starts[r] : variable_starts[r + 1]]`` and has its first row at
+    ``row_starts[r]``; a row is ``targets`` and ``probabilities`` between two ``entry_starts``.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        num_states: int,
+        num_actions: int,
+        sizes: Ints,
+        rule_starts: Ints,
+        variable_starts: Ints,
+        variables: Ints,
+        row_starts: Ints,
+        entry_starts: Ints,
+        targets: Ints,
+        probabilities: FloatArray,
+    ) -> DecisionLists:
+        """Refuse arrays that do not belong together."""
+        num_states = check_whole("num_states", num_states, 1)
+        num_actions = check_whole("num_actions", num_actions, 1)
+        sizes = whole_numbers("sizes", sizes, 1)
+        variables = whole_numbers("variables", variables, 0, len(sizes))
+        targets = whole_numbers("targets", targets, 0, num_states)
+        probabilities = real_numbers("probabilities", probabilities, targets.shape, finite=False)
+        rules = as_array("row_starts", row_starts).size - 1
+        rows = as_array("entry_starts", entry_starts).size - 1
+        pairs = num_states * num_actions
+        made = super().__new__(
+            cls,
+            num_states,
+            num_actions,
+            sizes,
+            check_starts("rule_starts", rule_starts, pairs, rules, at_least=1),
+            check_starts("variable_starts", variable_starts, rules, len(variables)),
+            variables,
+            check_starts("row_starts", row_starts, rules, rows, at_least=1),
+            check_starts("entry_starts", entry_starts, rows, len(targets)),
+            targets,
+            probabilities,
+        )
+        made._check_rules()
+        return made
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> DecisionLists:  # type: ignore[override]
+        """From all fields, in order; ``_replace`` comes here, and is checked like anybody else."""
+        return cls(*iterable)
+
+    def _check_rules(self) -> None:
+        row = wrong_row(self.entry_starts, self.probabilities, False)
+        if row >= 0:
+            entries = slice(*self.entry_starts[row : row + 2])
+            raise ValueError(
+                f"the probabilities of row {row} are {self.probabilities[entries]}: they are not "
+                "from 0 to 1, or more than 1 together"
+            )
+        rule = _wrong_rule(self)
+        if rule >= 0:
+            n, a = divmod(int(np.searchsorted(self.rule_starts, rule, "right")) - 1, self[1])
+            looked_at = self.variables[slice(*self.variable_starts[rule : rule + 2])]
+            rows = int(self.row_starts[rule + 1] - self.row_starts[rule])
+            raise ValueError(
+                f"rule {rule}, of state {n} and action {a}, looks at the variables "
+                f"{looked_at.tolist()} of sizes {self.sizes[looked_at].tolist()} and has {rows} "
+                "rows; it should have one for each of their joint values, and the last rule of a "
+                "list looks at nothing and decides"
+            )
+
     @classmethod
     def from_lists(
         cls, lists: Sequence[Sequence[Rule]], num_actions: int, sizes: Sequence[int] | IntArray
     ) -> DecisionLists:
         """The list of every pair, in order; the last rule of each must decide."""
+        num_actions = check_whole("num_actions", num_actions, 1)
         rules = [rule for listed in lists for rule in listed]
         tables = [(rule.variables, rule.starts, rule.targets, rule.probabilities) for rule in rules]
         all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
@@ -60,20 +138,17 @@ class DecisionLists(NamedTuple):
         sizes: Sequence[int] | IntArray,
         rules: Mapping[tuple[int, int], Sequence[Rule]],
     ) -> DecisionLists:
-        """From ``rules[n, a]``, which are checked."""
+        """From ``rules[n, a]``."""
+        num_states = check_whole("num_states", num_states, 1)
+        num_actions = check_whole("num_actions", num_actions, 1)
+        if len(rules) != num_states * num_actions:
+            raise ValueError(
+                f"there are rules for {len(rules)} pairs (n, a), not for {num_states} states "
+                f"times {num_actions} actions"
+            )
         lists = [rules[n, a] for n in range(num_states) for a in range(num_actions)]
-        for pair, listed in enumerate(lists):
-            if listed[-1].variables or not np.isclose(listed[-1].probabilities.sum(), 1.0):
-                n, a = divmod(pair, num_actions)
-                raise ValueError(f"the last rule of state {n} and action {a} does not decide")
         for rule in chain.from_iterable(lists):
-            rows = math.prod(int(sizes[i]) for i in rule.variables)
-            highest = int(rule.targets.max(initial=0))
-            if rule.num_rows != rows or highest >= num_states:
-                raise ValueError(
-                    f"a rule on variables {rule.variables} has {rule.num_rows} rows and targets up "
-                    f"to {highest}; it should have {rows} rows and targets below {num_states}"
-                )
+            rule.check()
         return cls.from_lists(lists, num_actions, sizes)
 
     def dependencies(self) -> tuple[int, ...]:
@@ -82,11 +157,13 @@ class DecisionLists(NamedTuple):
 
     def sample(self, n: IntArray, action: IntArray, exogenous: IntArray, uniform: Any) -> Ints:
         """Draw n' for a batch: (B,), (B,), (B, m) and uniform numbers (B,)."""
-        return _sample(self, n, action, exogenous, uniform)
+        batch = self._batch(n, action, exogenous)
+        uniform = real_numbers("uniform", uniform, batch[0].shape, low=0.0, high=1.0)
+        return sample_lists(self, *batch, uniform)
 
     def distribution(self, n: IntArray, action: IntArray, exogenous: IntArray) -> FloatArray:
         """P(n' | n, a, x) for a batch, shape (B, N)."""
-        return _distribution(self, n, action, exogenous)
+        return _distribution(self, *self._batch(n, action, exogenous))
 
     def successors(
         self, n: IntArray, action: IntArray, exogenous: IntArray
@@ -95,13 +172,56 @@ class DecisionLists(NamedTuple):
 
         K is the most n' that any of the batch has; rows with fewer end with probabilities of 0.
         """
-        width = _successors(
-            self, n, action, exogenous, np.empty((0, 0), np.int64), np.empty((0, 0))
-        )
-        targets = np.zeros((len(n), width), np.int64)
-        probabilities = np.zeros((len(n), width))
-        _successors(self, n, action, exogenous, targets, probabilities)
-        return targets, probabilities
+        return list_successors(self, *self._batch(n, action, exogenous))
+
+    def _batch(self, n: Any, action: Any, exogenous: Any) -> tuple[Ints, Ints, Ints]:
+        """States and actions that kernels may follow."""
+        n = whole_numbers("n", n, 0, self.num_states)
+        actions = whole_numbers("action", action, 0, self.num_actions, length=len(n))
+        x = np.asarray(exogenous)
+        check_shape("exogenous", x, (len(n), len(self.sizes)))
+        columns = [
+            whole_numbers(f"exogenous[:, {i}]", x[:, i], 0, size)
+            for i, size in enumerate(self.sizes.tolist())
+        ]
+        return n, actions, np.array(columns, dtype=np.int64).reshape(x.shape[::-1]).T.copy()
+
+
+def list_successors(
+    lists: DecisionLists, n: Ints, action: Ints, exogenous: Ints
+) -> tuple[Ints, FloatArray]:
+    """:meth:`DecisionLists.successors` of states and actions that are known to be sound."""
+    width = _successors(lists, n, action, exogenous, np.empty((0, 0), np.int64), np.empty((0, 0)))
+    targets = np.zeros((len(n), width), np.int64)
+    probabilities = np.zeros((len(n), width))
+    _successors(lists, n, action, exogenous, targets, probabilities)
+    return targets, probabilities
+
+
+@njit(cache=True)
+def _wrong_rule(lists: Any) -> int:
+    """The first rule with a wrong number of rows, or that is the last and does not decide."""
+    rule_starts, row_starts, entry_starts = lists.rule_starts, lists.row_starts, lists.entry_starts
+    variable_starts, variables = lists.variable_starts, lists.variables
+    sizes, probabilities = lists.sizes, lists.probabilities
+    for pair in range(len(rule_starts) - 1):
+        for rule in range(rule_starts[pair], rule_starts[pair + 1]):
+            rows = row_starts[rule + 1] - row_starts[rule]
+            joint = 1
+            for k in range(variable_starts[rule], variable_starts[rule + 1]):
+                if sizes[variables[k]] > rows // joint:  # their product may not fit into 64 bits
+                    return rule
+                joint *= sizes[variables[k]]
+            if joint != rows:
+                return rule
+        last = rule_starts[pair + 1] - 1
+        row = row_starts[last]
+        total = 0.0
+        for entry in range(entry_starts[row], entry_starts[row + 1]):
+            total += probabilities[entry]
+        if variable_starts[last + 1] > variable_starts[last] or total < 1.0 - ROUNDING:
+            return last
+    return -1
 
 
 # Kernels take the fields that they need out of a record before they loop: Numba counts references
@@ -109,7 +229,8 @@ class DecisionLists(NamedTuple):
 
 
 @njit(cache=True)
-def _sample(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
+def sample_lists(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
+    """:meth:`DecisionLists.sample` for states and actions that are known to be sound."""
     sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
     rule_starts, row_starts, entry_starts = lists.rule_starts, lists.row_starts, lists.entry_starts
     targets, probabilities = lists.targets, lists.probabilities

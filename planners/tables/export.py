@@ -10,14 +10,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
+from exo_envs.inputs import check_positive
 from exo_envs.mdp import FloatArray
 from planners.arrays import joint_values, set_joint_values
+from planners.checks import check_kind
 from planners.tables.decision_lists import follow_rules
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import joint_factor
 from planners.tables.indexing import TooLargeError, format_count, num_exogenous_states
+from planners.tables.scopes import scope_rows
 
 
 def to_arrays(mdp: FactoredMDP, *, memory_limit: float = 1e9) -> tuple[FloatArray, FloatArray]:
@@ -33,6 +36,8 @@ def to_arrays(mdp: FactoredMDP, *, memory_limit: float = 1e9) -> tuple[FloatArra
     Raises:
         TooLargeError: they take more.
     """
+    check_kind("mdp", mdp, FactoredMDP)
+    memory_limit = check_positive("memory_limit", memory_limit, "bytes")
     states = num_exogenous_states(mdp) * mdp.num_endogenous_states
     _refuse_large(mdp, 8 * mdp.num_actions * states * (states + 1), memory_limit)
     starts, targets, probabilities = _successors(mdp)
@@ -54,6 +59,8 @@ def to_discrete_dp(mdp: FactoredMDP, *, memory_limit: float = 4e9) -> Any:
         TooLargeError: it takes more.
         ImportError: QuantEcon is not installed.
     """
+    check_kind("mdp", mdp, FactoredMDP)
+    memory_limit = check_positive("memory_limit", memory_limit, "bytes")
     try:
         from quantecon.markov import DiscreteDP
         from scipy import sparse
@@ -82,8 +89,8 @@ def _rewards(mdp: FactoredMDP) -> FloatArray:
     """R(s, a), shape (S, A)."""
     values = joint_values(np.arange(num_exogenous_states(mdp)), mdp.exogenous_sizes)
     rewards = np.tile(mdp.base_reward, (len(values), 1, 1))  # (X, N, A)
-    for i, table in mdp.terms.items():
-        rewards += table[values[:, i]]
+    for scope, table in mdp.scoped_terms.items():
+        rewards += table[scope_rows(scope, values, mdp.exogenous_sizes)]
     rewards[:, mdp.terminal] = 0.0
     return rewards.reshape(-1, mdp.num_actions)
 

@@ -2,8 +2,9 @@
 
 A :class:`FactoredMDP` is an :class:`~exo_envs.ExoMDP` that can also be looked into: the exogenous
 dynamics are one conditional table per variable given a few parents, the endogenous dynamics are
-:class:`~planners.DecisionLists`, the reward is a table per exogenous variable. A
-:class:`~planners.TabulatedReducedMDP` is one; small models can be written down as one.
+:class:`~planners.DecisionLists`, the reward is a table per exogenous variable, and one for each
+group of variables that pay together. A :class:`~planners.TabulatedReducedMDP` is one; small models
+can be written down as one.
 """
 
 from __future__ import annotations
@@ -16,11 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exo_envs import ExoMDP, State, Successors, Variable
-from exo_envs.mdp import BoolArray, FloatArray, IntArray
+from exo_envs.batches import as_lanes, as_pairs, endogenous_lanes, exogenous_lanes
+from exo_envs.inputs import as_size, check_discount, check_horizon, check_whole
+from exo_envs.mdp import BoolArray, FloatArray, IntArray, as_pair
 from planners.arrays import Ints, joint_index, joint_values
-from planners.tables.decision_lists import DecisionLists
+from planners.checks import (
+    as_array,
+    check_kind,
+    check_names,
+    check_shape,
+    real_numbers,
+    whole_numbers,
+)
+from planners.tables.decision_lists import DecisionLists, list_successors, sample_lists
 from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import num_endogenous_states
+from planners.tables.scopes import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
 
 if TYPE_CHECKING:
     from planners.information import ExogenousData
@@ -29,6 +41,9 @@ if TYPE_CHECKING:
 
 class FactoredMDP(ExoMDP):
     """An MDP given by tables.
+
+    Its reward terms are one for each exogenous variable, of which those without a table pay
+    nothing, and behind them one for each of ``joint_terms``.
 
     Args:
         endogenous_variables: the variables of n, whose joint value has N values (C order).
@@ -43,6 +58,9 @@ class FactoredMDP(ExoMDP):
         terms: i -> the table R^i of shape (size_i, N, A), for the variables that pay.
         terminal: which n are terminal, shape (N,).
         initial: states from which ``sample_initial`` draws uniformly.
+        joint_terms: (i, j, ...) -> the table of what these variables, by increasing positions, pay
+            together, shape (joint values in C order, N, A); by default there are none, as in the
+            paper.
         data: rollouts of the exogenous variables that forecasts are counted in; without them, those
             are drawn from the tables. Where they were estimated from the same rollouts, forecasts
             know what the tables leave out.
@@ -64,36 +82,93 @@ class FactoredMDP(ExoMDP):
         terms: Mapping[int, FloatArray],
         terminal: BoolArray,
         initial: State,
+        joint_terms: Mapping[Scope, FloatArray] | None = None,
         data: ExogenousData | None = None,
         memory: MaskMemory | None = None,
     ) -> None:
-        self.endogenous_variables = endogenous_variables
-        self.exogenous_variables = exogenous_variables
-        self.num_actions = num_actions
-        self.discount = discount
-        self.horizon = horizon
+        self.endogenous_variables = _variables("endogenous_variables", endogenous_variables)
+        self.exogenous_variables = _variables("exogenous_variables", exogenous_variables)
+        self.num_actions = check_whole("num_actions", num_actions, 1)
+        self.discount = check_discount("discount", discount)
+        self.horizon = check_horizon("horizon", horizon)
         self._factors = factors
         self.decision_lists = decision_lists
-        self.base_reward = np.asarray(base_reward, dtype=np.float64)
-        self.terms = {int(i): np.asarray(table, np.float64) for i, table in terms.items()}
-        self.terminal = np.asarray(terminal, dtype=np.bool_)
-        self.initial = State(*(np.asarray(part, dtype=np.int64) for part in initial))
+        self._check_decision_lists()
+        shape, sizes = (self.num_endogenous_states, num_actions), self.exogenous_sizes
+        self.base_reward = real_numbers("base_reward", base_reward, shape)
+        check_kind("terms", terms, Mapping)
+        paying = whole_numbers("terms", sorted(terms), 0, len(sizes)).tolist()
+        self.terms = {i: real_numbers(f"terms[{i}]", terms[i], (sizes[i], *shape)) for i in paying}
+        self.joint_terms = self._as_joint_terms({} if joint_terms is None else joint_terms, shape)
+        if self.joint_terms:
+            names = self.exogenous_names
+            together = [tuple(names[i] for i in scope) for scope in self.joint_terms]
+            self.reward_scopes = (*((name,) for name in names), *together)
+        self.terminal = as_array("terminal", terminal).astype(np.bool_)
+        check_shape("terminal", self.terminal, shape[:1])
+        self.initial = self._as_initial(initial)
         self.data = data
         self.memory = memory
-        self._check_sizes()
+        if not callable(factors):
+            self.check_tables()
 
-    def _check_sizes(self) -> None:
-        sizes, shape = self.exogenous_sizes, (self.num_endogenous_states, self.num_actions)
-        shapes: list[tuple[str, Any, tuple[int, ...]]] = [
-            ("base_reward", self.base_reward, shape),
-            ("terminal", self.terminal, shape[:1]),
-            *((f"terms[{i}]", self.terms[i], (sizes[i], *shape)) for i in self.terms),
-        ]
-        for name, table, wanted in shapes:
-            if table.shape != wanted:
-                raise ValueError(f"{name} has shape {table.shape}, not {wanted}")
-        if not callable(self._factors):
-            self.factors  # noqa: B018
+    def check_tables(self) -> None:
+        """Refuse factors or rollouts of other variables; what is estimated later is not checked."""
+        self.factors  # noqa: B018
+        if self.data is not None:
+            self.data.check(self.exogenous_variables, self.endogenous_variables)
+
+    def _check_decision_lists(self) -> None:
+        lists = self.decision_lists
+        check_kind("decision_lists", lists, DecisionLists)
+        own = self.num_endogenous_states, self.num_actions, self.exogenous_sizes.tolist()
+        theirs = lists.num_states, lists.num_actions, lists.sizes.tolist()
+        if own != theirs:
+            raise ValueError(
+                f"the decision lists are of {theirs[0]} states, {theirs[1]} actions and variables "
+                f"of sizes {theirs[2]}; the model has {own[0]}, {own[1]} and {own[2]}"
+            )
+
+    def _as_joint_terms(
+        self, joint_terms: Mapping[Scope, FloatArray], shape: tuple[int, int]
+    ) -> dict[Scope, FloatArray]:
+        """Tables by scopes of several variables each, in order."""
+        check_kind("joint_terms", joint_terms, Mapping)
+        sizes, found = self.exogenous_sizes, {}
+        for given, table in joint_terms.items():
+            check_kind("a scope of joint_terms", given, tuple)
+            scope = tuple(whole_numbers("a scope of joint_terms", given, 0, len(sizes)).tolist())
+            if len(scope) < 2 or list(scope) != sorted(set(scope)):
+                raise ValueError(
+                    f"a scope of joint_terms has two or more positions, increasing, not {scope}; "
+                    "what one variable pays belongs to terms"
+                )
+            refuse_large_scope(scope, self.exogenous_names, sizes, math.prod(shape))
+            rows = math.prod(scope_shape(scope, sizes))
+            found[scope] = real_numbers(f"joint_terms[{scope}]", table, (rows, *shape))
+        return {scope: found[scope] for scope in sorted(found)}
+
+    def _as_initial(self, initial: State) -> State:
+        """The initial states as arrays (states, k) and (states, m), with values in range."""
+        parts = []
+        for part, values in zip(State._fields, initial, strict=True):
+            sizes = self.endogenous_sizes if part == "endogenous" else self.exogenous_sizes
+            array = as_array(f"the {part} part of the initial states", values)
+            if array.ndim != 2 or array.shape[1] != len(sizes) or not len(array):
+                raise ValueError(
+                    f"the {part} part of the initial states has shape {array.shape}; "
+                    f"it should be (states, {len(sizes)})"
+                )
+            whole_numbers(f"the {part} part of the initial states", array.reshape(-1), 0)
+            if (array >= sizes).any():
+                raise ValueError(
+                    f"the {part} part of the initial states has values up to "
+                    f"{array.max(axis=0).tolist()}; the sizes are {sizes.tolist()}"
+                )
+            parts.append(array.astype(np.int64, copy=False))
+        if len(parts[0]) != len(parts[1]):
+            raise ValueError(f"there are {len(parts[0])} initial n and {len(parts[1])} initial x")
+        return State(*parts)
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
@@ -103,15 +178,15 @@ class FactoredMDP(ExoMDP):
         if len(factors) != len(sizes):
             raise ValueError(f"there are {len(factors)} factors for {len(sizes)} variables")
         for variable, factor in zip(self.exogenous_variables, factors, strict=True):
-            rows = math.prod(int(sizes[parent]) for parent in factor.parents)
-            highest = factor.values.max(initial=0)
-            if len(factor.starts) != rows + 1 or highest >= variable.size:
-                raise ValueError(
-                    f"the factor of {variable.name!r} has {len(factor.starts) - 1} rows and values "
-                    f"up to {highest}; it should have {rows} rows and values below {variable.size}"
-                )
+            check_kind(f"the factor of {variable.name!r}", factor, Factor)
+            factor.check(variable.name, sizes, variable.size)
         self._factors = factors
         return factors
+
+    @property
+    def scoped_terms(self) -> dict[Scope, FloatArray]:
+        """``terms`` and ``joint_terms`` by their scopes, in the order of their last variables."""
+        return by_scope(self.terms, self.joint_terms)
 
     @cached_property
     def all_factors(self) -> Factors:
@@ -130,60 +205,72 @@ class FactoredMDP(ExoMDP):
 
     def endogenous_index(self, endogenous: IntArray) -> Ints:
         """The flat index of n, shape (...)."""
-        return joint_index(endogenous, self.endogenous_sizes)
+        shape, n = endogenous_lanes(self, endogenous)
+        return joint_index(n, self.endogenous_sizes).reshape(shape[:-1])
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """Draw from the initial states."""
-        chosen = rng.integers(len(self.initial.endogenous), size=size)
+        chosen = rng.integers(len(self.initial.endogenous), size=as_size(self, size))
         return State(self.initial.endogenous[chosen], self.initial.exogenous[chosen])
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Each variable by itself, given its parents."""
-        return self.all_factors.sample(exogenous, rng.random(exogenous.shape))
+        shape, x = exogenous_lanes(self, exogenous)
+        return self.all_factors.sample(x, rng.random(x.shape)).reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """By the decision lists."""
-        batch_shape = state.endogenous.shape[:-1]
-        uniform = rng.random(math.prod(batch_shape))
-        following = self.decision_lists.sample(*self._lanes(state, action), uniform)
-        return joint_values(following.reshape(batch_shape), self.endogenous_sizes)
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        uniform = rng.random(len(actions))
+        following = sample_lists(self.decision_lists, self.endogenous_index(n), actions, x, uniform)
+        return joint_values(following.reshape(shape), self.endogenous_sizes)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
         """By the decision lists."""
-        batch_shape = state.endogenous.shape[:-1]
-        targets, probabilities = self.decision_lists.successors(*self._lanes(state, action))
-        shape = (*batch_shape, targets.shape[1])
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        index = self.endogenous_index(n)
+        targets, probabilities = list_successors(self.decision_lists, index, actions, x)
+        shape = (*shape, targets.shape[1])
         return Successors(
             joint_values(targets.reshape(shape), self.endogenous_sizes),
             probabilities.reshape(shape),
         )
 
-    def _lanes(self, state: State, action: IntArray) -> tuple[Ints, Ints, Ints]:
-        """The flat index of n, the action and x, as the decision lists take them."""
-        n = self.endogenous_index(state.endogenous)
-        return (
-            n.reshape(-1),
-            np.broadcast_to(action, n.shape).reshape(-1).astype(np.int64),
-            state.exogenous.reshape(n.size, state.exogenous.shape[-1]).astype(np.int64),
-        )
-
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """From the tables; zero in terminal states."""
-        n = self.endogenous_index(state.endogenous)
-        out = np.zeros(state.exogenous.shape)
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        index = self.endogenous_index(n)
+        alive = ~self.terminal[index]
+        columns = x.shape[-1] + len(self.joint_terms)
+        out = np.zeros((len(x), columns))
         for i, table in self.terms.items():
-            out[..., i] = np.where(self.terminal[n], 0.0, table[state.exogenous[..., i], n, action])
-        return out
+            out[:, i] = np.where(alive, table[x[:, i], index, actions], 0.0)
+        for column, (scope, table) in enumerate(self.joint_terms.items(), x.shape[-1]):
+            row = scope_rows(scope, x, self.exogenous_sizes)
+            out[:, column] = np.where(alive, table[row, index, actions], 0.0)
+        return out.reshape(*shape, columns)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """From the table; zero in terminal states."""
-        n = self.endogenous_index(endogenous)
-        return np.where(self.terminal[n], 0.0, self.base_reward[n, action])
+        shape, n, actions = as_pairs(self, endogenous, action)
+        index = self.endogenous_index(n)
+        paid = np.where(self.terminal[index], 0.0, self.base_reward[index, actions])
+        return paid.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
         """From the table."""
-        return np.asarray(self.terminal[self.endogenous_index(state.endogenous)])
+        shape, n = endogenous_lanes(self, as_pair(state).endogenous)
+        return self.terminal[self.endogenous_index(n)].reshape(shape[:-1])
+
+
+def _variables(name: str, variables: Any) -> tuple[Variable, ...]:
+    """Variables of different names."""
+    found = tuple(variables) if isinstance(variables, Sequence) else (variables,)
+    for variable in found:
+        check_kind(f"each of {name}", variable, Variable)
+    check_names(name, [variable.name for variable in found])
+    return found

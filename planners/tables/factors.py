@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
+from exo_envs.inputs import check_whole
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints, join_tables, joint_values, subset_index
+from planners.checks import as_array, check_starts, real_numbers, whole_numbers, wrong_row
 
 
 @dataclass(frozen=True)
@@ -23,18 +25,63 @@ class Factor:
     values: Ints  # (entries,), increasing within a row
     probabilities: FloatArray  # (entries,)
 
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not belong together."""
+        for name, array in zip(("starts", "values", "probabilities"), self._arrays(), strict=True):
+            object.__setattr__(self, name, array)
+        parents = whole_numbers("parents", self.parents, 0)
+        object.__setattr__(self, "parents", tuple(parents.tolist()))
+        wrong = wrong_row(self.starts, self.probabilities, True)
+        if wrong >= 0:
+            raise ValueError(
+                f"row {wrong} of a factor is no probability distribution: its probabilities are "
+                f"{self.probabilities[slice(*self.starts[wrong : wrong + 2])]}"
+            )
+
+    def _arrays(self) -> tuple[Ints, Ints, FloatArray]:
+        values = whole_numbers("values", self.values, 0)
+        probabilities = real_numbers(
+            "probabilities", self.probabilities, values.shape, finite=False
+        )
+        starts = as_array("starts", self.starts)
+        rows = max(starts.size - 1, 0)
+        return check_starts("starts", starts, rows, len(values)), values, probabilities
+
+    def check(self, name: str, sizes: Ints, size: int) -> None:
+        """Refuse a factor that is not one of a variable among others of these sizes.
+
+        Args:
+            name: of the variable.
+            sizes: of all variables.
+            size: of this one.
+        """
+        parents = whole_numbers(f"the parents of {name!r}", self.parents, 0, len(sizes))
+        if len(np.unique(parents)) < len(parents):
+            raise ValueError(f"{name!r} has a parent twice: {self.parents}")
+        rows = math.prod(sizes[parents].tolist())
+        highest = self.values.max(initial=0)
+        if len(self.starts) != rows + 1 or highest >= size:
+            raise ValueError(
+                f"the factor of {name!r} has {len(self.starts) - 1} rows and values "
+                f"up to {highest}; it should have {rows} rows and values below {size}"
+            )
+
     @classmethod
     def from_table(cls, parents: Sequence[int], table: FloatArray) -> Factor:
         """From a dense table of shape (*parent sizes, size), or (rows, size)."""
-        rows = np.asarray(table, dtype=np.float64).reshape(-1, np.shape(table)[-1])
+        array = np.asarray(table, dtype=np.float64)
+        if not array.ndim or not array.size:
+            raise ValueError(f"a factor's table has shape (..., size), not {array.shape}")
+        rows = array.reshape(-1, array.shape[-1])
         if not np.allclose(rows.sum(axis=1), 1.0) or (rows < 0).any():
             raise ValueError("every row of a factor's table is a probability distribution")
         row, value = np.nonzero(rows)
         starts = np.concatenate([[0], np.bincount(row, minlength=len(rows)).cumsum()])
-        return cls(tuple(int(p) for p in parents), starts, value, rows[row, value])
+        return cls(tuple(parents), starts, value, rows[row, value])
 
     def to_table(self, size: int) -> FloatArray:
         """The dense table, shape (rows, size)."""
+        size = check_whole("size", size, int(self.values.max(initial=0)) + 1)
         table = np.zeros((len(self.starts) - 1, size))
         row = np.repeat(np.arange(len(table)), np.diff(self.starts))
         table[row, self.values] = self.probabilities

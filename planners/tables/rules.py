@@ -18,6 +18,7 @@ import numpy as np
 
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints
+from planners.checks import check_starts, real_numbers, whole_numbers
 
 
 @dataclass(eq=False)
@@ -34,6 +35,16 @@ class Rule:
     targets: Ints  # (entries,)
     probabilities: FloatArray  # (entries,)
 
+    def check(self) -> None:
+        """Refuse arrays that do not belong together.
+
+        Not when it is made, since rules are made by the thousand while lists are learned; those
+        that come from elsewhere pass here.
+        """
+        whole_numbers("targets", self.targets, 0)
+        real_numbers("probabilities", self.probabilities, self.targets.shape)
+        check_starts("starts", self.starts, self.num_rows, len(self.targets))
+
     @classmethod
     def certain(cls, target: int) -> Rule:
         """Decides for one n', whatever x is."""
@@ -42,11 +53,18 @@ class Rule:
     @classmethod
     def from_table(cls, variables: tuple[int, ...], table: FloatArray) -> Rule:
         """From a table of shape (rows, N) with the probabilities of all n'."""
-        return cls.from_matrix(tuple(variables), table, np.arange(table.shape[1]))
+        states = np.arange((0, *np.shape(table))[-1])
+        return cls.from_matrix(tuple(variables), table, states)
 
     @classmethod
     def from_matrix(cls, variables: tuple[int, ...], matrix: FloatArray, targets: Ints) -> Rule:
         """From probabilities of shape (rows, len(targets))."""
+        matrix, targets = np.asarray(matrix), np.asarray(targets)
+        if matrix.ndim != 2 or not len(matrix) or targets.shape != matrix.shape[1:]:
+            raise ValueError(
+                "the probabilities of a rule have shape (rows, targets), at least one row, not "
+                f"{matrix.shape} for targets of shape {targets.shape}"
+            )
         row, column = np.nonzero(matrix)
         starts = np.concatenate([[0], np.bincount(row, minlength=len(matrix)).cumsum()])
         return cls(variables, starts, targets[column], matrix[row, column])

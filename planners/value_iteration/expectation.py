@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
 from exo_envs.mdp import IntArray
 from planners.arrays import Floats, Ints, joint_index, joint_values
 from planners.tables import Factor, joint_factor

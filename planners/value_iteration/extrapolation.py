@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
 from planners.arrays import Floats
 
 #: Elements that are worked on at a time, so that they stay in the nearest cache.

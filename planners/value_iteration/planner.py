@@ -8,16 +8,18 @@ are close enough.
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from exo_envs import ExoMDP
-from exo_envs.inputs import check_whole
-from planners.planner import Clock, OutOfTimeError, Plan
-from planners.reduction import tabulate
+from exo_envs.inputs import as_generator, check_positive, check_whole, convert
+from planners.binned_policy import with_values
+from planners.clock import Clock, OutOfTimeError
+from planners.coarse import MANY_VALUES
+from planners.planner import Plan, check_problem
+from planners.reduction import can_enumerate, tabulate
 from planners.tables import (
     FactoredMDP,
     TooLargeError,
@@ -58,17 +60,11 @@ class ValueIteration:
     max_iterations: int | None = None
 
     def __post_init__(self) -> None:
-        self.dtype = np.dtype(self.dtype)
-        if not self.tolerance > 0:
-            raise ValueError(f"the tolerance is a positive number, not {self.tolerance!r}")
-        if not self.memory_limit > 0:
-            raise ValueError(
-                f"memory_limit is a positive number of bytes, not {self.memory_limit!r}"
-            )
-        if self.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f"dtype is float64 or float32, not {self.dtype}")
-        check_whole("inner_sweeps", self.inner_sweeps, 0)
-        check_whole("max_iterations", self.max_iterations, 1, optional=True)
+        self.dtype = _float_type(self.dtype)
+        convert(self, check_positive, "tolerance")
+        convert(self, check_positive, "memory_limit", unit="bytes")
+        convert(self, check_whole, "inner_sweeps", least=0)
+        convert(self, check_whole, "max_iterations", least=1, optional=True)
 
     def bytes_needed(self, mdp: ExoMDP) -> int:
         """The memory that a plan in ``mdp`` takes at least, in bytes, found without taking it.
@@ -83,7 +79,7 @@ class ValueIteration:
         if at_least > self.memory_limit or not isinstance(mdp, FactoredMDP):
             return at_least
         elimination = eliminate(mdp.exogenous_sizes, mdp.factors, mdp.num_endogenous_states)
-        rewards = max(1, sum(int(mdp.exogenous_sizes[i]) for i in mdp.terms)) * mdp.base_reward.size
+        rewards = max(1, sum(map(len, mdp.scoped_terms.values()))) * mdp.base_reward.size
         tables = elimination.nbytes(mdp.num_endogenous_states, item)
         tables += rows_bytes(mdp.decision_lists, item)
         return (states + rewards) * item + actions + tables
@@ -106,14 +102,14 @@ class ValueIteration:
         time_limit: float | None = None,
         warm_start: Plan | None = None,
     ) -> Plan:
-        """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included.
+        """Plan in ``mdp`` for at most ``time_limit`` seconds, everything included but compiling.
 
         Args:
             mdp: what to plan in; if it is not a FactoredMDP, its tables are estimated first.
             rng: for that estimate.
             time_limit: at the limit the last policy comes back, not converged. If not even one
-                sweep was completed, that is action 0 everywhere, without values. Only the
-                compilation on the first use ever cannot be interrupted.
+                sweep was completed, that is action 0 everywhere, without values. The time that
+                Numba takes to compile, on the first use ever, does not count.
             warm_start: a plan of value iteration in a similar model, mostly one of a mask that
                 has a few variables more or less. V starts from its values: the same for all values
                 of a variable that it does not know, the mean over those of a variable that
@@ -125,21 +121,25 @@ class ValueIteration:
             TooLargeError: it does not fit into ``memory_limit``; nothing was allocated.
             ValueError: the discount is 1, so that V may be infinite.
         """
+        check_problem(mdp, warm_start)
         clock = Clock(time_limit)
         if not mdp.discount < 1:
             raise ValueError(
                 f"value iteration needs a discount below 1, not {mdp.discount!r}; "
                 "ForecastPlanner plans up to the horizon and takes any"
             )
-        if not isinstance(mdp, FactoredMDP):
+        if not isinstance(mdp, FactoredMDP) and (mdp.exogenous_sizes <= MANY_VALUES).all():
             self._refuse_large(mdp)  # before anything is estimated
-        model = tabulate(mdp, np.random.default_rng(0) if rng is None else rng)
+        model = tabulate(mdp, as_generator("rng", rng, default=0))
         spare_bytes = self.memory_limit - self._refuse_large(model)
         run = Run(model, clock, self, spare_bytes, warm_start)
-        with contextlib.suppress(OutOfTimeError):
+        try:
             run.build()
             run.iterate()
-        return run.finish()
+        except OutOfTimeError:
+            run.out_of_time = True
+        plan = run.finish()
+        return plan if model is mdp else with_values(plan, model)
 
     def _refuse_large(self, mdp: ExoMDP) -> int:
         needed = self.bytes_needed(mdp)
@@ -148,7 +148,20 @@ class ValueIteration:
                 f"value iteration over X = {format_count(num_exogenous_states(mdp))} joint values "
                 f"of x times N = {format_count(num_endogenous_states(mdp))} of n needs "
                 f"{format_count(needed)} bytes or more; memory_limit is "
-                f"{format_count(int(self.memory_limit))}. Plan with ForecastPlanner, or with UCT "
-                "if n cannot be enumerated; DefaultPlanner chooses by size"
+                f"{format_count(int(self.memory_limit))}. Plan with "
+                f"{'ForecastPlanner' if can_enumerate(mdp) else 'UCT'}; DefaultPlanner chooses by "
+                "size"
             )
         return needed
+
+
+def _float_type(dtype: Any) -> np.dtype[Any]:
+    """One of the two types that V may have."""
+    try:
+        found = None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        found = None
+    # NumPy takes None, and so a comparison with None, for float64.
+    if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype is float64 or float32, not {found or repr(dtype)}")
+    return found

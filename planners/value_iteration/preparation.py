@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from planners.arrays import join, starts_of
 from planners.tables import FactoredMDP
 from planners.value_iteration.elimination import Elimination, eliminate
 from planners.value_iteration.expectation import Expectation
@@ -59,8 +60,8 @@ def prepare(mdp: FactoredMDP, dtype: np.dtype[Any], tick: Callable[[], None]) ->
 def _reward_tables(
     mdp: FactoredMDP, dtype: np.dtype[Any], tick: Callable[[], None]
 ) -> RewardTables:
-    paying = sorted(mdp.terms)
-    tables = [mdp.terms[i] for i in paying] or [np.zeros((1, *mdp.base_reward.shape))]
+    scopes = list(mdp.scoped_terms)
+    tables = list(mdp.scoped_terms.values()) or [np.zeros((1, *mdp.base_reward.shape))]
     starts = np.cumsum([0, *(table.size for table in tables)])
     flat = np.empty(starts[-1], dtype=dtype)
     for k, table in enumerate(tables):
@@ -68,4 +69,4 @@ def _reward_tables(
         base = mdp.base_reward if k == 0 else np.zeros(1)
         out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
         np.add(table, base, out=out, casting="same_kind")
-    return RewardTables(np.array(paying, dtype=np.int64), starts, flat)
+    return RewardTables(starts_of(scopes), join(scopes, np.int64), starts, flat)

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
 from planners.arrays import Floats
-from planners.planner import Clock, Plan
+from planners.clock import Clock
+from planners.planner import Plan
 from planners.tables import FactoredMDP, num_exogenous_states
 from planners.value_iteration.extrapolation import extrapolate
 from planners.value_iteration.preparation import prepare
@@ -82,6 +83,7 @@ class Run:
     shift: float = 0.0
     size: float = 0.0  # of the largest V
     converged: bool = False
+    out_of_time: bool = False
     policy: NDArray[Any] | None = None  # the actions of the last whole sweep
 
     def __post_init__(self) -> None:
@@ -96,9 +98,7 @@ class Run:
 
     def build(self) -> None:
         """Allocate, and bring the tables into the form in which the sweeps read them."""
-        self.model, self.elimination, self.expectation = prepare(
-            self.mdp, self.dtype, self.clock.tick
-        )
+        self.model, self.elimination, self.expectation = prepare(self.mdp, self.dtype, self._tick)
         self.rows = self.model.successors
 
     def iterate(self) -> None:
@@ -131,7 +131,7 @@ class Run:
         self.values = np.zeros(shape, dtype=self.dtype)
         if self.warm_start is not None:
             self._warm_up(self.warm_start)
-            self.clock.tick()
+            self._tick()
         # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
         useful = self.settings.inner_sweeps and self.rows.longest_list == 1
         room = self.spare_bytes if useful else 0.0
@@ -179,7 +179,7 @@ class Run:
             place = k % self.cycle
             least, largest = self._sweep(actions, improving=False, place=place)
             if extrapolating and self.changes.size and place == self.cycle - 1:
-                self.clock.tick()
+                self._tick()
                 extrapolate(
                     self.values.reshape(-1),
                     self.changes.reshape(self.cycle, -1),
@@ -196,10 +196,10 @@ class Run:
         least, largest = math.inf, -math.inf
         lowest, highest = math.inf, -math.inf
         shift = self.dtype.type(self.shift)
-        self.expectation.begin(values, self.clock.tick)
+        self.expectation.begin(values, self._tick)
         model, kept = self.model, self.kept
         for chunk in self.expectation.chunks():
-            self.clock.tick()
+            self._tick()
             if improving or not kept.rows.size:
                 found = sweep(model, kept, improving, shift, chunk, values, actions)
             else:
@@ -216,6 +216,13 @@ class Run:
             self.offset = self.shift / (1.0 - self.mdp.discount)
         return least, largest
 
+    def _tick(self) -> None:
+        self.clock.tick(self._doing)
+
+    def _doing(self) -> str:
+        """How far it has come, for people."""
+        return f"sweep {self.sweeps + 1}, the policy may lose {self.loss_bound:.2g}"
+
     def rounding(self, size: float) -> float:
         """How far off a sweep can be when no V is larger than ``size``.
 
@@ -224,7 +231,7 @@ class Run:
         """
         sums = sum(step.entries + 2 for step in self.elimination.steps)
         sums += self.rows.longest_list * (self.rows.longest_row + 3) + 4
-        rewards = (len(self.mdp.terms) + 3) * (self.reward_size + abs(self.shift))
+        rewards = (len(self.mdp.scoped_terms) + 3) * (self.reward_size + abs(self.shift))
         return float(np.finfo(self.dtype).eps / 2) * (sums * size + rewards)
 
     def finish(self) -> Plan:
@@ -247,6 +254,7 @@ class Run:
             seconds=self.clock.seconds(),
             loss_bound=self.loss_bound,
             method="value iteration",
+            out_of_time=self.out_of_time,
         )
 
 
@@ -280,7 +288,7 @@ def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
 
 def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
     """The least and the largest reward of any state, and the most that terms can add up to."""
-    tables = [mdp.base_reward[None], *mdp.terms.values()]
+    tables = [mdp.base_reward[None], *mdp.scoped_terms.values()]
     lows = np.stack([table.min(axis=0) for table in tables])  # (tables, N, A)
     highs = np.stack([table.max(axis=0) for table in tables])
     size = float(np.maximum(-lows, highs).max(axis=(1, 2), initial=0.0).sum())

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from exo_envs.compiled import njit
 from planners.arrays import Floats, Ints, join, starts_of
 from planners.tables import DecisionLists, follow_rules
 

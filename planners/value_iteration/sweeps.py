@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from exo_envs.compiled import njit
 from planners.arrays import Floats, Ints, set_joint_values, subset_index
 from planners.value_iteration.successors import SuccessorRows
 
@@ -21,11 +21,15 @@ ONE = np.uint64(1)
 
 
 class RewardTables(NamedTuple):
-    """The reward tables of the paying variables; the first one includes the base reward."""
+    """The reward tables of all terms; the first one includes the base reward.
 
-    paying: Ints  # (k,), increasing
+    They are in the order of the last variables that they look at.
+    """
+
+    scope_starts: Ints  # (k + 1,)
+    variables: Ints  # the scope of each term, increasing
     starts: Ints  # (k + 1,)
-    tables: Floats  # (size, N, A) for each, one after another
+    tables: Floats  # (joint values, N, A) for each, one after another
 
 
 class SweepModel(NamedTuple):
@@ -77,7 +81,8 @@ def sweep(
     rule_starts = successors.rule_starts
     digits = np.zeros(len(sizes), np.int64)
     rows = np.zeros(len(successors.groups.rules), np.uint64)  # of each rule, at the current x
-    sums = np.empty((max(len(reward_tables.paying), 1), len(terminal) * num_actions), values.dtype)
+    num_terms = len(reward_tables.scope_starts) - 1
+    sums = np.empty((max(num_terms, 1), len(terminal) * num_actions), values.dtype)
     single = len(rows) == len(rule_starts) - 1  # each pair has one rule
     kept_rewards, kept_rows = kept.rewards, kept.rows
     keep = len(kept_rows) > 0
@@ -86,7 +91,7 @@ def sweep(
     for x in range(first, first + len(expected)):
         changed = _turn(x, x == first, digits, sizes)
         _find_rows(successors.groups, changed, digits, sizes, rows)
-        rewards = _add_rewards(reward_tables, changed, digits, sums)
+        rewards = _add_rewards(reward_tables, changed, digits, sizes, sums)
         w = expected[x - first]
         for n in range(len(terminal)):
             best = values.dtype.type(0)
@@ -179,20 +184,21 @@ def _find_rows(groups: Any, changed: int, digits: Any, sizes: Any, rows: Any) ->
 
 
 @njit(cache=True, inline="always")
-def _add_rewards(rewards: Any, changed: int, digits: Any, sums: Any) -> Any:
+def _add_rewards(rewards: Any, changed: int, digits: Any, sizes: Any, sums: Any) -> Any:
     """R(x, n, a) for all pairs: the sum of the tables at the current digits.
 
-    ``sums[k]`` holds the sum of the tables up to the k-th paying variable.
+    ``sums[k]`` holds the sum of the tables up to that of the k-th term.
     """
-    paying, starts, tables = rewards
+    scopes, variables, starts, tables = rewards
     size = sums.shape[1]
-    if len(paying) == 0:
+    if len(scopes) == 1:
         return tables[:size]
-    place = starts[0] + digits[paying[0]] * size
+    place = starts[0] + subset_index(digits, variables, scopes[0], scopes[1], sizes) * size
     total = tables[place : place + size]
-    for k in range(1, len(paying)):
-        if paying[k] >= changed:
-            place = starts[k] + digits[paying[k]] * size
+    for k in range(1, len(scopes) - 1):
+        if variables[scopes[k + 1] - 1] >= changed:
+            value = subset_index(digits, variables, scopes[k], scopes[k + 1], sizes)
+            place = starts[k] + value * size
             term = tables[place : place + size]
             out = sums[k]
             for i in range(size):

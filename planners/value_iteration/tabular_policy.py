@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP
+from exo_envs import ExoMDP, Variable
+from exo_envs.compiled import njit
+from exo_envs.inputs import as_array
 from exo_envs.mdp import IntArray
+from planners.checks import check_names, whole_numbers
 from planners.files import Saved
-from planners.policy import Policy
+from planners.policy import Policy, as_names
+
+#: Actions are smaller than this, so that any type for them will do.
+MOST_ACTIONS = 2**31 - 1
 
 
 class TabularPolicy(Policy, Saved):
@@ -28,6 +33,7 @@ class TabularPolicy(Policy, Saved):
         endogenous_sizes: the sizes of the endogenous variables, whose product is N.
         mask: the names of the exogenous variables it looks at.
         full: the names of all exogenous variables of the environment; by default the mask.
+        endogenous_names: the names of the endogenous variables; by default ``endogenous_0`` ...
     """
 
     def __init__(
@@ -38,25 +44,36 @@ class TabularPolicy(Policy, Saved):
         endogenous_sizes: Sequence[int] | IntArray,
         mask: tuple[str, ...],
         full: tuple[str, ...] | None = None,
+        endogenous_names: tuple[str, ...] | None = None,
     ) -> None:
-        self.exogenous_sizes = np.array(exogenous_sizes, dtype=np.int64)  # (m,)
-        self.endogenous_sizes = np.array(endogenous_sizes, dtype=np.int64)  # (k,)
-        super().__init__(mask, mask if full is None else full, len(self.endogenous_sizes))
+        self.exogenous_sizes = whole_numbers("exogenous_sizes", exogenous_sizes, 1)  # (m,)
+        self.endogenous_sizes = whole_numbers("endogenous_sizes", endogenous_sizes, 1)  # (k,)
+        count = len(self.endogenous_sizes)
+        self.endogenous_names = as_names(endogenous_names, count)
+        mask = check_names("mask", mask)
+        if len(self.exogenous_sizes) != len(mask):
+            raise ValueError(
+                f"the mask has {len(mask)} variables, but there are "
+                f"{len(self.exogenous_sizes)} exogenous sizes"
+            )
+        variables = [
+            *map(Variable, self.endogenous_names, self.endogenous_sizes.tolist()),
+            *map(Variable, mask, self.exogenous_sizes.tolist()),
+        ]
+        super().__init__(mask, mask if full is None else full, count, variables=variables)
         shape = tuple(
             math.prod(sizes.tolist()) for sizes in (self.exogenous_sizes, self.endogenous_sizes)
         )
-        if len(self.exogenous_sizes) != len(self.mask):
-            raise ValueError(
-                f"the mask has {len(self.mask)} variables, but there are "
-                f"{len(self.exogenous_sizes)} exogenous sizes"
-            )
+        actions = as_array("the table of actions", actions)
+        actions = actions.astype(actions.dtype.newbyteorder("="), copy=False)  # as kernels read it
         if actions.shape != shape or not np.issubdtype(actions.dtype, np.integer):
             raise ValueError(
                 f"the actions are whole numbers in the shape {shape}, "
                 f"not {actions.dtype} in the shape {actions.shape}"
             )
-        if np.issubdtype(actions.dtype, np.signedinteger) and actions.min(initial=0) < 0:
-            raise ValueError(f"an action cannot be {actions.min()}")
+        if actions.min() < 0 or actions.max() > MOST_ACTIONS:
+            wrong = actions.min() if actions.min() < 0 else actions.max()
+            raise ValueError(f"an action cannot be {wrong}")
         self.actions: IntArray = np.ascontiguousarray(actions)  # (X, N)
 
     @classmethod
@@ -69,6 +86,7 @@ class TabularPolicy(Policy, Saved):
             endogenous_sizes=mdp.endogenous_sizes,
             mask=mask,
             full=full,
+            endogenous_names=tuple(variable.name for variable in mdp.endogenous_variables),
         )
 
     def widened(self, mask: tuple[str, ...], full: tuple[str, ...]) -> TabularPolicy:
@@ -80,10 +98,12 @@ class TabularPolicy(Policy, Saved):
             endogenous_sizes=self.endogenous_sizes,
             mask=mask,
             full=full,
+            endogenous_names=self.endogenous_names,
         )
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
+        endogenous, exogenous = self.as_batch(endogenous, exogenous)
         x, n = (exogenous, self.exogenous_sizes), (endogenous, self.endogenous_sizes)
         return _look_up(self.actions, *x, *n)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.files import read_file, write_file
+from planners.files import read_file, replacing, write_file
 
 
 class Pair(NamedTuple):
@@ -193,3 +193,9 @@ def test_a_part_may_have_any_name(tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_folder_is_no_file_to_write(path):
+    with pytest.raises(ValueError, match="names no file to write"), replacing(path):
+        pass

@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from models import CoinMDP
-from stable_baselines3.common.evaluation import evaluate_policy
 
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.crowd import CrowdMDP
@@ -183,7 +182,8 @@ def test_a_policy_earns_the_same_wherever_it_runs(crowd, crowd_objectives):
         totals += rewards * alive
         alive &= ~(terminated | truncated)
 
-    baselines, _ = evaluate_policy(
+    sb3 = pytest.importorskip("stable_baselines3.common.evaluation")
+    baselines, _ = sb3.evaluate_policy(
         policy, env, n_eval_episodes=episodes, return_episode_rewards=True, warn=False
     )
     lanes, mdp = 200, crowd.mdp

@@ -91,3 +91,22 @@ def test_settings_are_saved_and_the_model_is_given_again(tmp_path):
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="simulations is a whole number, at least 1, not 0"):
         UCT(simulations=0)
+
+
+class NaNs(CoinMDP):
+    """Rewards that are none."""
+
+    def reward_terms(self, state, action):
+        return super().reward_terms(state, action) * np.nan
+
+
+def test_a_model_is_checked_when_it_is_searched():
+    with pytest.raises(TypeError, match="mdp is a ExoMDP, not int"):
+        UCTPolicy(3, simulations=2, depth=2, exploration=1.0, seed=0)
+    policy = UCT(simulations=2, depth=2).plan(NaNs(), rng=0).policy
+    with pytest.raises(ValueError, match="reward_terms returned nan"):
+        policy(CoinMDP().sample_initial(2, np.random.default_rng(0)))
+    nowhere = CoinMDP()
+    nowhere.discount = "0.9"
+    with pytest.raises((TypeError, ValueError), match="discount"):
+        UCT().plan(nowhere)

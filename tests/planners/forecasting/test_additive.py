@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from factored import random_mdp
 
-from planners import ExogenousData
+from planners import Clock, ExogenousData, OutOfTimeError
 from planners.forecasting import additive as module
 from planners.forecasting.additive import (
     AdditiveForecasts,
@@ -18,7 +18,6 @@ from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
 from planners.memory import MaskMemory
-from planners.planner import Clock, OutOfTimeError
 
 FOREVER = Clock(None)
 UNIONS = (2,) * 13

@@ -216,5 +216,5 @@ def test_values_that_a_variable_cannot_have_are_refused():
         values[1, 2, 1] = wrong
         with pytest.raises(ValueError, match=f"'x1' are from 0 to 1, but the data has .*{wrong}"):
             pairwise_information(as_data(values, [2, 2]))
-    with pytest.raises(ValueError, match="2 columns of values, but 3 sizes"):
+    with pytest.raises(ValueError, match=r"has shape \(2, 3, 2\), not \(..., 3\)"):
         pairwise_information(as_data(values, [2, 2, 2]))

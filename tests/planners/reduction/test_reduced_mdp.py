@@ -206,7 +206,7 @@ def test_too_little_data_to_hold_anything_out():
         (("object", "object"), {}, "the mask names 'object' more than once"),
         ((7,), {}, "there is no variable 7"),
         (("object",), {"num_rollouts": 0}, "num_rollouts is a whole number, at least 1, not 0"),
-        (("object",), {"smoothing": 0}, "smoothing is positive, not 0"),
+        (("object",), {"smoothing": 0}, "smoothing is a positive number, not 0"),
         (("object",), {"level": 0}, "level is a probability"),
         (("object",), {"reward": "all"}, "unknown kind of reward 'all'"),
     ],

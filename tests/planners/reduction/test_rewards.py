@@ -12,8 +12,11 @@ from exo_envs.factory import FactoryMDP
 from exo_envs.grid import GridMDP
 from exo_envs.synthetic import SyntheticMDP
 from planners.information.rollouts import ExogenousData
-from planners.reduction.rewards import reward_terms, terminal_states, total_rewards
+from planners.reduction.rewards import reward_terms, terminal_states
 from planners.reduction.surveyed_states import all_endogenous
+from planners.reduction.total_rewards import total_rewards
+
+BLACK_BOX = "planners.reduction.total_rewards._BlackBox"
 
 
 @pytest.mark.parametrize("model", [GridMDP, FactoryMDP, SyntheticMDP, CounterMDP, CoinMDP])
@@ -55,7 +58,7 @@ def test_terms_of_a_total_reward_are_known_up_to_a_constant():
         )
 
 
-def test_a_reward_that_is_not_a_sum_is_refused():
+def test_a_total_reward_of_variables_that_pay_together():
     class Together(CounterMDP):
         def endogenous_reward(self, endogenous, action):
             return np.zeros(endogenous.shape[:-1])
@@ -68,8 +71,30 @@ def test_a_reward_that_is_not_a_sum_is_refused():
         def sample_initial(self, size, rng):
             return State(np.zeros((size, 2), dtype=np.int64), rng.integers([4, 6], size=(size, 2)))
 
-    with pytest.raises(ValueError, match="what 'clock' pays depends on other exogenous variables"):
+    survey = survey_of(Together(), reward="total")
+    assert survey.terms == {}
+    assert set(survey.joint_terms) == {(0, 1)}
+
+
+def test_a_total_reward_that_does_not_come_apart_is_refused(monkeypatch):
+    """Terms are taken to be single ones, whatever is found out about them."""
+
+    class Together(CounterMDP):
+        def reward_terms(self, state, action):
+            terms = np.zeros(state.exogenous.shape)
+            terms[..., 0] = state.exogenous[..., 0] * state.exogenous[..., 1]
+            return terms
+
+        def sample_initial(self, size, rng):
+            return State(np.zeros((size, 2), dtype=np.int64), rng.integers([4, 6], size=(size, 2)))
+
+    monkeypatch.setattr(f"{BLACK_BOX}._pay_together", lambda *_: False)
+    message = "what 'clock' pays depends on other exogenous variables.*reward_scopes"
+    with pytest.raises(ValueError, match=message):
         survey_of(Together(), reward="total")
+    monkeypatch.setattr(f"{BLACK_BOX}.is_wrong", lambda *_: True)
+    with pytest.raises(ValueError, match="use reward='terms'"):
+        survey_of(GridMDP(), reward="total")
 
 
 def test_an_end_that_depends_on_x_is_refused():

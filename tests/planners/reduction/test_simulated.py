@@ -24,6 +24,7 @@ from planners import (
     ValueIteration,
     estimate_objective,
 )
+from planners.coarse import NUM_STAND_INS
 from planners.tables.indexing import TooLargeError
 
 ERROR_PROBABILITY = 1e-6
@@ -108,8 +109,8 @@ def test_what_an_ignored_variable_pays_is_averaged_over_its_frequencies():
     np.testing.assert_array_equal(kept.endogenous_reward(full.endogenous, action), -0.01)
 
 
-def test_an_ignored_variable_of_many_values_is_averaged_over_quantiles():
-    """The fee is uniform on 0 ... 999, so 500 on average: 64 quantiles are within two."""
+def test_an_ignored_variable_of_many_values_is_averaged_over_its_bins():
+    """The fee is uniform on 0 ... 999, so 500 on average: the values of the bins are within 10."""
 
     class Fees(Workshop):
         exogenous_variables = (Variable("fee", 1000), *Workshop.exogenous_variables[1:])
@@ -127,9 +128,8 @@ def test_an_ignored_variable_of_many_values_is_averaged_over_quantiles():
     reduced = ReducedMDP.estimate(counted, ["belt"], **shared(mdp, rollouts=3000))
     before = counted.reward_samples
     paid = reduced.endogenous_reward(np.zeros((2, 4), dtype=np.int64), np.zeros(2, dtype=np.int64))
-    assert counted.reward_samples == before + 2 * 64
-    mean = reduced.survey.backgrounds.data.values[:, :-1, 0].mean()
-    assert paid == pytest.approx([mean - 0.01] * 2, abs=2)
+    assert counted.reward_samples <= before + 2 * 64 * NUM_STAND_INS
+    assert paid == pytest.approx([499.5] * 2, abs=10)
 
 
 def test_masked_variables_have_their_parents(workshop):
@@ -184,7 +184,7 @@ def test_only_tree_search_plans_in_it(workshop):
     for planner in (ForecastPlanner(), ValueIteration()):
         with pytest.raises(ValueError, match=r"more than 100,000 pairs \(n, a\).* plan with UCT"):
             planner.plan(reduced)
-    with pytest.raises(TooLargeError, match="UCT if n cannot be enumerated"):
+    with pytest.raises(TooLargeError, match="Plan with UCT; DefaultPlanner"):
         ValueIteration(memory_limit=1e6).plan(reduced)
 
 

@@ -1,0 +1,274 @@
+"""Variables of very many values, seen in bins.
+
+No data can tell what each of ten million values does, and no table can hold it. So an exogenous
+variable of more than ``MANY_VALUES`` values is seen in *bins*: neighbouring values, as many samples
+of the rollouts in each. Values that occur often have a bin of their own, rare ones are merged. A
+bin is a function of the value, so a test with bins is as valid as one with values; it finds
+thresholds and trends, and it cannot see what differs within a bin.
+
+A real variable is in bins, too, and these begin where it makes a difference
+(:mod:`planners.bin_edges`); real variables of n are seen on grids (:mod:`planners.grid`).
+
+Rollouts are in bins from the beginning (:class:`~planners.information.ExogenousData`). Who asks the
+model about them asks a :class:`CoarseMDP`, which puts values that occurred in place of bins; and
+policies that were planned in bins are played as :class:`~planners.binned_policy.BinnedPolicy`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs import ExoMDP, State, Variable
+from exo_envs.batches import endogenous_lanes, exogenous_lanes
+from exo_envs.mdp import REAL_SIZE, BoolArray, FloatArray, IntArray, as_pair
+from planners.bin_edges import Responses, bin_limits, bin_starts, edges_by_change
+from planners.grid import Grid
+
+#: A variable of more values than this is seen in bins.
+MANY_VALUES = 256
+#: Bins that a variable has at most, besides those of single values that occur as often as a bin.
+MAX_BINS = 64
+#: Bins are so few that the joint values of two variables have this many samples each.
+SAMPLES_PER_CELL = 20
+#: Values that stand for a bin where the model is asked about it.
+NUM_STAND_INS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The bins of one variable."""
+
+    name: str
+    size: int  # how many values the variable has
+    starts: NDArray[Any]  # (bins,): the smallest value of each bin, increasing
+    stand_ins: NDArray[Any]  # (bins, NUM_STAND_INS): values of each bin, as they occurred
+
+    def __post_init__(self) -> None:
+        """Refuse what are no bins: they may come from a file."""
+        starts, values = np.asarray(self.starts), np.asarray(self.stand_ins)
+        kinds = {part.dtype.kind for part in (starts, values)}
+        fits = kinds <= ({"f"} if self.size == REAL_SIZE else {"i", "u"})
+        if (
+            not fits
+            or not all(np.isfinite(part).all() for part in (starts, values))
+            or starts.ndim != 1
+            or not len(starts)
+            or values.shape != (len(starts), NUM_STAND_INS)
+            or (np.diff(starts) <= 0).any()
+            or (self.of_values(values) != np.arange(len(starts))[:, None]).any()
+        ):
+            raise ValueError(
+                f"the bins of {self.name!r} start at increasing numbers, whole if it is not real, "
+                f"and {NUM_STAND_INS} values stand for each of them"
+            )
+
+    @classmethod
+    def of(cls, variable: Variable, values: IntArray) -> Bins:
+        """Bins for values that occurred, shape (samples,): about as many of them in each."""
+        ordered = np.sort(values, axis=None).astype(np.int64)
+        distinct, first, counts = np.unique(ordered, return_index=True, return_counts=True)
+        wanted = min(MAX_BINS, max(2, math.isqrt(len(ordered) // SAMPLES_PER_CELL)))
+        if len(distinct) > wanted:
+            rank = (first + counts / 2) * wanted // len(ordered)
+            is_frequent = counts * wanted >= len(ordered)
+            opens = np.ones(len(distinct), dtype=bool)
+            opens[1:] = (np.diff(rank) > 0) | is_frequent[1:] | is_frequent[:-1]
+            distinct, first = distinct[opens], first[opens]
+        return cls(variable.name, int(variable.size), distinct, _stand_ins(ordered, first))
+
+    @classmethod
+    def of_real(cls, variable: Variable, values: NDArray[Any], responses: Responses) -> Bins:
+        """Bins for values of a real variable: where it makes a difference, and equal shares."""
+        ordered = np.sort(values, axis=None).astype(np.float64)
+        j = responses.mdp.exogenous_names.index(variable.name)
+        by_samples, most = bin_limits(len(ordered))
+        inner = ordered[:-1] if len(ordered) > 1 else ordered
+        first = bin_starts(ordered, edges_by_change(responses, j, inner, most), by_samples)
+        return cls(variable.name, int(variable.size), ordered[first], _stand_ins(ordered, first))
+
+    def __len__(self) -> int:
+        """The number of bins."""
+        return len(self.starts)
+
+    def of_values(self, values: IntArray) -> NDArray[np.int64]:
+        """The bin of each value; what is below the first belongs to it."""
+        return np.maximum(np.searchsorted(self.starts, values, side="right") - 1, 0)
+
+
+def _stand_ins(ordered: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:
+    """Values for each bin, spread evenly over its samples: where they begin is given."""
+    ends = np.append(first[1:], len(ordered))
+    share = (np.arange(NUM_STAND_INS) + 0.5) / NUM_STAND_INS
+    return ordered[first[:, None] + ((ends - first)[:, None] * share).astype(np.int64)]
+
+
+def bins_of(model: ExoMDP) -> Sequence[Bins | Grid]:
+    """The bins and grids that a reduced model has in place of values; mostly none."""
+    return getattr(model, "bins", ())
+
+
+def put_in_bins(exogenous: IntArray, names: Sequence[str], bins: Sequence[Bins | Grid]) -> IntArray:
+    """The same x, shape (..., m), with bins in place of values where there are bins."""
+    own = {names.index(each.name): each for each in bins if isinstance(each, Bins)}
+    return _replace(exogenous, {j: each.of_values(exogenous[..., j]) for j, each in own.items()})
+
+
+def put_on_grid(
+    endogenous: IntArray,
+    names: Sequence[str],
+    bins: Sequence[Bins | Grid],
+    uniform: NDArray[Any] | None = None,
+) -> IntArray:
+    """The same n, shape (..., k), with points of grids in place of values where there are grids.
+
+    Args:
+        endogenous: n.
+        names: of its variables.
+        bins: of which some are grids.
+        uniform: a number for each value and grid, shape (..., grids), that decides between the two
+            points around it; without, it is the nearest one.
+    """
+    points = {}
+    for k, each in enumerate(each for each in bins if isinstance(each, Grid)):
+        j = names.index(each.name)
+        values = endogenous[..., j]
+        points[j] = each.nearest(values) if uniform is None else each.split(values, uniform[..., k])
+    return _replace(endogenous, points)
+
+
+def _replace(values: IntArray, columns: Mapping[int, IntArray]) -> IntArray:
+    """Values (..., variables) with other columns in place of some; then all are whole."""
+    if not columns:
+        return values
+    out = np.empty(values.shape, dtype=np.int64)
+    rest = [j for j in range(values.shape[-1]) if j not in columns]
+    out[..., rest] = values[..., rest]
+    for j, column in columns.items():
+        out[..., j] = column
+    return out
+
+
+def coarsened(mdp: ExoMDP, bins: Sequence[Bins | Grid]) -> ExoMDP:
+    """The model in bins; the model itself if there are none, or if it is in bins already."""
+    mdp.exogenous_indices([own.name for own in bins if isinstance(own, Bins)])
+    sizes = {v.name: v.size for v in (*mdp.endogenous_variables, *mdp.exogenous_variables)}
+    return mdp if all(sizes[own.name] == len(own) for own in bins) else CoarseMDP(mdp, bins)
+
+
+class CoarseMDP(ExoMDP):
+    """A model whose variables of very many values are bins, and real variables of n grids.
+
+    Where it is asked about a bin, the model behind it is asked about one of the values that stand
+    for the bin, drawn by chance. What a bin pays is the mean over these values.
+    """
+
+    def __init__(self, model: ExoMDP, bins: Sequence[Bins | Grid]) -> None:
+        self.model = model
+        self.bins = tuple(bins)
+        self.grids = tuple(own for own in bins if isinstance(own, Grid))
+        self._binned = tuple(own for own in bins if isinstance(own, Bins))
+        self.declare_as(model)
+        sizes = {own.name: len(own) for own in bins}
+        self.endogenous_variables, self.exogenous_variables = (
+            tuple(Variable(v.name, sizes[v.name]) if v.name in sizes else v for v in variables)
+            for variables in (model.endogenous_variables, model.exogenous_variables)
+        )
+        self._columns = model.exogenous_indices([own.name for own in self._binned]).tolist()
+        self._endogenous_names = tuple(v.name for v in model.endogenous_variables)
+        # In another order for each bin: so what two of them pay together is not that of their
+        # smallest values, of their next ones, and so on.
+        order = np.tile(np.arange(NUM_STAND_INS), (len(self._binned), 1))
+        self._orders = np.random.default_rng(0).permuted(order, axis=1)
+
+    def refine(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """A value of each bin, by chance: as much of it whatever the bins are."""
+        if not self._binned:
+            return exogenous
+        shape, x = exogenous_lanes(self, exogenous)
+        chosen = rng.integers(NUM_STAND_INS, size=(*shape[:-1], len(self._binned)))
+        return self.values(x.reshape(shape), chosen)
+
+    def values(self, exogenous: IntArray, chosen: Any) -> IntArray:
+        """Values in place of bins: which of those that stand for each, shape (..., bins)."""
+        out = np.array(exogenous, dtype=self.model.dtype_of("exogenous"))
+        for k, (j, own) in enumerate(zip(self._columns, self._binned, strict=True)):
+            out[..., j] = own.stand_ins[exogenous[..., j], chosen[..., k]]
+        return out
+
+    def in_bins(self, exogenous: IntArray) -> IntArray:
+        """Bins in place of values."""
+        return put_in_bins(exogenous, self.exogenous_names, self._binned)
+
+    def at_points(self, endogenous: IntArray) -> IntArray:
+        """The values of n at the points of the grids."""
+        if not self.grids:
+            return endogenous
+        shape, n = endogenous_lanes(self, endogenous)
+        out = n.astype(self.model.dtype_of("endogenous"))
+        for own in self.grids:
+            place = self._endogenous_names.index(own.name)
+            out[:, place] = own.points[n[:, place]]
+        return out.reshape(shape)
+
+    def on_grid(self, endogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Points of the grids in place of values, one of the two around each by chance."""
+        if not self.grids:
+            return endogenous
+        uniform = rng.random((*endogenous.shape[:-1], len(self.grids)))
+        return put_on_grid(endogenous, self._endogenous_names, self.grids, uniform)
+
+    def _standing(self, state: State, number: int) -> State:
+        """The same states with one of the values that stand for each bin."""
+        n, x = self.at_points(state.endogenous), state.exogenous
+        if self._binned:
+            shape, lanes = exogenous_lanes(self, x)
+            x = self.values(lanes.reshape(shape), self._orders[:, number])
+        return State(n, x)
+
+    # --- the ExoMDP -----------------------------------------------------------------------
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Of the model, in bins."""
+        state = self.model.sample_initial(size, rng)
+        return State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Of the model from values of the bins, in bins."""
+        return self.in_bins(self.model.sample_exogenous(self.refine(exogenous, rng), rng))
+
+    def trajectories(
+        self, size: int, num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """Of the model, in bins."""
+        state, following = self.model.trajectories(size, num_steps, rng)
+        begin = State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
+        return begin, map(self.in_bins, following)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """Of the model from values of the bins."""
+        state = as_pair(state)
+        fine = State(self.at_points(state.endogenous), self.refine(state.exogenous, rng))
+        return self.on_grid(self.model.sample_endogenous(fine, action, rng), rng)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The mean of the model's over the values that stand for each bin."""
+        state = as_pair(state)
+        numbers = range(NUM_STAND_INS if self._binned else 1)
+        parts = [self.model.reward_terms(self._standing(state, k), action) for k in numbers]
+        return np.mean(parts, axis=0)
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """Of the model."""
+        return self.model.endogenous_reward(self.at_points(endogenous), action)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """Of the model, which does not look at x."""
+        return self.model.is_terminal(self._standing(as_pair(state), NUM_STAND_INS // 2))
