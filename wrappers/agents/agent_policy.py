@@ -68,7 +68,7 @@ class AgentPolicy(Policy):
     ) -> None:
         if not isinstance(agent, Predictor) and not callable(agent):
             raise TypeError(f"an agent has a method predict or is a function, not {agent!r}")
-        mdp = getattr(env.unwrapped, "mdp", None)
+        mdp = getattr(getattr(env, "unwrapped", None), "mdp", None)
         if not isinstance(mdp, ExoMDP):
             raise TypeError(f"{env} has no model: wrap ExoEnv(mdp) or ExoVectorEnv(mdp, ...)")
         mask, full, endogenous_size = self.names_of(mdp)
@@ -80,12 +80,15 @@ class AgentPolicy(Policy):
                 self._encoding = layer.encoding
             elif _changes_observations(layer):
                 raise TypeError(f"{type(layer).__name__} changes observations in a way of its own")
-        super().__init__(mask, full, endogenous_size)
+        seen = [mdp.exogenous_variables[mdp.exogenous_names.index(name)] for name in mask]
+        variables = [*mdp.endogenous_variables, *seen]
+        super().__init__(mask, full, endogenous_size, variables=variables)
         self.agent = agent
         self.deterministic = deterministic
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
+        self.check_range(endogenous, exogenous)
         parts = {"endogenous": endogenous, "exogenous": exogenous}
         observation: Any = {key: part for key, part in parts.items() if part.shape[-1]}
         if self._encoding is not None:

@@ -10,16 +10,18 @@
 ``base.py``             what all learners share: ``fit``, results, hyper-parameters
 ``study.py``            what learners share: samples of the model, and what masks are worth
 ``session.py``          one call of ``fit``: prices, clock, callback
+``doubts.py``           what the data cannot decide, for people
 ``history.py``          records of what a learner did
 ``ignoring.py``         what a mask gives up against everything
 ``saved.py``            masks as files
 ======================  =====================================================================
 """
 
-from wrappers.learners.base import LearningStoppedWarning, MaskLearner
+from wrappers.learners.base import LearningStoppedWarning, MaskLearner, NotFittedError
 from wrappers.learners.brute_force import BruteForceMaskLearner
 from wrappers.learners.calibrated import CalibratedMaskLearner, find_relevance
 from wrappers.learners.correlational import CorrelationalMaskLearner
+from wrappers.learners.doubts import UndecidedWarning
 from wrappers.learners.greedy import GreedyMaskLearner
 from wrappers.learners.history import History, Progress, Record
 from wrappers.learners.ignoring import CostOfIgnoring
@@ -39,11 +41,13 @@ __all__ = [
     "History",
     "LearningStoppedWarning",
     "MaskLearner",
+    "NotFittedError",
     "Progress",
     "Record",
     "RewardVariableMaskLearner",
     "SavedMask",
     "Study",
+    "UndecidedWarning",
     "estimate_reward_variables",
     "find_relevance",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,20 +17,24 @@ from typing_extensions import Self
 
 from exo_envs import ExoMDP
 from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_real
+from exo_envs.inputs import check_flag, check_function, check_real, check_whole, convert
 from planners import (
     Cost,
     IgnoredRewards,
     Mask,
     Objective,
     OutOfTimeError,
+    PlanCutShortWarning,
     Planner,
     Policy,
     Reward,
     check_ignored_rewards,
+    check_planner,
     check_reward,
+    check_time_limit,
     cost_function,
 )
+from wrappers.learners.doubts import UndecidedWarning, doubts_about
 from wrappers.learners.history import Callback, History, Record
 from wrappers.learners.ignoring import CostOfIgnoring
 from wrappers.learners.saved import SavedMask, versions
@@ -41,6 +46,14 @@ class LearningStoppedWarning(UserWarning):
     """Learning was stopped before it had finished; the mask is the best so far."""
 
 
+class NotFittedError(ValueError, AttributeError):
+    """A learner was asked for what it found before it was fitted, as in scikit-learn."""
+
+
+#: Results that are worked out when they are read.
+RESULTS = ("cost_of_ignoring_", "reasons_")
+
+
 class _Results:
     """What ``fit`` leaves behind."""
 
@@ -49,6 +62,7 @@ class _Results:
     policy_: Policy | None
     history_: History
     status_: str
+    doubts_: tuple[str, ...]
     seconds_: float
     study_: Study
     feature_names_in_: tuple[str, ...]
@@ -60,7 +74,8 @@ class _Results:
 class MaskLearner(_Results, ABC):
     """Chooses the exogenous variables that are worth reasoning about.
 
-    Hyper-parameters are stored as they are and checked by :meth:`fit`; results end in ``_``.
+    Hyper-parameters are stored as they are and checked by :meth:`fit`, which also makes Python's
+    own numbers of NumPy's; results end in ``_``.
 
     Args:
         cost_weight: the paper's lambda: what a mask pays for each unit of its cost.
@@ -70,25 +85,38 @@ class MaskLearner(_Results, ABC):
         n_data_rollouts: rollouts of x that models and tests are estimated from; by default about
             100,000 transitions' worth.
         planner: by default one that chooses by size.
-        planning_time_limit: for one plan, in seconds.
-        time_limit: for learning, in seconds. When it has passed the best mask so far is kept, with
-            a :class:`LearningStoppedWarning`; a step that has begun is finished.
+        planning_time_limit: for one plan, in seconds. The time for compiling, on the first use
+            ever, does not count. A mask whose plan was cut short by it is not taken to be worth
+            less than another one; see ``status_``.
+        time_limit: for learning, in seconds by the clock on the wall, the final estimate of J
+            included. When it has passed the best mask so far is kept, with a
+            :class:`LearningStoppedWarning`; a question that the model is just answering is waited
+            for. What is compiled on the first use ever takes its time from this limit: a mask that
+            was not planned with by then decides nothing.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
         ignored_rewards: what the variables outside a mask pay in its reduced model. With "average"
             they pay their mean (:meth:`~planners.ReducedMDP.estimate`), so a mask is worth what
             it gains over knowing nothing. With "zero" they pay nothing, as in the paper; that is
             the default of the paper's learners. ("optimistic" is for relaxed problems.)
+        max_parents: variables that a variable may be predicted from at most: its table grows with
+            each of them.
         callback: is called with a :class:`Progress` now and then, and after each step.
+        check: whether :meth:`fit` first looks if the model keeps its contract
+            (:func:`exo_envs.testing.check_quickly`), which takes a second at most. A mask that was
+            learned on a broken model is wrong and does not look it.
 
     Attributes:
         mask_: the names of the chosen variables, in the model's order.
-        objective_: J of the mask, on trajectories that had no part in choosing it. After an
-            interrupt it is what was known by then, or None.
+        objective_: J of the mask, on trajectories that had no part in choosing it. If learning was
+            stopped it is what was known by then, or None.
             ``objective_.bracket`` is what no policy can exceed, worked out when it is read.
         policy_: the policy planned with the mask; None as ``objective_`` is.
         cost_of_ignoring_: what the policy gives up against everything, worked out when it is read.
         history_: one :class:`Record` for each step; ``history_.to_pandas()`` is a table.
-        status_: "finished", "time limit" or "interrupted".
+        status_: "finished", "time limit" or "interrupted"; or "plans cut short" if learning was
+            finished, but some plans ran out of time (``planning_time_limit``). Which of their masks
+            is best is not known then, and there is a :class:`~planners.PlanCutShortWarning`.
+        doubts_: what the data could not decide, for people; each was an :class:`UndecidedWarning`.
         seconds_: how long learning took, without the final estimate of J.
         study_: what was estimated, to share with other learners: ``other.fit(learner.study_)``.
         feature_names_in_: all exogenous variables; ``n_features_in_`` is their number.
@@ -103,12 +131,16 @@ class MaskLearner(_Results, ABC):
     time_limit: float | None = None
     reward: Reward = "terms"
     ignored_rewards: IgnoredRewards = "average"
+    max_parents: int = 6
     callback: Callback | None = None
+    check: bool = True
 
     def fit(
         self,
         mdp_or_env: ExoMDP | gym.Env[Any, Any] | Study,
         rng: np.random.Generator | int | None = None,
+        *,
+        check: bool | None = None,
     ) -> Self:
         """Learn the mask of a model.
 
@@ -116,18 +148,40 @@ class MaskLearner(_Results, ABC):
             mdp_or_env: the model, an environment over it, or a :class:`Study` of it. A study has
                 settings of its own for everything but the prices, ``ignored_rewards`` included.
             rng: a generator or a seed; by default seed 0. A study has its own.
+            check: instead of the learner's own ``check``.
+
+        Raises:
+            ContractError: the model breaks a rule of :class:`exo_envs.ExoMDP`, which is a
+                ValueError that names the rule and shows the state.
         """
         self._check()
+        check = self.check if check is None else check_flag("check", check)
         if isinstance(mdp_or_env, Study):
             study = mdp_or_env
         else:
             study = Study(mdp_or_env, rng, **self._study_settings())
         session = Session(self, study)
+        with study.ticking(session.clock.tick):
+            self._fit(session, check)
+            doubts = [*session.doubts]
+            with suppress(OutOfTimeError):
+                doubts += doubts_about(study, self.mask_)
+        self.doubts_ = tuple(doubts)
+        for doubt in self.doubts_:
+            warnings.warn(doubt, UndecidedWarning, stacklevel=2)
+        return self
+
+    def _fit(self, session: Session, check: bool) -> None:
+        """Learn within the time of a session."""
+        study = session.study
         history, status = History(), "finished"
         try:
-            for record in self._steps(session):
-                history.append(record)
-                session.report(record.reason, record=record)
+            if check:
+                study.check()
+            with session.clock.above():
+                for record in self._steps(session):
+                    history.append(record)
+                    session.report(record.reason, record=record)
         except OutOfTimeError:
             status = "time limit"
         except KeyboardInterrupt:
@@ -142,13 +196,14 @@ class MaskLearner(_Results, ABC):
         self.mask_ = history[-1].mask if history else ()
         self.seconds_ = session.clock.seconds()
         try:
-            self.objective_ = self._conclude(session, status)
-        except KeyboardInterrupt:
-            self.status_ = "interrupted"
-            self.objective_ = self._conclude(session, self.status_)
+            self.objective_ = self._conclude(session)
+        except (KeyboardInterrupt, OutOfTimeError) as stopped:
+            in_time = isinstance(stopped, KeyboardInterrupt)
+            self.status_ = "interrupted" if in_time else "time limit"
+            self.objective_ = self._conclude(session)
         self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
         self._cost_of_ignoring = None
-        return self
+        self._warn_of(session.cut_short)
 
     @abstractmethod
     def _steps(self, session: Session) -> Iterator[Record]:
@@ -156,36 +211,55 @@ class MaskLearner(_Results, ABC):
 
     def _check(self) -> None:
         """Refuse hyper-parameters that make no sense."""
-        check_real("cost_weight", self.cost_weight, 0.0)
+        convert(self, check_real, "cost_weight", least=0.0)
+        convert(self, check_whole, "n_rollouts", least=1)
+        convert(self, check_whole, "n_data_rollouts", least=1, optional=True)
         cost_function(self.cost)
         check_reward(self.reward)
         check_ignored_rewards(self.ignored_rewards)
-        for name in ("time_limit", "planning_time_limit"):
-            limit = getattr(self, name)
-            if limit is not None and not limit > 0:
-                raise ValueError(f"{name} is a positive number of seconds or None, not {limit!r}")
+        check_function("callback", self.callback, optional=True)
+        convert(self, check_flag, "check")
+        convert(self, check_whole, "max_parents", least=1)
+        check_planner(self.planner)
+        convert(self, check_time_limit, "planning_time_limit", "time_limit", positive=True)
 
     def _study_settings(self) -> dict[str, Any]:
         names = (
             *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
-            *("reward", "ignored_rewards"),
+            *("reward", "ignored_rewards", "max_parents"),
         )
         return {name: getattr(self, name) for name in names}
 
-    def _conclude(self, session: Session, status: str) -> Objective | None:
+    def _conclude(self, session: Session) -> Objective | None:
         evaluator = session.evaluator
-        if status == "finished":
-            fresh = evaluator.fresh_scenarios()
-            price = session.price
-            return evaluator.objective(self.mask_, **price, scenarios=fresh, thorough=True)
+        if self.status_ == "finished":
+            return session.conclude(self.mask_)
         warnings.warn(
-            f"learning was stopped ({status}) after {session.clock.seconds():.1f} s and "
+            f"learning was stopped ({self.status_}) after {session.clock.seconds():.1f} s and "
             f"{len(self.history_)} steps; mask_ is the best so far, of {len(self.mask_)} variables",
             LearningStoppedWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-        known = evaluator.knows(self.mask_)
-        return evaluator.objective(self.mask_, **session.price) if known else None
+        if self.status_ == "time limit":
+            known = session.known.get(self.mask_)
+            return known or evaluator.known_objective(self.mask_, **session.price)
+        is_known = evaluator.knows(self.mask_)
+        return evaluator.objective(self.mask_, **session.price) if is_known else None
+
+    def _warn_of(self, cut_short: Collection[Mask]) -> None:
+        """Say that plans ran out of time."""
+        if not cut_short:
+            return
+        if self.status_ == "finished":
+            self.status_ = "plans cut short"
+        limit = self.study_.evaluator.time_limit
+        warnings.warn(
+            f"the plans with {len(cut_short)} of the masks did not converge within "
+            f"planning_time_limit={limit} seconds; what those masks are worth is not known, so "
+            "mask_ may have more variables than it needs, or lack some",
+            PlanCutShortWarning,
+            stacklevel=4,
+        )
 
     @property
     def reasons_(self) -> dict[str, Record]:
@@ -213,8 +287,8 @@ class MaskLearner(_Results, ABC):
                 )
             evaluator, own = self.study_.evaluator, self.objective_
             fresh = evaluator.fresh_scenarios()
-            if self.status_ != "finished" or own.rollouts is None:  # stopped, or a copy
-                thorough = self.status_ == "finished"
+            thorough = self.status_ in ("finished", "plans cut short")
+            if not thorough or own.rollouts is None:  # stopped, or a copy
                 own = evaluator.objective(self.mask_, scenarios=fresh, thorough=thorough)
             everything = evaluator.objective(self.feature_names_in_, scenarios=fresh, thorough=True)
             self._cost_of_ignoring = CostOfIgnoring.of(own, everything)
@@ -223,12 +297,19 @@ class MaskLearner(_Results, ABC):
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """Which variables the mask has: booleans, or indices if asked for."""
         self._require_fit()
+        indices = check_flag("indices", indices)
         support = np.isin(np.array(self.feature_names_in_), np.array(self.mask_, dtype=np.str_))
         return np.flatnonzero(support) if indices else support
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what to do about results that are not there yet."""
+        if name in _Results.__annotations__ or name in RESULTS:
+            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _require_fit(self) -> None:
-        if not hasattr(self, "mask_"):
-            raise AttributeError(f"{type(self).__name__} has no mask yet: call fit first")
+        if "mask_" not in self.__dict__:
+            raise NotFittedError(f"{type(self).__name__} has no mask yet: call fit first")
 
     def saved(self) -> SavedMask:
         """The mask and how it was learned, as it is written to files."""
@@ -254,9 +335,12 @@ class MaskLearner(_Results, ABC):
             versions=versions(),
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mask to a JSON file; :meth:`SavedMask.load` reads it."""
-        self.saved().save(path)
+    def save(self, path: str | os.PathLike[str], *, with_policy: bool = False) -> None:
+        """Write the mask to a JSON file; :meth:`SavedMask.load` reads it.
+
+        With ``with_policy`` the file is an archive that holds ``policy_``, too.
+        """
+        self.saved().save(path, policy=self.policy_ if with_policy else None)
 
     def clone(self) -> Self:
         """Another learner with the same hyper-parameters, not fitted."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 
+from exo_envs.inputs import check_whole, convert
 from planners import IgnoredRewards, Mask, Objective
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
@@ -28,6 +29,10 @@ class BruteForceMaskLearner(MaskLearner):
 
     ignored_rewards: IgnoredRewards = "zero"
     max_variables: int = 12
+
+    def _check(self) -> None:
+        super()._check()
+        convert(self, check_whole, "max_variables", least=0)
 
     def _steps(self, session: Session) -> Iterator[Record]:
         names = session.study.mdp.exogenous_names

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_real, check_whole
+from exo_envs.errors import check_choice
+from exo_envs.inputs import check_flag, check_real, check_whole, convert
 from exo_envs.mdp import FloatArray
 from planners import Mask, ReducedMDP, TransitionCounts
 from wrappers.learners.divergence import (
@@ -68,11 +68,10 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
 
     def _check(self) -> None:
         super()._check()
-        check_real("tau_correl", self.tau_correl, 0.0)
-        check_whole("patience", self.patience, 1)
-        readings = get_args(TransitionModel)
-        if self.transition_model not in readings:
-            raise unknown_name("transition_model", self.transition_model, readings)
+        convert(self, check_real, "tau_correl", least=0.0)
+        convert(self, check_whole, "patience", least=1)
+        convert(self, check_flag, "bias_corrected", "paired")
+        check_choice("transition_model", self.transition_model, get_args(TransitionModel))
 
     def _steps(self, session: Session) -> Iterator[Record]:
         mask: Mask = ()
@@ -135,6 +134,6 @@ def _endogenous(study: Study) -> EndogenousTransitions:
     memory = study.memory
     if memory.endogenous_transitions is None:
         counts, rng = TransitionCounts(study.data(), 1, memory), study.rng("divergence")
-        drawn = EndogenousTransitions.draw(study.counted, counts, study.survey(), rng)
+        drawn = EndogenousTransitions.draw(study.coarse, counts, study.survey(), rng)
         memory.endogenous_transitions = drawn
     return memory.endogenous_transitions

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from exo_envs.inputs import as_mask, check_whole
+from exo_envs.inputs import as_mask, check_flag, check_whole, convert
 from planners import IgnoredRewards, Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
@@ -20,13 +20,14 @@ class GreedyMaskLearner(MaskLearner):
 
     The mask of a trial is the last one for which J increased. As in the paper every estimate of J
     has rollouts of its own, unless ``paired``; and the result is the mode over the trials (the
-    first of those that are as frequent).
+    first of those that are as frequent). A mask whose plan ran out of time does not end a trial:
+    whether J increases is not known.
 
     Variables outside a mask pay nothing in its reduced model, as in the paper, unless
     ``ignored_rewards="average"``.
 
     Args:
-        initial_mask: where each trial starts: names, indices or booleans. A good guess here is
+        initial_mask: where each trial starts: names, patterns, indices or booleans. A good guess is
             what the paper calls "Greedy + heuristics".
         trials: how many times to try; the paper's small experiment has 10.
         paired: compare masks on the same trajectories.
@@ -39,7 +40,8 @@ class GreedyMaskLearner(MaskLearner):
 
     def _check(self) -> None:
         super()._check()
-        check_whole("trials", self.trials, 1)
+        convert(self, check_whole, "trials", least=1)
+        convert(self, check_flag, "paired")
 
     def _steps(self, session: Session) -> Iterator[Record]:
         study = session.study
@@ -72,7 +74,7 @@ class GreedyMaskLearner(MaskLearner):
                     objective=worth,
                     gain=worth.gain_over(before),
                 )
-                if not accepted:
+                if not accepted and not worth.plan.out_of_time:
                     break
             found[mask] += 1
             yield session.record(

@@ -37,6 +37,8 @@ class Record:
             trajectories.
         gain_error: its standard error.
         plan_seconds: how long planning took.
+        converged: whether that plan converged. If it did not because its time was up, ``reason``
+            says so: the mask may be worth more than ``value`` says.
         samples: what the model had been asked for so far, in x', n' and rewards.
         seconds: since learning began.
     """
@@ -56,6 +58,7 @@ class Record:
     gain: float | None = None
     gain_error: float | None = None
     plan_seconds: float | None = None
+    converged: bool | None = None
     samples: int = 0
     seconds: float = 0.0
 
@@ -70,6 +73,7 @@ class Progress:
         record: the step that was just finished, or None within a step.
         done: of ``total`` parts of the stage, where they can be counted.
         total: how many there are; None if that is not known.
+        detail: how far a plan is that takes more than a second, for people.
     """
 
     stage: str
@@ -77,6 +81,7 @@ class Progress:
     record: Record | None = None
     done: int = 0
     total: int | None = None
+    detail: str = ""
 
 
 Callback = Callable[[Progress], object]

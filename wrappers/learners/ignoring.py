@@ -37,7 +37,7 @@ class CostOfIgnoring:
 
         Each end is missed with half of the probability that ``level`` leaves.
         """
-        check_level("level", level)
+        level = check_level("level", level)
         gain = paired_difference(everything.returns, objective.returns)
         low = max(0.0, gain.interval(level)[0])
         possible = None if objective.bracket is None else objective.bracket.difference

@@ -7,14 +7,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_probability, check_real, check_whole
+from exo_envs import ExoMDP, State, as_mdp
+from exo_envs.borders import checked
+from exo_envs.errors import check_choice
+from exo_envs.inputs import (
+    as_generator,
+    check_function,
+    check_lanes,
+    check_probability,
+    check_real,
+    check_whole,
+    convert,
+)
 from exo_envs.mdp import FloatArray
-from planners import IgnoredRewards, Mask, Reward, Scenarios, evaluate
+from planners import (
+    IgnoredRewards,
+    Mask,
+    Reward,
+    Scenarios,
+    check_reward,
+    evaluate,
+    with_values,
+)
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
@@ -29,8 +47,8 @@ RELAXED_EPISODES = 100
 
 
 def estimate_reward_variables(
-    mdp: ExoMDP,
-    rng: np.random.Generator,
+    mdp: ExoMDP | gym.Env[Any, Any],
+    rng: np.random.Generator | int,
     *,
     n1: int = 250,
     n2: int = 5,
@@ -44,33 +62,62 @@ def estimate_reward_variables(
     which the paper compares with a threshold tau_variance.
 
     Args:
-        mdp: the model.
-        rng: where the randomness comes from.
+        mdp: the model, or an environment over it (see :func:`exo_envs.as_mdp`).
+        rng: a generator or a seed.
         n1: samples of everything but x^i.
         n2: settings of x^i in each.
         sampler: draws the samples; by default every n, x and action is as likely.
         reward: "total" asks for rewards alone, as the paper does: m * n1 * n2 of them. With
             "terms" R^i(n, x^i, a) is looked at itself, so one set of n1 * n2 states serves all
             variables; the variance is the same, because all other terms are constant in it.
+            Variables that pay together with others are changed one by one, n1 * n2 times each.
 
     Returns:
         The mean variances, shape (m,).
     """
-    check_whole("n1", n1, 1)
-    check_whole("n2", n2, 2)
+    mdp, rng = checked(as_mdp(mdp)), as_generator("rng", rng)
+    check_function("sampler", sampler, optional=True)
+    check_reward(reward)
+    n1 = check_lanes("n1", n1, len(mdp.exogenous_variables), 1)
+    n2 = check_lanes("n2", n2, n1 * len(mdp.exogenous_variables), 2)
     sampler = uniform_sampler(mdp) if sampler is None else sampler
     sizes = mdp.exogenous_sizes
     if reward == "terms":
-        state, action = _repeat(*sampler(n1, rng), n2)
-        settings = State(state.endogenous, rng.integers(sizes, size=state.exogenous.shape))
-        terms = mdp.reward_terms(settings, action)
-        terms[mdp.is_terminal(settings)] = 0.0  # nothing is paid when it is over
-        return _mean_variance(terms, n1, n2)
+        return _term_variances(mdp, sampler, n1, n2, rng)
     variances = np.empty(len(sizes))
     for i, size in enumerate(sizes):
         state, action = _repeat(*sampler(n1, rng), n2)
         state.exogenous[:, i] = rng.integers(size, size=len(state.exogenous))
         variances[i] = _mean_variance(mdp.reward(state, action), n1, n2)
+    return variances
+
+
+def _term_variances(
+    mdp: ExoMDP, sampler: Sampler, n1: int, n2: int, rng: np.random.Generator
+) -> FloatArray:
+    """How much what each variable pays varies with it, by the reward terms."""
+    sizes, scopes = mdp.exogenous_sizes, mdp.scope_indices
+    together = sorted({i for scope in scopes if len(scope) > 1 for i in scope})
+
+    def paid(state: State, action: NDArray[Any]) -> FloatArray:
+        terms = mdp.reward_terms(state, action)
+        terms[mdp.is_terminal(state)] = 0.0  # nothing is paid when it is over
+        return terms
+
+    variances = np.zeros(len(sizes))
+    if len(together) < len(sizes):  # the others are changed all at once
+        state, action = _repeat(*sampler(n1, rng), n2)
+        settings = State(state.endogenous, rng.integers(sizes, size=state.exogenous.shape))
+        terms, own = paid(settings, action), np.zeros(settings.exogenous.shape)
+        for column, scope in enumerate(scopes):
+            if len(scope) == 1:
+                own[:, scope[0]] += terms[:, column]
+        variances = _mean_variance(own, n1, n2)
+    for i in together:
+        state, action = _repeat(*sampler(n1, rng), n2)
+        state.exogenous[:, i] = rng.integers(sizes[i], size=len(state.exogenous))
+        own_terms = [column for column, scope in enumerate(scopes) if i in scope]
+        variances[i] = _mean_variance(paid(state, action)[:, own_terms].sum(axis=1), n1, n2)
     return variances
 
 
@@ -83,14 +130,20 @@ def uniform_sampler(mdp: ExoMDP) -> Sampler:
     return sample
 
 
-def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -> Sampler:
+def visited_sampler(
+    study: Study,
+    mask: Mask,
+    time_limit: float | None = None,
+    cut_short: set[Mask] | None = None,
+) -> Sampler:
     """States and actions that an agent will meet: those of a policy planned in a relaxed problem.
 
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
     whatever the others do, and what the mask ignores is seen with optimism
     (:mod:`planners.reduction.ignored_rewards`): whoever has not found out yet what pays does not
     stand still. The study's planner plans there, for at most ``time_limit`` seconds, and its policy
-    plays some episodes in the full model.
+    plays some episodes in the full model. If the plan runs out of time, the mask is added to
+    ``cut_short``.
     """
     visited = study.memory.visited
     if mask in visited:
@@ -98,9 +151,11 @@ def visited_sampler(study: Study, mask: Mask, time_limit: float | None = None) -
     rng = study.rng("relaxed")
     relaxed = study.reduce(mask, rng, relaxed=True)
     plan, was_cut = study.evaluator.solve(relaxed, rng, time_limit=time_limit)
+    if plan.out_of_time and cut_short is not None:
+        cut_short.add(mask)
     met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
     evaluate(
-        plan.policy,
+        with_values(plan, relaxed).policy,
         study.counted,
         scenarios=Scenarios.sample(study.counted, RELAXED_EPISODES, rng),
         watch=lambda _, state, actions: met.append((*state, actions)),
@@ -186,12 +241,11 @@ class RewardVariableMaskLearner(MaskLearner):
 
     def _check(self) -> None:
         super()._check()
-        check_whole("n1", self.n1, 1)
-        check_whole("n2", self.n2, 2)
-        check_real("tau_variance", self.tau_variance, 0.0)
-        check_probability("uniform_share", self.uniform_share)
-        if self.sampling not in ("uniform", "visited"):
-            raise unknown_name("sampling", self.sampling, ("uniform", "visited"))
+        convert(self, check_whole, "n1", least=1)
+        convert(self, check_whole, "n2", least=2)
+        convert(self, check_real, "tau_variance", least=0.0)
+        convert(self, check_probability, "uniform_share")
+        check_choice("sampling", self.sampling, ("uniform", "visited"))
 
     def _steps(self, session: Session) -> Iterator[Record]:
         """One record for each variable that pays, and J of all of them."""
@@ -240,7 +294,8 @@ class RewardVariableMaskLearner(MaskLearner):
         sampler = uniform_sampler(study.mdp)
         stream: tuple[str | int, ...] = ("uniform",)
         if planned_with is not None:
-            visited = visited_sampler(study, planned_with, session.clock.left())
+            left = session.clock.left()
+            visited = visited_sampler(study, planned_with, left, session.cut_short)
             sampler = mixed_sampler(sampler, visited, self.uniform_share)
             stream = ("visited", *study.mdp.exogenous_indices(planned_with).tolist())
         variances = estimate_reward_variables(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,9 @@ from wrappers.learners.study import Study
 if TYPE_CHECKING:
     from wrappers.learners.base import MaskLearner
 
+#: Seconds between two reports while a plan is made.
+REPORT_EVERY = 1.0
+
 
 class Session:
     """The study, the prices, the clock and the callback of one call of ``fit``."""
@@ -22,8 +27,13 @@ class Session:
         self.study = study
         self.evaluator = study.evaluator
         self.price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
-        self.clock = Clock(learner.time_limit)
+        self.clock = Clock(learner.time_limit, wall=True, watch=self._watch)
+        self.cut_short: set[Mask] = set()  # masks whose plans ran out of time
         self._callback = learner.callback
+        self._stage = ""
+        self._reported = 0.0  # when the callback was told something, by the clock
+        self.known: dict[Mask, Objective] = {}  # the last estimate for each mask
+        self.doubts: list[str] = []  # about comparisons, for people
         self._estimates = count()  # that have trajectories of their own
 
     def report(
@@ -34,9 +44,21 @@ class Session:
         Raises:
             OutOfTimeError: if the time limit has passed.
         """
-        if self._callback is not None:
-            self._callback(Progress(stage, self.clock.seconds(), record, done, total))
+        self._stage = stage
+        self._tell(Progress(stage, self.clock.seconds(), record, done, total))
         self.clock.tick()
+
+    def _tell(self, progress: Progress) -> None:
+        self._reported = math.inf  # a callback that plans itself is not told about that
+        if self._callback is not None:
+            self._callback(progress)
+        self._reported = self.clock.seconds()
+
+    def _watch(self, doing: Callable[[], str]) -> None:
+        """Tell the callback how far a plan is, now and then."""
+        seconds = self.clock.seconds()
+        if seconds >= self._reported + REPORT_EVERY and (detail := doing()):
+            self._tell(Progress(self._stage, seconds, detail=detail))
 
     def objective(
         self, mask: Mask, *, first_look: bool = False, independent: bool = False
@@ -51,12 +73,36 @@ class Session:
             scenarios = self.evaluator.independent_scenarios(next(self._estimates))
         self._announce(mask)
         settings = {**self.price, "scenarios": scenarios, "first_look": first_look}
-        return self.evaluator.objective(mask, **settings, time_limit=self.clock.left())
+        limit = self.clock.left()
+        self.known[mask] = found = self.evaluator.objective(mask, **settings, time_limit=limit)
+        self._notice(found)
+        return found
 
     def compare(self, mask: Mask, other: Mask) -> Comparison:
         """J of a mask against J of another one, at the learner's prices and within its time."""
         self._announce(mask)
-        return self.evaluator.compare(mask, other, **self.price, time_limit=self.clock.left())
+        limit = self.clock.left()
+        comparison = self.evaluator.compare(mask, other, **self.price, time_limit=limit)
+        self.known[mask] = comparison.objective
+        self._notice(comparison.objective, comparison.rival)
+        return comparison
+
+    def _notice(self, *objectives: Objective) -> None:
+        """Remember which plans were cut short."""
+        self.cut_short.update(found.mask for found in objectives if found.plan.out_of_time)
+
+    def conclude(self, mask: Mask) -> Objective:
+        """*Estimate-Objective* of the result, planned as well as can be.
+
+        It is played on trajectories that had no part in the choice, within the learner's time.
+        """
+        self._stage = "planning with the mask"
+        fresh = self.evaluator.fresh_scenarios()
+        settings = {**self.price, "scenarios": fresh, "thorough": True}
+        with self.clock.above():
+            found = self.evaluator.objective(mask, **settings, time_limit=self.clock.left())
+        self._notice(found)
+        return found
 
     def visits(self, mask: Mask) -> FloatArray:
         """How often the policy of a mask meets each (n, a), planned within the learner's time."""
@@ -90,7 +136,10 @@ class Session:
                 "half_width": (high - low) / 2,
                 "mean_return": objective.mean_return,
                 "plan_seconds": objective.plan.seconds,
+                "converged": objective.plan.converged,
             }
+            if objective.plan.out_of_time:
+                reason += "; its plan ran out of time"
         if gain is not None:
             evidence |= {"gain": gain.mean, "gain_error": gain.standard_error}
         return Record(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from exo_envs import ExoMDP, State, as_mdp
-from exo_envs.inputs import check_whole
+from exo_envs import ExoMDP, State, as_mdp, warn_of_ignored_wrappers
+from exo_envs.inputs import check_level, check_whole
 from exo_envs.mdp import FloatArray, IntArray
+from exo_envs.testing import check_quickly
 from planners import (
     CountedMDP,
     DefaultPlanner,
@@ -37,11 +39,18 @@ from planners import (
     Trial,
     actors_of,
     check_ignored_rewards,
+    check_planner,
+    check_reward,
+    check_time_limit,
+    coarsened,
+    influence_given,
 )
 
 if TYPE_CHECKING:
     from wrappers.learners.divergence import Divergence, EndogenousTransitions
 
+#: A variable acts clearly on another one if it changes it in this share of the states.
+CLEAR = 0.1
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
 
@@ -54,6 +63,10 @@ class StudyMemory(Memory):
     actors: dict[str, dict[int, float]] = field(default_factory=dict)
     #: variable -> the variables that predict it, with the evidence.
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
+    #: variable -> the variables that act on it and have no place in its table, with how often.
+    left_out: dict[str, dict[str, float]] = field(default_factory=dict)
+    #: variable of very many values -> the share of what it does that happens within its bins.
+    hidden_shares: dict[str, float] = field(default_factory=dict)
     #: mask -> its plan, and what the policy met and earned.
     trials: dict[Mask, Trial] = field(default_factory=dict)
     #: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
@@ -82,12 +95,13 @@ class Study:
         n_data_rollouts: rollouts of x that models and tests are estimated from; by default about
             100,000 transitions' worth.
         planner: by default one that chooses by size, as precise as the rollouts can tell.
-        planning_time_limit: for one plan, in seconds.
+        planning_time_limit: for one plan, in seconds; the time for compiling does not count.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
         ignored_rewards: what the variables outside a mask pay in its reduced model: their
             "average", or "zero" as in the paper ("optimistic" is for relaxed problems); see
             :meth:`~planners.ReducedMDP.estimate`.
         level: of the tests for what predicts a variable, over all variables and candidates.
+        max_parents: variables that a variable may be predicted from at most.
 
     Attributes:
         mdp: the model.
@@ -110,20 +124,29 @@ class Study:
         reward: Reward = "terms",
         ignored_rewards: IgnoredRewards = "average",
         level: float = 0.05,
+        max_parents: int = 6,
     ) -> None:
-        check_whole("n_rollouts", n_rollouts, 1)
-        check_whole("n_data_rollouts", n_data_rollouts, 1, optional=True)
+        n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
+        max_parents = check_whole("max_parents", max_parents, 1)
+        n_data_rollouts = check_whole("n_data_rollouts", n_data_rollouts, 1, optional=True)
         check_ignored_rewards(ignored_rewards)
+        check_planner(planner)
+        check_reward(reward)
+        level = check_level("level", level)
+        limit = check_time_limit("planning_time_limit", planning_time_limit, positive=True)
         self.mdp = as_mdp(mdp_or_env)
+        warn_of_ignored_wrappers(mdp_or_env, self.mdp)
         self.spec = _spec_of(mdp_or_env)
         self.counted = CountedMDP(self.mdp)
         drawn = rng.integers(2**63) if isinstance(rng, np.random.Generator) else rng
-        self.seed = 0 if drawn is None else int(drawn)
+        self.seed = 0 if drawn is None else check_whole("rng, if it is a seed,", drawn, 0)
         self.n_data_rollouts = n_data_rollouts
         self.reward: Reward = reward
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.level = level
+        self.max_parents = int(max_parents)
         self.memory = StudyMemory()
+        self._is_checked = False
         self._given_planner = planner
         self.evaluator = MaskEvaluator(
             self.counted,
@@ -131,15 +154,33 @@ class Study:
             planner=self.planner,
             rng=self.rng,
             n_rollouts=n_rollouts,
-            time_limit=planning_time_limit,
+            time_limit=limit,
             trials=self.memory.trials,
             memory=self.memory,
         )
+
+    def check(self) -> None:
+        """Refuse a model that breaks its contract; it is looked at once."""
+        if not self._is_checked:
+            looked_at = CountedMDP(self.mdp, check=False)
+            with looked_at.ticking(self.counted.tick):
+                check_quickly(looked_at)
+            self.counted.add(looked_at)
+            self._is_checked = True
 
     @property
     def samples(self) -> int:
         """How many x', n' and rewards the model was asked for, by tree search's policies too."""
         return self.counted.samples
+
+    @contextmanager
+    def ticking(self, tick: Callable[[], object]) -> Iterator[None]:
+        """Call ``tick`` wherever the model is asked or something is counted.
+
+        What it raises ends the work; what was left half done is not remembered.
+        """
+        with self.counted.ticking(tick), self.memory.ticking(tick):
+            yield
 
     def rng(self, *name: str | int) -> np.random.Generator:
         """A generator of its own for everything that has a name."""
@@ -152,6 +193,11 @@ class Study:
             rng = self.rng("data")
             self.memory.data = ExogenousData.collect(self.counted, self.n_data_rollouts, rng)
         return self.memory.data
+
+    @property
+    def coarse(self) -> ExoMDP:
+        """The counted model as the data shows it: with bins where there are very many values."""
+        return coarsened(self.counted, self.data().bins)
 
     def survey(self) -> EndogenousSurvey:
         """What moves n and what pays."""
@@ -173,12 +219,26 @@ class Study:
         if asked:
             data, actors = self.data(), self.actors(asked)
             level = self.level / len(everything)
-            search = ParentSearch(data, level=level, memory=self.memory)
+            search = ParentSearch(
+                data, level=level, max_parents=self.max_parents, memory=self.memory
+            )
             for name, i in zip(asked, data.positions(asked).tolist(), strict=True):
                 found = search.parents(i, range(len(everything)), actors[name])
                 evidence = search.explain(i, found, actors[name])
+                self.memory.left_out[name] = self._left_out(search, i, found, actors[name])
                 known[name] = {everything[j]: evidence[j] for j in found}
         return {name: known[name] for name in names}
+
+    def _left_out(
+        self, search: ParentSearch, i: int, found: Sequence[int], actors: dict[int, float]
+    ) -> dict[str, float]:
+        """What acts on a variable clearly, where its parents stay the same, and is none of them."""
+        data, share = self.data(), {}
+        for j in search.left_out(i, found, actors):
+            if actors[j] >= CLEAR:
+                rows = search.all.rows(found)
+                share[j] = influence_given(self.counted, data, j, i, rows)
+        return {data.names[j]: own for j, own in share.items() if own >= CLEAR}
 
     def actors(self, names: Sequence[str]) -> dict[str, dict[int, float]]:
         """Which variables act on each of some variables, found by changing them in the model."""
@@ -201,7 +261,8 @@ class Study:
         if relaxed:
             settings |= {"max_parents": 1, "interventions": False, "ignored_rewards": "optimistic"}
         else:
-            settings |= {"known_parents": self.parents, "ignored_rewards": self.ignored_rewards}
+            settings |= {"max_parents": self.max_parents, "known_parents": self.parents}
+            settings |= {"ignored_rewards": self.ignored_rewards}
             self.actors(mask)  # asked now, and not when somebody reads the tables of the model
         self.survey()  # is in the memory from then on
         return ReducedMDP.estimate(self.counted, mask, rng=rng, memory=self.memory, **settings)
@@ -214,7 +275,7 @@ class Study:
         """
         if self._given_planner is not None:
             return self._given_planner
-        tables = [self.survey().base_reward, *self.survey().terms.values()]
+        tables = [self.survey().base_reward, *self.survey().scoped_terms.values()]
         largest = max(float(np.abs(table).max(initial=0.0)) for table in tables)
         tolerance = PRECISION * (largest or 1.0)
         return DefaultPlanner(tolerance=tolerance, dtype=np.float32, thorough=thorough)

@@ -6,69 +6,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, cast
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
-from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import as_integers
-from exo_envs.mdp import IntArray
-from exo_envs.spaces import NEEDED_SPACE, batched_space
+from exo_envs.errors import check_choice
+from exo_envs.spaces import batched_space
+from wrappers.observation.flat_parts import Flat, Part, RealPart, parts_of
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space
 
-Flat: TypeAlias = NDArray[Any]
 KINDS = ("one-hot", "scaled")
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One entry of the observation, and where it goes."""
-
-    key: str
-    sizes: tuple[int, ...]
-    starts: tuple[int, ...]
-    columns: tuple[int, ...]  # the first one of each variable
-    scalar: bool  # a Discrete: a number, not an array of one
-
-    @cached_property
-    def tables(self) -> tuple[NDArray[np.int64], ...]:
-        """What the kernel needs to know."""
-        tables = (self.sizes, self.starts, self.columns)
-        return tuple(np.array(table, dtype=np.int64) for table in tables)
-
-    def values(self, observation: Mapping[str, Any]) -> IntArray:
-        """The numbers of this part, (..., m)."""
-        what = f"the {self.key} part of the observation"
-        if self.key not in observation:
-            given = ", ".join(map(repr, observation)) or "nothing"
-            raise ValueError(f"{what} is missing; there is {given}")
-        values = as_integers(what, observation[self.key])
-        if self.scalar:
-            return values[..., None]
-        if values.shape[-1:] != (len(self.sizes),):
-            wanted = f"(..., {len(self.sizes)})"
-            raise ValueError(f"{what} has shape {values.shape}; it should be {wanted}")
-        return values
-
-    def out_of_range(self, values: IntArray, entry: int) -> ValueError:
-        """The error for one number, at an index into the flattened ``values``."""
-        i = entry % len(self.sizes)
-        first = self.starts[i]
-        return ValueError(
-            f"variable {i} in the {self.key} part of the observation cannot be "
-            f"{values.flat[entry]}; its values are {first} ... {first + self.sizes[i] - 1}"
-        )
+#: Numbers in one flat observation, at most: 400 MB of the default type.
+MAX_WIDTH = 100_000_000
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Turns observations of whole numbers into one flat array, a whole batch at a time.
+    """Turns observations into one flat array, a whole batch at a time.
 
     The observations are those of ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``,
     where a part may be absent; any other keys with a one-dimensional MultiDiscrete, or with a
@@ -78,6 +37,10 @@ class Encoding:
       the numbers of ``gymnasium.spaces.flatten``, which ``gymnasium.spaces.unflatten`` inverts.
     * ``"scaled"``: one column for a variable, 0 at its first value and 1 at its last; always 0 if
       it has only one.
+
+    A part that is a one-dimensional ``Box``, of real variables, has one column for each of them in
+    either encoding: 0 at its lower bound and 1 at its upper one, or the number as it is if one of
+    these is infinite.
 
     >>> space = spaces.Dict(endogenous=spaces.MultiDiscrete([3]), exogenous=spaces.Discrete(2))
     >>> encoding = Encoding.of(space)
@@ -95,7 +58,7 @@ class Encoding:
 
     kind: str
     dtype: np.dtype[Any]
-    _parts: tuple[_Part, ...] = field(repr=False)
+    _parts: tuple[Part, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -116,15 +79,25 @@ class Encoding:
             TypeError: if the space is another.
             ValueError: if there is no such kind, or if it cannot have that dtype.
         """
-        if kind not in KINDS:
-            raise unknown_name("encoding", kind, KINDS)
-        dtype = np.dtype(dtype)
+        check_choice("encoding", kind, KINDS)
+        try:
+            dtype = np.dtype(dtype)
+        except (TypeError, ValueError):
+            raise TypeError(f"dtype names a type of numbers, not {dtype!r}") from None
         if dtype.kind not in "iuf" or dtype.itemsize > 8 or not dtype.isnative:
             wanted = "a native real dtype of at most 64 bits"
             raise ValueError(f"a flat observation has {wanted}, not {dtype}")
         if kind == "scaled" and dtype.kind != "f":
             raise ValueError(f"scaled values are fractions; dtype is a floating one, not {dtype}")
-        return cls(str(kind), dtype, tuple(_parts(space, wide=kind == "one-hot")))
+        made = cls(str(kind), dtype, tuple(parts_of(space, wide=kind == "one-hot")))
+        if dtype.kind != "f" and any(isinstance(part, RealPart) for part in made._parts):
+            raise ValueError(f"real variables are fractions; dtype is a floating one, not {dtype}")
+        if made._width > MAX_WIDTH:
+            raise ValueError(
+                f"a one-hot observation of {made._width:,} numbers is too long, at most "
+                f'{MAX_WIDTH:,} will do; encoding="scaled" has one number for each variable'
+            )
+        return made
 
     def __call__(self, observation: Mapping[str, Any]) -> Flat:
         """Encode an observation, or a batch of them with any leading dimensions.
@@ -144,7 +117,7 @@ class Encoding:
         """
         if not isinstance(observation, Mapping):
             raise TypeError(f"an observation is a mapping, not {type(observation).__name__}")
-        parts = [part.values(observation) for part in self._parts]
+        parts: list[Any] = [part.values(observation) for part in self._parts]
         batch = parts[0].shape[:-1]
         if any(values.shape[:-1] != batch for values in parts):
             shapes = {part.key: parts[i].shape[:-1] for i, part in enumerate(self._parts)}
@@ -154,11 +127,7 @@ class Encoding:
         lanes = math.prod(batch)
         flat = np.zeros((lanes, self._width), dtype=self._written)
         for part, values in zip(self._parts, parts, strict=True):
-            numbers = np.ascontiguousarray(values, dtype=np.int64).reshape(lanes, len(part.sizes))
-            sizes, starts, columns = part.tables
-            wrong = _write(numbers, sizes, starts, columns, flat, self.kind == "one-hot")
-            if wrong >= 0:
-                raise part.out_of_range(values, wrong)
+            part.write(values, flat, one_hot=self.kind == "one-hot")
         return flat.astype(self.dtype, copy=False).reshape(*batch, self._width)
 
     @property
@@ -168,12 +137,18 @@ class Encoding:
         >>> Encoding.of(spaces.Dict(exogenous=spaces.MultiDiscrete([2, 2]))).space
         Box(0.0, 1.0, (4,), float32)
         """
-        return spaces.Box(0, 1, (self._width,), cast("Any", self.dtype))
+        low, high = np.zeros(self._width, self.dtype), np.ones(self._width, self.dtype)
+        for part in self._parts:
+            if isinstance(part, RealPart):
+                zero, unit = part.scale
+                columns = list(part.columns)
+                low[columns] = (np.array(part.low) - zero) / unit
+                high[columns] = (np.array(part.high) - zero) / unit
+        return spaces.Box(low, high, dtype=cast("Any", self.dtype))
 
     @cached_property
     def _width(self) -> int:
-        one_hot = self.kind == "one-hot"
-        return sum(sum(part.sizes) if one_hot else len(part.sizes) for part in self._parts)
+        return sum(part.width(self.kind == "one-hot") for part in self._parts)
 
     @cached_property
     def _written(self) -> np.dtype[Any]:
@@ -280,42 +255,3 @@ class FlatVectorObservation(FlatWrapper, VectorObservation):
             for lane, row in zip(lanes, self.observation(batch), strict=True):
                 final[lane] = row
         return final
-
-
-def _parts(space: Any, *, wide: bool) -> list[_Part]:
-    """What the observation consists of; a variable has one column, or a wide one for each value."""
-    entries: Mapping[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {}
-    parts: list[_Part] = []
-    column = 0
-    for key, entry in entries.items():
-        scalar = isinstance(entry, spaces.Discrete)
-        if not scalar and not (isinstance(entry, spaces.MultiDiscrete) and entry.nvec.ndim == 1):
-            break
-        sizes = np.atleast_1d(entry.n if scalar else entry.nvec).tolist()
-        starts = np.atleast_1d(entry.start).tolist()
-        columns = []
-        for size in sizes:
-            columns.append(column)
-            column += size if wide else 1
-        parts.append(_Part(key, tuple(sizes), tuple(starts), tuple(columns), scalar))
-    if not parts or len(parts) < len(entries):
-        raise TypeError(
-            f"the observation space is {space}, not {NEEDED_SPACE}; only one-dimensional "
-            "MultiDiscrete and Discrete parts can be encoded, and there has to be one"
-        )
-    return parts
-
-
-@njit(cache=True)
-def _write(values: Any, sizes: Any, starts: Any, columns: Any, flat: Any, one_hot: Any) -> Any:
-    """Write a part into zeros; the index of an entry that is out of range, or -1."""
-    for lane in range(values.shape[0]):
-        for i in range(len(sizes)):
-            offset = values[lane, i] - starts[i]
-            if offset < 0 or offset >= sizes[i]:
-                return lane * len(sizes) + i
-            if one_hot:
-                flat[lane, columns[i] + offset] = 1
-            else:
-                flat[lane, columns[i]] = offset / max(sizes[i] - 1, 1)
-    return -1

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import VectorEnv
 from typing_extensions import Self
 
 from exo_envs import as_mdp
@@ -19,8 +20,9 @@ class LearnedMask(MaskedObservation):
     """Learns which exogenous variables matter in an environment, and shows the agent only those.
 
     It fits a learner, which may take a while, and is a :class:`MaskedObservation` from then on.
-    The environment's spec remembers the mask, so ``gym.make(env.spec)`` does not learn again; and
-    copies, pickled ones too, do not carry the learner with its data.
+    The environment's spec remembers the mask, so ``gym.make(env.spec)`` does not learn again.
+    Copies, pickled ones too, have the mask and the policy, but not the learner with its data; so
+    has what :meth:`load` makes of a file that :meth:`save` wrote.
 
     >>> env = LearnedMask(gym.make("exo_envs:ExoGrid-v0"), rng=0)
     >>> env.mask
@@ -48,7 +50,20 @@ class LearnedMask(MaskedObservation):
         mask: Any = None,
         show_mask: bool = True,
     ) -> None:
+        given: Any = env
+        if isinstance(given, VectorEnv):
+            raise TypeError(
+                "LearnedMask learns on one environment, not on a vector environment: learn on "
+                "gym.make(...), then MaskedVectorObservation(vector_env, learned.mask)"
+            )
+        if not isinstance(given, gym.Env):
+            raise TypeError(f"LearnedMask wraps a gymnasium Env, not {env!r}")
+        if learner is not None and not isinstance(learner, MaskLearner):
+            raise TypeError(
+                f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
+            )
         self.learner: MaskLearner | None = None
+        self._policy: Policy | None = None
         if mask is None:
             self.learner = CalibratedMaskLearner() if learner is None else learner.clone()
             seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
@@ -59,6 +74,7 @@ class LearnedMask(MaskedObservation):
                     "environment underneath, and mask it again"
                 )
             self.learner.fit(env, rng=rng)
+            self._policy = self.learner.policy_
             mask = self.learner.get_support()  # not names: a foreign environment may have others
         elif learner is not None:
             raise ValueError("give a learner or a mask that was learned before, not both")
@@ -66,8 +82,11 @@ class LearnedMask(MaskedObservation):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy that was planned with the mask."""
-        return None if self.learner is None else self.learner.policy_
+        """The policy that was planned with the mask; None if the mask was given.
+
+        It takes the observations of this environment, and those of the one underneath.
+        """
+        return self._policy
 
     @property
     def cost_of_ignoring(self) -> CostOfIgnoring:
@@ -88,17 +107,29 @@ class LearnedMask(MaskedObservation):
         return self.learner.cost_of_ignoring_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mask to a JSON file (:class:`SavedMask`)."""
+        """Write mask and policy to one file, whatever its suffix, without pickle.
+
+        :meth:`load` reads both back; ``SavedMask.load`` and ``Policy.load`` read one of them. If
+        the policy is of a kind that no file can hold, such as tree search, a warning says so and
+        the file is the mask's JSON alone.
+        """
         if self.learner is None:
             raise ValueError("this mask was not learned here: save it where it was")
-        self.learner.save(path)
+        self.learner.save(path, with_policy=True)
 
     @classmethod
     def load(cls, env: gym.Env[Any, Any], path: str | os.PathLike[str]) -> Self:
-        """Put a mask from a file around an environment with the same exogenous variables."""
+        """Put a mask from a file around an environment with the same exogenous variables.
+
+        The policy is the one that was saved with the mask, or None if it was saved alone.
+        """
         saved = SavedMask.load(path)
-        saved.check(env)
-        return cls(env, mask=[name in set(saved.mask) for name in saved.names])
+        mdp = as_mdp(env)
+        saved.check(mdp)
+        policy = saved.load_policy(path, mdp)
+        loaded = cls(env, mask=[name in set(saved.mask) for name in saved.names])
+        loaded._policy = policy
+        return loaded
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the learner."""

@@ -37,27 +37,38 @@ class MaskWrapper(RecordConstructorArgs):
         space = observed_space(self, env, self._wraps)
         part = _exogenous_part(space)
         observed = _observed(env, part)
-        if (given := len(part.nvec)) != (named := len(observed.exogenous_names)):
+        if (given := part.shape[0]) != (named := len(observed.exogenous_names)):
             raise ValueError(f"{given} exogenous variables with {named} names are observed; {HINT}")
         self.mask: Names = as_mask(cast("ExoMDP", observed), mask)
         # Names survive JSON, and mean the same whatever the user gave.
         RecordConstructorArgs.__init__(self, mask=self.mask, show_mask=show_mask)
         self._known = observed.known
         self._show_mask = show_mask
+        self._width = named  # variables of what is underneath
+        self._dtype = np.float64 if isinstance(part, spaces.Box) else np.int64
         self._columns = observed.exogenous_indices(self.mask)
         self._kept_part = spaces.Dict()  # empty if the mask is
         if self.mask:
-            nvec, start = part.nvec[self._columns], part.start[self._columns]
-            self._kept_part = spaces.Dict(exogenous=spaces.MultiDiscrete(nvec, start=start))
+            self._kept_part = spaces.Dict(exogenous=_columns_of(part, self._columns))
         self._single_space = _joined(space, self._kept_part)
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
         """What the mask keeps of an observation, or of a batch of them; all of it copied."""
+        if not isinstance(observation, Mapping) or (self.mask and "exogenous" not in observation):
+            raise TypeError(
+                f"an observation is a mapping with an 'exogenous' part, not {observation!r}"
+            )
         kept = {k: copy.deepcopy(v) for k, v in observation.items() if k != "exogenous"}
         if self.mask:
+            given = np.asarray(observation["exogenous"])
+            if given.shape[-1:] != (self._width,):
+                raise ValueError(
+                    f"the exogenous part of the observation has shape {given.shape}; it should be "
+                    f"(..., {self._width})"
+                )
             # Indexing would give the batch the memory layout of its transpose.
-            exogenous = np.asarray(observation["exogenous"]).take(self._columns, axis=-1)
-            kept["exogenous"] = exogenous.astype(np.int64, copy=False)
+            exogenous = given.take(self._columns, axis=-1)
+            kept["exogenous"] = exogenous.astype(self._dtype, copy=False)
         return kept
 
     @contextmanager
@@ -77,10 +88,11 @@ class MaskWrapper(RecordConstructorArgs):
 class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, Any]):
     """Shows the agent only the exogenous variables that a mask keeps.
 
-    The environment's observations are ``Dict(endogenous=..., exogenous=MultiDiscrete)``. The part
-    ``"exogenous"`` shrinks to the variables of the mask, in the order of the model; an empty mask
-    drops it. All else stays as it is: the dynamics, the state for ``reset(options={"state": ...})``
-    (a full one), the reward, and ``info["reward_terms"]``, which has a term for *every* variable.
+    The environment's observations are ``Dict(endogenous=..., exogenous=MultiDiscrete)``, or have a
+    ``Box`` there. The part ``"exogenous"`` shrinks to the variables of the mask, in the order of
+    the model; an empty mask drops it. All else stays as it is: the dynamics, the state for
+    ``reset(options={"state": ...})`` (a full one), the reward, and ``info["reward_terms"]``, which
+    has a term for *every* variable.
 
     The variables have the names of the model, ``env.unwrapped.mdp``. In an environment without one
     they are ``exogenous_0`` ..., as in :class:`exo_envs.AdaptedMDP`. Where the observation is
@@ -101,14 +113,15 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
 
     Args:
         env: the environment, wrapped or not.
-        mask: the variables to keep: names, indices or booleans.
+        mask: the variables to keep: names, patterns such as ``"guard*"``, indices, booleans, or a
+            mapping from names to booleans; see :func:`exo_envs.inputs.as_mask`.
         show_mask: whether pictures have the mask drawn over them.
 
     Attributes:
         mask: the names of the variables that are kept, in the order of the model.
 
     Raises:
-        TypeError: if the observations are others, or if the mask is a single string.
+        TypeError: if the observations are others, or if the mask is a single string or a mixture.
         ValueError: if the mask has an unknown variable, or one twice, or a wrong length.
     """
 
@@ -186,14 +199,23 @@ class _Observed:
         return np.array([positions[name] for name in names], dtype=np.intp)
 
 
-def _exogenous_part(space: spaces.Space[Any]) -> spaces.MultiDiscrete[Any]:
+def _exogenous_part(space: spaces.Space[Any]) -> spaces.MultiDiscrete[Any] | spaces.Box:
     parts = space.spaces if isinstance(space, spaces.Dict) else {}
     part = parts.get("exogenous")
     if part is None and "endogenous" in parts:
         return spaces.MultiDiscrete([])  # an empty part is left out of an observation
-    if not isinstance(part, spaces.MultiDiscrete) or part.nvec.ndim != 1:
+    if not isinstance(part, (spaces.MultiDiscrete, spaces.Box)) or len(part.shape) != 1:
         raise TypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
     return part
+
+
+def _columns_of(
+    part: spaces.MultiDiscrete[Any] | spaces.Box, columns: NDArray[np.intp]
+) -> spaces.Space[Any]:
+    """The space of some variables."""
+    if isinstance(part, spaces.Box):
+        return spaces.Box(part.low[columns], part.high[columns], dtype=np.float64)
+    return spaces.MultiDiscrete(part.nvec[columns], start=part.start[columns])
 
 
 def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:
@@ -201,7 +223,7 @@ def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:
     return spaces.Dict(rest | kept_part.spaces)
 
 
-def _observed(env: Any, part: spaces.MultiDiscrete[Any]) -> _Observed:
+def _observed(env: Any, part: spaces.MultiDiscrete[Any] | spaces.Box) -> _Observed:
     """The variables as a mask underneath names them, or the model, or else the adapter."""
     while isinstance(env, (gym.Wrapper, VectorWrapper)) and not isinstance(env, MaskWrapper):
         env = env.env
@@ -215,6 +237,7 @@ def _observed(env: Any, part: spaces.MultiDiscrete[Any]) -> _Observed:
         mdp = getattr(env, "mdp", None)
     if isinstance(mdp, ExoMDP):
         return _Observed(mdp.exogenous_names, frozenset(mdp.exogenous_names))
-    space = spaces.Dict(exogenous=spaces.MultiDiscrete(part.nvec))
+    whole = part if isinstance(part, spaces.Box) else spaces.MultiDiscrete(part.nvec)
+    space = spaces.Dict(exogenous=whole)
     names = tuple(v.name for v in observed_variables(space, "exogenous", None))
     return _Observed(names, frozenset(names))

@@ -258,6 +258,8 @@ def test_the_first_seed_is_that_of_the_next_reset_and_of_no_other():
         assert venv.seed(5) == list(range(5, 69))
         same([venv.reset(), venv.reset()], expected)
     assert (expected[0]["exogenous"] != expected[1]["exogenous"]).any()
+    with pytest.raises(ValueError, match="seed is a whole number, at least 0, not 'x'"):
+        venv.seed("x")
 
 
 def test_options_are_those_of_the_next_reset_for_all_lanes_or_for_each():

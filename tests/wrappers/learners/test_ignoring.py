@@ -92,7 +92,7 @@ def test_a_stopped_learner_is_judged_on_the_same_trajectories_or_says_why_not():
     with pytest.raises(ValueError, match=r"stopped \(time limit\) before there was a policy"):
         _ = learner.cost_of_ignoring_
     known = Study(GridMDP(), 0, **SMALL)
-    known.evaluator.plan(())
+    known.evaluator.objective(())
     with pytest.warns(LearningStoppedWarning):
         learner.fit(known)
     assert learner.mask_ == learner.objective_.mask == ()

@@ -2,15 +2,19 @@
 
 import time
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from harbour import Harbour
 from learners import SMALL, TINY, each_learner, fresh, steps
 from scripted import Watched
 
+from exo_envs import AdaptedMDP
 from exo_envs.grid import GridMDP
 from planners import (
     MaskEvaluator,
+    OutOfTimeError,
     ValueIteration,
 )
 from wrappers import (
@@ -19,6 +23,7 @@ from wrappers import (
     Study,
 )
 from wrappers.learners.reward_variables import visited_sampler
+from wrappers.learners.session import Session
 
 # --- interrupts -------------------------------------------------------------------------------
 
@@ -179,3 +184,92 @@ def test_a_mask_that_takes_longer_than_the_study_allows_is_planned_once():
     for _ in range(3):
         study.evaluator.compare(("object",), ("guard",), time_limit=50.0)
     assert planner.plans == 2
+
+
+# --- slow models ------------------------------------------------------------------------------
+
+
+class SlowMDP(Watched):
+    """A model whose answers take a while."""
+
+    def __init__(self, mdp, seconds):
+        super().__init__(mdp)
+        self.seconds = seconds
+
+    def sample_initial(self, size, rng):
+        time.sleep(self.seconds)
+        return super().sample_initial(size, rng)
+
+    def sample_exogenous(self, exogenous, rng):
+        time.sleep(self.seconds)
+        return super().sample_exogenous(exogenous, rng)
+
+    def sample_endogenous(self, state, action, rng):
+        time.sleep(self.seconds)
+        return super().sample_endogenous(state, action, rng)
+
+    def reward_terms(self, state, action):
+        time.sleep(self.seconds)
+        return super().reward_terms(state, action)
+
+
+@each_learner
+@pytest.mark.parametrize("limit", [0.1, 0.4])
+def test_a_time_limit_holds_within_one_answer_of_a_slow_model(name, limit):
+    fresh(name).fit(TINY, 0)  # whatever is compiled is compiled
+    model = SlowMDP(TINY, 0.01)
+    start = time.perf_counter()
+    with pytest.warns(LearningStoppedWarning, match="time limit"):
+        learner = fresh(name, time_limit=limit).fit(model, 0)
+    assert time.perf_counter() - start < limit + 2.0  # a busy machine
+    assert learner.status_ == "time limit"
+
+
+@pytest.mark.parametrize("calls", [3, 30, 100, 300, 1000])
+def test_what_is_interrupted_is_not_remembered(calls):
+    """A study that ran out of time somewhere gives the results of one that did not."""
+    whole = fresh("priced").fit(Study(GridMDP(), 0, **SMALL))
+    study, left = Study(GridMDP(), 0, **SMALL), [calls]
+
+    def tick():
+        left[0] -= 1
+        if left[0] < 0:
+            raise OutOfTimeError
+
+    with study.ticking(tick), suppress(OutOfTimeError):
+        for record in fresh("priced")._steps(Session(fresh("priced"), study)):
+            study.evaluator.objective(record.mask)
+    again, expected = steps(fresh("priced").fit(study)), steps(whole)
+    for step in (*again, *expected):
+        step.pop("samples")  # those of the interrupted work count, too
+    assert again == expected
+
+
+def test_an_adapted_environment_is_stopped_between_its_steps():
+    class Slow(Harbour):
+        def step(self, action):
+            time.sleep(0.005)
+            return super().step(action)
+
+    mdp = AdaptedMDP(Slow(), discount=0.95, horizon=20)
+    start = time.perf_counter()
+    with pytest.warns(LearningStoppedWarning, match="time limit"):
+        learner = CalibratedMaskLearner(time_limit=0.5, check=False).fit(mdp, 0)
+    assert time.perf_counter() - start < 2.0  # 500 rollouts: one question takes 2.5 s
+    assert learner.study_.mdp.tick is None
+
+
+def test_the_final_estimate_is_within_the_time_limit():
+    """The mask is found; what is known of its J by then is kept."""
+
+    def slow(progress):
+        if progress.record is not None and progress.record.action == "start":
+            time.sleep(0.6)
+
+    study = Study(GridMDP(), 0, **SMALL)
+    CalibratedMaskLearner().fit(study)
+    with pytest.warns(LearningStoppedWarning, match="time limit"):
+        learner = CalibratedMaskLearner(time_limit=0.5, callback=slow).fit(study)
+    assert set(learner.mask_) >= {"object", "guard"}
+    assert learner.objective_.mean_return == learner.history_[-1].mean_return
+    assert learner.policy_.mask == learner.mask_

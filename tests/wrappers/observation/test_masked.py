@@ -15,7 +15,6 @@ from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformObservati
 from harbour import Harbour
 from masks import each_id, each_mask, some_mask
 from models import CounterMDP
-from stable_baselines3.common.env_checker import check_env as sb3_check_env
 from traces import record, same
 
 from exo_envs import ExoEnv, ExoVectorEnv, as_mdp
@@ -53,7 +52,7 @@ def test_the_mask_is_all_that_changes(env_id, choose):
         np.testing.assert_array_equal(one[0]["endogenous"], other[0]["endogenous"])
         if mask:
             np.testing.assert_array_equal(one[0]["exogenous"], other[0]["exogenous"][columns])
-            assert one[0]["exogenous"].dtype == np.int64
+            assert one[0]["exogenous"].dtype == other[0]["exogenous"].dtype
             assert one[0]["exogenous"].flags.c_contiguous
         same(one[1:], other[1:])  # all reward terms included
 
@@ -103,10 +102,10 @@ def test_a_full_mask_leaves_everything_and_an_empty_one_drops_the_part():
         ([-1], ValueError, r"no variable -1; indices are 0 \.\.\. 4"),
         ([5], ValueError, "no variable 5"),
         ([True, False], ValueError, "a boolean mask has 5 entries, not 2"),
-        (["guard", 1], ValueError, "unknown exogenous variable 1"),
-        ([["guard"]], ValueError, r"unknown exogenous variable \['guard'\]"),
-        (np.array([[0, 1]]), ValueError, "unknown exogenous variable"),
-        (None, TypeError, "not iterable"),
+        (["guard", 1], TypeError, "not indices and names"),
+        ([["guard"]], TypeError, r"names, indices or booleans, not \['guard'\]"),
+        (np.array([[0, 1]]), TypeError, "names, indices or booleans, not array"),
+        (None, TypeError, "a sequence of names, not None"),
     ],
 )
 def test_bad_masks_are_refused(mask, error, message):
@@ -268,7 +267,9 @@ def test_everybodys_checks_accept_it(env_id, choose):
     env = gym.make(env_id).unwrapped
     check_env(MaskedObservation(env, choose(env)))
     env = gym.make(env_id).unwrapped
-    sb3_check_env(MaskedObservation(env, choose(env)))
+    pytest.importorskip("stable_baselines3.common.env_checker").check_env(
+        MaskedObservation(env, choose(env))
+    )
 
 
 # --- pictures ---------------------------------------------------------------------------------

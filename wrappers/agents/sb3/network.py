@@ -9,6 +9,11 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from exo_envs.inputs import check_whole
+
+#: Numbers that the network makes of an observation, at most.
+MAX_WIDTH = 100_000
+
 
 class GatedExtractor(BaseFeaturesExtractor):
     """Features of a flat observation: readings of x, each weighed by what n makes of it.
@@ -43,7 +48,9 @@ class GatedExtractor(BaseFeaturesExtractor):
     def __init__(
         self, observation_space: spaces.Space[Any], endogenous: int, width: int = 128
     ) -> None:
-        shape = observation_space.shape
+        shape = getattr(observation_space, "shape", None)
+        check_whole("endogenous", endogenous, 0)
+        width = check_whole("width", width, 1, MAX_WIDTH)
         if shape is None or len(shape) != 1 or not 1 <= endogenous <= shape[0]:
             raise ValueError(
                 f"n cannot take {endogenous} columns of the observations of {observation_space}"

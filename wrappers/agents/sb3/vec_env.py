@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 )
 
 from exo_envs import ExoMDP, State
-from exo_envs.inputs import as_state
+from exo_envs.inputs import as_state, check_whole
 from wrappers.observation import layers
 
 FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
@@ -90,6 +90,10 @@ class SB3VecEnv(VecEnv):
 
     # --- episodes -------------------------------------------------------------------------
 
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Set the seed of the next reset; by default one is drawn."""
+        return super().seed(check_whole("seed", seed, 0, optional=True))
+
     def reset(self) -> VecEnvObs:
         """Start an episode in every lane, with the seed and the options set before."""
         seed = self._seeds[0]
@@ -137,8 +141,12 @@ class SB3VecEnv(VecEnv):
         """
         if options is None or isinstance(options, dict):
             self._reset_with = copy.deepcopy(options or {})
-        else:
+        elif isinstance(options, (list, tuple)) and all(isinstance(one, dict) for one in options):
             self._reset_with = copy.deepcopy(self._merged(list(options)))
+        else:
+            raise TypeError(
+                f"options is a dictionary, or a list of one for each lane, not {options!r}"
+            )
 
     def get_state(self) -> Any:
         """A snapshot of all lanes, generators included, that can be pickled.
@@ -255,7 +263,12 @@ class SB3VecEnv(VecEnv):
 
     def _lanes(self, indices: VecEnvIndices) -> list[int]:
         lanes = range(self.num_envs)
-        return [lanes[index] for index in self._get_indices(indices)]
+        try:
+            return [lanes[index] for index in self._get_indices(indices)]
+        except (IndexError, TypeError):
+            raise IndexError(
+                f"indices are lanes, 0 ... {self.num_envs - 1}, not {indices!r}"
+            ) from None
 
     def _reset_options(self) -> None:
         self._reset_with = {}

@@ -23,7 +23,8 @@ def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[s
 
     * what pays: the standard deviation of its term, over the values it has in the rollouts, at the
       pairs (n, a) that the agent meets, as often as it meets them, times how long the variable
-      keeps a value (who does not see it makes the same mistake again for that long);
+      keeps a value (who does not see it makes the same mistake again for that long); of a term of
+      several variables, what is left of the deviation if the others are known;
     * what moves n but does not pay: the largest such deviation of any variable, where the agent
       meets pairs that it moves;
     * what predicts a variable i: the worth of i, discounted by a step, times the share of the
@@ -38,18 +39,29 @@ def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[s
     survey, data = study.survey(), study.data()
     if not len(visits):
         visits = np.full(len(survey.relevant), 1.0 / len(survey.relevant))
-    frequencies = cache(partial(_frequencies, data))
+    joint_frequencies = cache(partial(_joint_frequencies, data))
+
+    def frequencies(j: int) -> FloatArray:
+        return joint_frequencies((j,))
+
     worth = dict.fromkeys(relevance.findings, 0.0)
     unit = 0.0
-    for j, table in survey.terms.items():
-        deviation = _deviation(frequencies(j), table)
+    pays = [survey.names.index(name) for name in survey.paying]
+    for j in pays:
+        deviation = np.sum(
+            [
+                _deviation(frequencies(j), joint_frequencies(others), table)
+                for others, table in survey.terms_of(j)
+            ],
+            axis=0,
+        )
         worth[survey.names[j]] = float(visits @ deviation) * _duration(
             data.values[:, :, j], frequencies(j), study.mdp.discount
         )
         unit = max(unit, float(deviation[visits > 0].max(initial=0.0)))
     moved = visits @ survey.relevant
     for j in np.flatnonzero(moved).tolist():
-        if j not in survey.terms:
+        if j not in pays:
             worth[survey.names[j]] = unit * float(moved[j])
     changed = True
     while changed:  # ends: a share of a worth is never more than the worth
@@ -81,21 +93,30 @@ def blocks(relevance: Relevance, names: Mask, worth: dict[str, float]) -> list[M
     return sorted(ordered, key=lambda members: (-worth[members[0]], members))
 
 
-def _frequencies(data: ExogenousData, j: int) -> FloatArray:
-    """How often a variable has each of its values in the rollouts."""
-    values = data.values[:, :, j].reshape(-1)
-    return np.asarray(np.bincount(values, minlength=data.sizes[j]) / len(values))
+def _joint_frequencies(data: ExogenousData, variables: tuple[int, ...]) -> FloatArray:
+    """How often some variables have each of their joint values in the rollouts."""
+    sizes = [int(data.sizes[j]) for j in variables]
+    values = np.zeros(data.values.shape[:2], dtype=np.int64)
+    for j, size in zip(variables, sizes, strict=True):
+        values = values * size + data.values[:, :, j]
+    return np.asarray(np.bincount(values.reshape(-1), minlength=math.prod(sizes)) / values.size)
 
 
-def _deviation(frequencies: FloatArray, table: FloatArray) -> FloatArray:
-    """The standard deviation of a term over its variable's values, for each pair (n, a).
+def _deviation(frequencies: FloatArray, of_others: FloatArray, table: FloatArray) -> FloatArray:
+    """The standard deviation of a term over a variable's values, for each pair (n, a).
 
     What a value pays whatever n and a are is no matter of decisions, and is left out.
+
+    Args:
+        frequencies: of the values, (size,).
+        of_others: of the joint values of the other variables of the term.
+        table: what is paid, (size, others, S, A).
     """
-    flat = table.reshape(len(table), -1)
-    flat = flat - flat.mean(axis=1, keepdims=True)
+    paid = table.reshape(*table.shape[:2], -1)
+    flat = (paid - paid.mean(axis=2, keepdims=True)).reshape(len(paid), -1)
     centred = flat - frequencies @ flat
-    return np.sqrt(frequencies @ centred**2)
+    variances = (frequencies @ centred**2).reshape(paid.shape[1:])  # (others, pairs)
+    return np.sqrt(of_others @ variances)
 
 
 def _duration(values: IntArray, frequencies: FloatArray, discount: float) -> float:

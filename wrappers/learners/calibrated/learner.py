@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from exo_envs.inputs import check_level, check_whole
+from exo_envs.inputs import check_level, check_whole, convert
 from planners import Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated.relevance import Relevance
@@ -37,8 +37,8 @@ class CalibratedMaskLearner(MaskLearner):
 
     def _check(self) -> None:
         super()._check()
-        check_whole("patience", self.patience, 1)
-        check_level("level", self.level)
+        convert(self, check_whole, "patience", least=1)
+        convert(self, check_level, "level")
 
     def _study_settings(self) -> dict[str, Any]:
         return {**super()._study_settings(), "level": self.level}

@@ -13,7 +13,8 @@ candidates and of variables: under the null the probability to add anything at a
 
 Variables that act only together (XOR) tell nothing one by one; they are found by changing one
 variable at a time from states that occur (:mod:`planners.information.interventions`) and tested as
-a group.
+a group. What is seen to act so, and has no place in a table of ``max_parents``, belongs to the mask
+all the same: closing a mask takes causes, not tables.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ class Finding:
         name: the variable.
         role: "pays" (condition 1), "moves" n (condition 2) or "predicts" another one (3).
         target: what it predicts; None for other roles.
-        score: what it pays (the variance of its term over all n, a and its own values), the
-            share of pairs (n, a) that it moves, or the information in nats, corrected for bias.
+        score: what it pays (the variance of its terms over its own values, on average over all n,
+            a and the values of those that it pays together with), the share of pairs (n, a) that it
+            moves, or the information in nats, corrected for bias; of what has no place in the
+            target's table, the share of states in which it changes it.
         p_value: of the test, over all candidates; 0 where the model was asked itself.
+        has_place: whether the target's table looks at it.
+        partners: the variables that it pays together with.
     """
 
     name: str
@@ -52,13 +57,19 @@ class Finding:
     target: str | None
     score: float
     p_value: float
+    has_place: bool = True
+    partners: Mask = ()
 
     @property
     def reason(self) -> str:
         """The same for people."""
         if self.role == "predicts":
+            if not self.has_place:
+                return f"acts on {self.target}, whose table has no place for it"
             return f"predicts {self.target}"
-        return "pays" if self.role == "pays" else "moves the agent"
+        if self.role == "moves":
+            return "moves the agent"
+        return f"pays together with {', '.join(self.partners)}" if self.partners else "pays"
 
 
 @dataclass(frozen=True)
@@ -98,12 +109,10 @@ class Relevance:
             report("testing what predicts the mask", done=looked_at, total=found_so_far)
             for name, evidence in study.parents(asked).items():
                 self.parents[name] = evidence
-                for parent, found in evidence.items():
-                    if parent not in self.findings:
-                        p_value = min(1.0, total**2 * math.exp(found.log_p))
-                        finding = Finding(parent, "predicts", name, found.information, p_value)
-                        self.findings[parent] = finding
-                        waiting.append(parent)
+                for finding in _predicting(study, name, evidence):
+                    if finding.name not in self.findings:
+                        self.findings[finding.name] = finding
+                        waiting.append(finding.name)
                         yield finding
 
 
@@ -115,16 +124,35 @@ def find_relevance(study: Study) -> Relevance:
     return relevance
 
 
+def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[Finding]:
+    """What predicts a variable by a test, and what is known to act on it all the same."""
+    tests = len(study.mdp.exogenous_names) ** 2
+    tested = [
+        Finding(
+            parent, "predicts", name, found.information, min(1.0, tests * math.exp(found.log_p))
+        )
+        for parent, found in evidence.items()
+    ]
+    known = study.memory.left_out[name].items()
+    return tested + [
+        Finding(cause, "predicts", name, share, 0.0, has_place=False) for cause, share in known
+    ]
+
+
 def _direct(study: Study) -> list[Finding]:
     survey = study.survey()
-    paying = [
-        Finding(survey.names[j], "pays", None, float(table.var(axis=0).mean()), 0.0)
-        for j, table in survey.terms.items()
-    ]
+    pays = [survey.names.index(name) for name in survey.paying]
+    paying = []
+    for j in pays:
+        terms = survey.terms_of(j)
+        score = sum(float(table.var(axis=0).mean()) for _, table in terms)
+        others = sorted({i for scope, _ in terms for i in scope})
+        partners = tuple(survey.names[i] for i in others)
+        paying.append(Finding(survey.names[j], "pays", None, score, 0.0, partners=partners))
     share = survey.relevant.mean(axis=0)
     moving = [
         Finding(survey.names[j], "moves", None, float(share[j]), 0.0)
         for j in np.flatnonzero(share).tolist()
-        if j not in survey.terms
+        if j not in pays
     ]
     return paying + moving

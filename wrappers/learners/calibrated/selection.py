@@ -9,6 +9,9 @@ because J is expensive and because some pay only together:
   pay is halved, the more important half first, unless it shows no sign of being worth anything;
 * *backward*: the least important variables are dropped if J does not fall, a quarter of the mask
   at first, then fewer, down to what the rollouts can tell apart from nothing.
+
+If the plan of the mask that is behind ran out of time, the comparison decides nothing, and the mask
+stays as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from planners import DECIDED, Estimate, Mask
+from planners import DECIDED, Comparison, Estimate, Mask, Objective
 from wrappers.learners.calibrated.importance import blocks, importance
 from wrappers.learners.calibrated.relevance import Relevance
 from wrappers.learners.history import Action, Record
@@ -33,6 +36,9 @@ REASONS = {
     ("drop", True): "J does not fall",
     ("drop", False): "J falls",
 }
+
+#: What is said where fewer variables win because more of them cannot be planned with exactly.
+SWITCHED = "with these variables the planner had to switch from exact plans to forecasts"
 
 
 class Selection:
@@ -78,11 +84,12 @@ class Selection:
             # Planning with fewer states than these make may have been too much already.
             split = self._log_states((*self.mask, *names)) >= self.log_limit
             if not split:
-                record, _, returns = self._try("add", names)
+                record, tried = self._try("add", names)
                 yield record
                 # More information cannot hurt a perfect planner: if returns did not rise there is
                 # nothing in the group, unless they fell because planning with it was too much.
-                split = not record.accepted and self._is_beyond_doubt(returns)
+                too_much = tried.is_cut_short or self._is_beyond_doubt(tried.returns)
+                split = not record.accepted and too_much
             if split and len(names) > 1:
                 parts: Group = group if len(group) > 1 else [(name,) for name in names]
                 half = -(-len(parts) // 2)
@@ -93,15 +100,15 @@ class Selection:
         return abs(gain.mean) > self.confidence * gain.standard_error
 
     def _log_states(self, mask: Mask) -> float:
-        mdp = self.session.study.mdp
-        return float(np.log(mdp.exogenous_sizes[mdp.exogenous_indices(mask)]).sum())
+        data = self.session.study.data()
+        return float(np.log(data.sizes[data.positions(mask)]).sum())
 
     def _backward(self, ascending: list[str]) -> Iterator[Record]:
         """Drop what does not pay, the least important first."""
         size, refusals = max(1, len(ascending) // 4), 0
         while ascending and refusals < self.patience:
             size = min(size, len(ascending))
-            record, gain, returns = self._try("drop", tuple(ascending[:size]))
+            record, tried = self._try("drop", tuple(ascending[:size]))
             yield record
             if record.accepted:
                 del ascending[:size]
@@ -111,28 +118,56 @@ class Selection:
                 del ascending[0]
                 continue
             size = max(1, size // 2)
-            price = (gain.mean - returns.mean) / 2
-            if price < gain.standard_error and not self._is_beyond_doubt(gain):
+            price = (tried.gain.mean - tried.returns.mean) / 2
+            if price < tried.gain.standard_error and not self._is_beyond_doubt(tried.gain):
                 return  # the rollouts cannot tell whether so few variables pay
 
-    def _try(self, action: Action, names: Mask) -> tuple[Record, Estimate, Estimate]:
+    def _is_by_planning(
+        self, action: Action, accepted: bool, tried: Objective, returns: Estimate
+    ) -> bool:
+        """Whether fewer variables won because only they could be planned with exactly.
+
+        More information cannot hurt a perfect planner, so a loss beyond doubt is the planner's.
+        """
+        before = self.session.known.get(self.mask)
+        if accepted == (action == "add") or before is None or not self._is_beyond_doubt(returns):
+            return False
+        more, fewer = (tried, before) if action == "add" else (before, tried)
+        lost = returns.mean if action == "add" else -returns.mean
+        return lost < 0 and more.plan.values is None and fewer.plan.values is not None
+
+    def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         kept = {*self.mask, *names} if action == "add" else set(self.mask).difference(names)
         mask = self.session.in_order(kept)
-        tried, gain, returns = self.session.compare(mask, self.mask)
-        if action == "add" and returns.mean < -DECIDED * returns.standard_error:
+        tried = self.session.compare(mask, self.mask)
+        gain, returns = tried.gain, tried.returns
+        worse = returns.mean < -DECIDED * returns.standard_error
+        if action == "add" and (worse or (gain.mean < 0 and tried.is_cut_short)):
             self.log_limit = min(self.log_limit, self._log_states(mask))
         accepted = gain.mean >= 0 and (action == "drop" or self._is_beyond_doubt(gain))
+        reason = REASONS[action, accepted]
+        if tried.is_cut_short:
+            accepted, reason = False, "not decided"
+            if gain.mean >= 0:
+                reason += ": the plan with the mask before ran out of time"
+        elif self._is_by_planning(action, accepted, tried.objective, tried.returns):
+            reason += f"; {SWITCHED}"
+            self.session.doubts.append(
+                f"a mask of {len(mask if action == 'add' else self.mask)} variables earned less "
+                f"than one of {len(self.mask if action == 'add' else mask)} of them: {SWITCHED}, "
+                "so this says little about what they are worth"
+            )
         if accepted:
             self.mask = mask
         record = self.session.record(
             action,
             names,
             accepted=accepted,
-            reason=REASONS[action, accepted],
+            reason=reason,
             mask=self.mask,
-            objective=tried,
+            objective=tried.objective,
             gain=gain,
             score=max(self.relevance.findings[name].score for name in names),
         )
-        return record, gain, returns
+        return record, tried
