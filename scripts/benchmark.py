@@ -1,5 +1,5 @@
 """Benchmarks: `python scripts/benchmark.py step`, `plan`, `information`, `planted`, `learn`, `gap`,
-`rl`.
+`rl`, `rddl`, `trace`.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -13,13 +13,13 @@ import gymnasium as gym
 import numpy as np
 
 import exo_envs
-from benchmarks import gap, information, learn, plan, planted, rl, step
+from benchmarks import gap, information, learn, plan, planted, rddl, rl, step, trace
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for benchmark in (step, plan, information, planted, learn, gap, rl):
+    for benchmark in (step, plan, information, planted, learn, gap, rl, rddl, trace):
         benchmark.add_command(commands)
     arguments = parser.parse_args()
     print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")

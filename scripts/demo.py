@@ -1,10 +1,10 @@
-"""The demonstration: which of the 124 variables of a crowd are worth knowing to a robot?
+"""The demonstration: which variables of a crowd are worth knowing to a robot?
 
     bash scripts/demo.sh [--output FOLDER] [--seed N] ...
 
-It learns the mask of ExoCrowd-v0 and shows what it keeps, why, and what the robot earns with it;
-a picture and a short film stay in the folder. All options of scripts/learn_mask.py can be given,
-which does the same for any environment.
+It learns the mask of ExoCrowd-v0 and shows what it keeps, why, and what the
+robot earns with it; a picture and a short film stay in the folder. All options
+of scripts/learn_mask.py can be given, which does the same for any environment.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import sys
 from collections.abc import Sequence
 
 INTRODUCTION = """\
-A robot looks for an object in a crowd. Porters carry objects about; wanderers are in the way.
-Finding the object pays 1000, a crash costs 100, and each variable that the robot keeps an eye
-on costs 3. Which ones are worth it? (The first run compiles too: it takes a minute or two.)
+A robot looks for an object in a crowd. Porters carry objects about; wanderers
+are in the way. Finding the object pays 1000, a crash costs 100, and each
+variable that the robot keeps an eye on costs 3. Which ones are worth it? (The
+first run compiles too: it takes a minute or two.)
 """
 SETTINGS = ("ExoCrowd-v0", "--cost-weight=3", "--frames=25")
 

@@ -12,16 +12,20 @@ ignores, the last one knows everything. --bracket adds what no policy can exceed
 from __future__ import annotations
 
 import argparse
-import time
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 import exo_envs
 from planners import (
     EndogenousSurvey,
+    Estimate,
     ExogenousData,
     Memory,
     Objective,
+    Plan,
     Scenarios,
     estimate_objective,
 )
@@ -31,89 +35,147 @@ from shared.arguments import (
     add_ignored_rewards,
     describe_ignored_rewards,
     make_env,
-    matching,
+    parse_mask,
+)
+from wrappers.command_line import (
+    Columns,
+    Parser,
+    ProgressBar,
+    add_model,
+    add_seed,
+    columns,
+    plain_warnings,
+    real,
+    run,
+    say,
+    whole,
+    wrap,
+    write,
 )
 
+HEADER = ("variables", "return", "J", "gain", "seconds", "mask")
+WIDTHS = (9, 14, 8, 13, 7)  # in characters; the mask has the rest
+LEAST_FOR_MASK = 15
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+
+class Row(NamedTuple):
+    """A mask to plan with."""
+
+    title: str
+    names: tuple[str, ...]
+    ignored_rewards: str
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(lambda: compare(parse(argv)))
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(__doc__)
+    add = parser.add_argument
+    add_model(parser)
+    add("--mask", action="append", default=[], help="may be given several times")
+    add("--rollouts", type=whole(1), default=500, metavar="N", help="played with each policy: 500")
+    add("--data", type=whole(1), metavar="N", help="rollouts that the models are estimated from")
+    add(
+        "--time-limit",
+        type=real(0.0, positive=True),
+        default=60.0,
+        metavar="SECONDS",
+        help="for each plan: 60",
     )
-    parser.add_argument("env_id")
-    parser.add_argument("--mask", action="append", default=[], help="may be given several times")
-    parser.add_argument(
-        "--option", action="append", default=[], help="of the environment: name=value"
-    )
-    parser.add_argument("--rollouts", type=int, default=500, help="played with each policy")
-    parser.add_argument("--data", type=int, help="rollouts that the models are estimated from")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="for planning, in seconds")
-    parser.add_argument("--cost-weight", type=float, default=0.0, help="the paper's lambda")
+    add("--cost-weight", type=real(0.0), default=0.0, metavar="λ", help="of each variable, in J: 0")
     add_ignored_rewards(parser, default="average")
-    parser.add_argument(
-        "--bracket", action="store_true", help="what no policy can exceed, whatever it sees"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    add("--bracket", action="store_true", help="what no policy can exceed, whatever it sees")
+    add_seed(parser)
+    return parser.parse_args(argv)
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """A line for each mask; all of them are looked up before the first is planned with."""
     mdp = exo_envs.as_mdp(make_env(arguments.env_id, arguments.option))
+    rows = masks_of(mdp, arguments)
     asked = " ".join([arguments.env_id, *arguments.option])
-    print(f"exo-envs {exo_envs.__version__}: {asked} {mdp}")
+    say(f"exo-envs {exo_envs.__version__}: {asked} {mdp}")
+    say(describe_ignored_rewards(arguments.ignored_rewards))
+    write("")
 
     rng = np.random.default_rng(arguments.seed)
-    start = time.perf_counter()
-    data = ExogenousData.collect(mdp, arguments.data, rng)
-    survey = EndogenousSurvey.collect(mdp, data, rng)
+    with ProgressBar() as bar, plain_warnings(bar.warn):
+        bar.stage("rollouts and a survey, which all masks share")
+        data = ExogenousData.collect(mdp, arguments.data, rng)
+        survey = EndogenousSurvey.collect(mdp, data, rng)
+        scenarios = Scenarios.sample(mdp, arguments.rollouts, rng)
     memory = Memory()
-    scenarios = Scenarios.sample(mdp, arguments.rollouts, rng)
-    print(f"rollouts and survey shared by all masks: {time.perf_counter() - start:.1f} s")
-    print(f"{describe_ignored_rewards(arguments.ignored_rewards)}\n")
-
-    print(
-        f"{'variables':>9} {'return':>16} {'J':>8} {'gain':>16} {'plan':>8} {'all':>8}  "
-        f"{'planned by':<16}  mask"
-    )
-    objectives: dict[str, Objective] = {}
-    before = None
-    asked_for = [(mask or "nothing", mask, arguments.ignored_rewards) for mask in arguments.mask]
-    rows = [(BLIND, "", "average"), *asked_for, (EVERYTHING, "*", arguments.ignored_rewards)]
-    for name, pattern, rule in rows:
-        start = time.perf_counter()
-        objective = estimate_objective(
-            mdp,
-            matching(mdp.exogenous_names, pattern),
-            rng=rng,
-            data=data,
-            survey=survey,
-            memory=memory,
-            scenarios=scenarios,
-            cost_weight=arguments.cost_weight,
-            time_limit=arguments.time_limit,
-            ignored_rewards=rule,
-        )
-        low, high = objective.interval()
-        earned = f"{objective.mean_return:.1f} ± {(high - low) / 2:.1f}"
-        gain = "" if before is None else str(objective.gain_over(before))
-        seconds = time.perf_counter() - start
-        print(
-            f"{len(objective.mask):>9} {earned:>16} {objective.value:>8.1f} {gain:>16} "
-            f"{objective.plan.seconds:>6.1f} s {seconds:>6.1f} s  "
-            f"{objective.plan.method:<16}  {name}"
-            + ("" if objective.plan.converged else "  (stopped at the time limit)"),
-            flush=True,
-        )
-        objectives[name] = before = objective
+    rest = max(LEAST_FOR_MASK, columns() - sum(WIDTHS) - 2 * len(HEADER))
+    layout = Columns((*WIDTHS, rest), ">>>>><")
+    write(*layout.lines(HEADER))
+    objectives: list[Objective] = []
+    for row in rows:
+        with ProgressBar() as bar, plain_warnings(bar.warn):
+            bar.stage(f"planning with {len(row.names)} of {len(mdp.exogenous_names)} variables")
+            objective = estimate_objective(
+                mdp,
+                row.names,
+                rng=rng,
+                data=data,
+                survey=survey,
+                memory=memory,
+                scenarios=scenarios,
+                cost_weight=arguments.cost_weight,
+                time_limit=arguments.time_limit,
+                ignored_rewards=row.ignored_rewards,
+            )
+        before = objectives[-1] if objectives else None
+        write(*layout.lines(cells_of(row, objective, before, bar.seconds)))
+        write(*wrap(how_planned(objective.plan), indent=WIDTHS[0] + 4))
+        objectives.append(objective)
     if arguments.bracket:
-        show_bracket(objectives)
+        show_bracket(rows, objectives)
+    return 0
 
 
-def show_bracket(objectives: dict[str, Objective]) -> None:
+def masks_of(mdp: exo_envs.ExoMDP, arguments: argparse.Namespace) -> list[Row]:
+    """What was asked for, between nothing and everything."""
+    rule = arguments.ignored_rewards
+    asked = [
+        Row(", ".join(mask.split(",")) or "nothing", parse_mask(mdp, mask), rule)
+        for mask in arguments.mask
+    ]
+    return [Row(BLIND, (), "average"), *asked, Row(EVERYTHING, mdp.exogenous_names, rule)]
+
+
+def cells_of(
+    row: Row, objective: Objective, before: Objective | None, seconds: float
+) -> tuple[str, ...]:
+    """A line of the table."""
+    return (
+        str(len(objective.mask)),
+        str(Estimate(objective.mean_return, objective.standard_error)),
+        f"{objective.value:.1f}",
+        "" if before is None else str(objective.gain_over(before)),
+        f"{seconds:.1f}",
+        row.title,
+    )
+
+
+def how_planned(plan: Plan) -> str:
+    """How the policy of a line was found."""
+    return f"by {plan.method}" + ("" if plan.converged else ", stopped at the time limit")
+
+
+def show_bracket(rows: list[Row], objectives: list[Objective]) -> None:
     """What the best of the policies earns, and what no policy can exceed."""
-    name = max(objectives, key=lambda name: objectives[name].mean_return)
-    found = objectives[name].bracket
+    best = max(range(len(rows)), key=lambda k: objectives[k].mean_return)
+    with ProgressBar() as bar, plain_warnings(bar.warn):
+        bar.stage("asking what any policy could earn")
+        found = objectives[best].bracket
+    write("")
     if found is None:
-        print("\nwhat any policy could earn is not known: too much would have to be asked")
+        say("what any policy could earn is not known: too much would have to be asked")
     else:
-        print(f"\n{name}: {found}")
+        say(f"{rows[best].title}: {found}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

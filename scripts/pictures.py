@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -17,7 +18,8 @@ from exo_envs.factory import FactoryMDP, FactoryViewer
 from exo_envs.floor import Move
 from exo_envs.grid import GridMDP, GridViewer
 from shared.diagram import Arrow, Box, elbow, to_svg
-from shared.drawing import SIZE, draw, with_palette
+from shared.drawing import SIZE, backend, draw, with_palette
+from wrappers.command_line import run
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 
@@ -36,7 +38,7 @@ def grid(mask: tuple[str, ...] | None = None) -> Frame:
     return draw(GridViewer(mdp), state_after(mdp, [], seed=5), mask)
 
 
-def crowd(*, backend: str = "bullet", masked: bool = False) -> Frame:
+def crowd(*, flat: bool = False, masked: bool = False) -> Frame:
     """The mask: objects, porters, and the occupancy of all but the lower left quarter."""
     mdp = CrowdMDP()
     state = state_after(mdp, [Move.RIGHT, Move.UP, Move.RIGHT], seed=90)
@@ -48,7 +50,7 @@ def crowd(*, backend: str = "bullet", masked: bool = False) -> Frame:
         if row < half or column >= half
     ]
     others = [name for name in mdp.exogenous_names if name.startswith(("porter", "object"))]
-    viewer = CrowdViewer(mdp, backend, **SIZE)
+    viewer = CrowdViewer(mdp, "flat" if flat else backend(), **SIZE)
     return draw(viewer, state, (*cells, *others) if masked else None)
 
 
@@ -57,7 +59,7 @@ def factory(*, masked: bool = False) -> Frame:
     mdp = FactoryMDP()
     machines = mdp.exogenous_names[mdp.machine_slice]
     mask = ("order_0", "order_1", "clock", *machines) if masked else None
-    viewer = FactoryViewer(mdp, **SIZE)
+    viewer = FactoryViewer(mdp, backend(), **SIZE)
     return draw(viewer, state_after(mdp, [Move.LEFT], seed=45), mask)
 
 
@@ -78,7 +80,7 @@ def architecture() -> str:
         470,
         84,
         "Selection.steps",
-        ("what pays its price? (λ > 0)",),
+        ("what is worth its λ?",),
         "calibrated/selection.py",
     )
     results = decide(first, 612, 66, "mask_, policy_", ("for MaskedObservation",))
@@ -86,7 +88,7 @@ def architecture() -> str:
     questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
     study = decide(second, 248, 168, "Study", questions, "learners/study.py")
     evaluator = compute(
-        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/objective.py"
+        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/mask_evaluator.py"
     )
     data = compute(third, 127, 66, "ExogenousData", ("rollouts of x",))
     survey = compute(third, 213, 66, "EndogenousSurvey", ("what moves n, what pays",))
@@ -128,22 +130,26 @@ PICTURES: dict[str, Callable[[], Frame]] = {
     "grid_masked": lambda: grid(("object", "guard", "guard_intent")),
     "crowd": crowd,
     "crowd_masked": lambda: crowd(masked=True),
-    "crowd_flat": lambda: crowd(backend="flat"),
+    "crowd_flat": lambda: crowd(flat=True),
     "factory": factory,
     "factory_masked": lambda: factory(masked=True),
 }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
+    if backend() == "flat":
+        print("there is no PyBullet here, so the scenes of Crowd and Factory are drawn flat")
     (folder / "architecture.svg").write_text(architecture(), encoding="utf-8")
     for name, picture in PICTURES.items():
         path = folder / f"{name}.png"
         with_palette(picture()).save(path, optimize=True)
-        print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
+        print(f"{path} ({path.stat().st_size / 1000:.0f} kB)", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where they go")
-    main(parser.parse_args().folder)
+    asked = parser.parse_args()
+    sys.exit(run(lambda: main(asked.folder)))

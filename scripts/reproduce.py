@@ -1,13 +1,14 @@
-"""The paper's experiments (section 6), as one command, in parallel; a killed run is resumed.
+"""The paper's experiments (section 6), as one command, in parallel.
 
-    python scripts/reproduce.py all                    # everything, with the paper's settings
-    python scripts/reproduce.py all --quick            # everything, small: two minutes
-    python scripts/reproduce.py small --trials 10      # section 6.1 alone
-    python scripts/reproduce.py large --backend dask --address tcp://scheduler:8786
+    python scripts/reproduce.py all              # with the paper's settings
+    python scripts/reproduce.py all --quick      # small: two minutes
+    python scripts/reproduce.py small --trials 10         # section 6.1 alone
+    python scripts/reproduce.py large --backend dask --address tcp://host:8786
 
-Results go to a folder, one line for each finished trial. The same command again goes on where the
-last one stopped; other parameters need another folder. In the end there are tables (Markdown),
-plots and a report (HTML) in it.
+Results go to a folder, one line for each finished trial. The same command
+again goes on where the last one stopped or was killed; other parameters need
+another folder. In the end there are tables (Markdown), plots and a report
+(HTML) in it.
 """
 
 from __future__ import annotations
@@ -21,37 +22,37 @@ from reproduction.report import write_report
 from reproduction.results import ResultsError
 from reproduction.runner import run
 from reproduction.settings import EXPERIMENTS, Settings
+from shared.script import run_script, this_command
+
+#: Trials at a time at most: each has a process.
+MOST_JOBS = 1024
 
 
 def main() -> None:
     arguments = parse()
+    folder = arguments.output or Path("outputs") / (
+        "reproduction-quick" if arguments.quick else "reproduction"
+    )
     trials = arguments.trials or (2 if arguments.quick else Settings.trials)
+    experiments = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
     try:
         settings = Settings(trials=trials, seed=arguments.seed)
     except ValueError as error:
         raise SystemExit(f"error: {error}") from error
-    if arguments.quick:
-        settings = settings.quick()
-    folder = arguments.output or Path("outputs") / (
-        "reproduction-quick" if arguments.quick else "reproduction"
-    )
-    experiments = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
     try:
         run(
-            settings,
+            settings.quick() if arguments.quick else settings,
             experiments,
             folder,
             backend=arguments.backend,
             jobs=arguments.jobs,
             address=arguments.address,
+            command=this_command(folder),
         )
     except (ResultsError, BackendError) as error:
         raise SystemExit(f"error: {error}") from error
-    except KeyboardInterrupt:
-        raise SystemExit("\nstopped; the same command goes on from here") from None
-    for path in write_tables(folder):
+    for path in (*write_tables(folder), write_report(folder)):
         print(path)
-    print(write_report(folder))
 
 
 def parse() -> argparse.Namespace:
@@ -73,15 +74,22 @@ def parse() -> argparse.Namespace:
 
 def positive(text: str) -> int:
     """A whole number above 0."""
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return number
 
 
 def jobs(text: str) -> int:
     """A whole number above 0, or -1 for all cores."""
-    return -1 if text == "-1" else positive(text)
+    number = -1 if text == "-1" else positive(text)
+    if number > MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"there are at most {MOST_JOBS}, not {text}")
+    return number
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

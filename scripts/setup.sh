@@ -6,6 +6,23 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+    cat <<'HELP'
+usage: bash scripts/setup.sh [EXTRA ...]
+
+Makes .venv in the project's root and installs exo-envs there, editable, with
+the named extras: human, video, rl, reproduce, cluster, browser, test, dev. A
+second run does nothing. PYTHON=python3.12 chooses another interpreter.
+HELP
+    exit
+fi
+for extra in ${*//,/ }; do
+    if ! grep -q "^$extra = \[" pyproject.toml; then
+        echo "error: unknown extra '$extra'; bash scripts/setup.sh --help names them" >&2
+        exit 2
+    fi
+done
+
 # Installed before anything that depends on torch, or pip would choose a newer and larger build.
 torch="torch==2.13.0"
 

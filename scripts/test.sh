@@ -4,6 +4,29 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+case "${1:-}" in
+-h | --help)
+    cat <<'HELP'
+usage: bash scripts/test.sh [ARGUMENT ...]
+
+Everything a change has to pass: lint, format, types, doctests, tests, and the
+wheel in a clean environment. With arguments pytest alone, which gets them:
+
+    bash scripts/test.sh -k grid
+
+With --lowest, tests with the lowest versions of the dependencies that
+pyproject.toml allows, in an environment of their own (scripts/lowest.sh):
+
+    bash scripts/test.sh --lowest [ARGUMENT ...]
+HELP
+    exit
+    ;;
+--lowest)
+    shift
+    exec bash scripts/lowest.sh "$@"
+    ;;
+esac
+
 bash scripts/setup.sh dev
 python="$PWD/.venv/bin/python"
 
@@ -55,10 +78,13 @@ import exo_envs, planners, wrappers
 for package in (exo_envs, planners, wrappers):
     assert Path(package.__file__).is_relative_to(Path.cwd() / "venv"), package.__file__
     assert Path(package.__file__).with_name("py.typed").exists(), package.__name__
-shipped = {path.parts[0] for path in files("exo-envs")}
+# The command exo-mask lies outside of site-packages.
+shipped = {path.parts[0] for path in files("exo-envs") if path.parts[0] != ".."}
 expected = {"exo_envs", "planners", "wrappers", f"exo_envs-{exo_envs.__version__}.dist-info"}
 assert shipped == expected, shipped
 assert find_spec("tests") is None and find_spec("scripts") is None
 PYTHON
+venv/bin/exo-mask ExoGrid-v0 --rollouts 20 --data 100 --quiet >/dev/null
+venv/bin/python -m exo_envs --help >/dev/null
 
 announce "all is well"

@@ -1,21 +1,28 @@
 """PPO in one file, on the batched shell: thousands of lanes are one environment.
 
-    python scripts/train_cleanrl_style.py ExoFactory-v0 --observation full learned --seeds 0 1 2 3 4
-    python scripts/train_cleanrl_style.py ExoCrowd-v0 --train-in reduced --set lanes=4096
+    python scripts/train_cleanrl_style.py ExoFactory-v0 \\
+        --observation full learned --seeds 0 1 2 3 4
+    python scripts/train_cleanrl_style.py ExoCrowd-v0 --train-in reduced \\
+        --set lanes=4096
 
-Everything that learns is here, from top to bottom: the network, the rollouts, the update. What it
-shares with scripts/train_sb3.py is the rest: arguments, masks, evaluation, curves and their plot.
+Everything that learns is here, from top to bottom: the network, the rollouts,
+the update. What it shares with scripts/train_sb3.py is the rest: arguments,
+masks, evaluation, curves and their plot.
 
-Three things make it fast. A step of the environment is one call for all lanes. Observations stay
-whole numbers: a one-hot input has a single 1 per variable, so its product with a matrix is a sum
-of rows, which are looked up. And lanes that ended wait for their reset in place
-(``AutoresetMode.NEXT_STEP``), so nothing is ever copied for single lanes; those resets count as
-steps. A run that was stopped is repeated from its start, finished ones are kept.
+Three things make it fast. A step of the environment is one call for all lanes.
+Observations stay whole numbers: a one-hot input has a single 1 per variable,
+so its product with a matrix is a sum of rows, which are looked up. And lanes
+that ended wait for their reset in place (AutoresetMode.NEXT_STEP), so nothing
+is ever copied for single lanes; those resets count as steps.
+
+A run that was stopped or killed is repeated from its start, finished ones are
+kept. The agent is in agent.pt, whose weights torch.load reads with
+weights_only=True; without that a file from others can run code.
 """
 
 from __future__ import annotations
 
-import sys
+import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -33,6 +40,7 @@ try:
     from torch import Tensor, nn
     from torch.utils.tensorboard import SummaryWriter
 
+    from shared.script import run_script
     from training.runs import Recorder, Run
     from training.study import make_parser, run_study
 except ModuleNotFoundError as error:
@@ -232,6 +240,8 @@ def train(run: Run, recorder: Recorder) -> None:
     """Train one agent, from the start."""
     settings = Settings(**run.hyperparameters)
     recorder.rewind(-1)
+    for file in run.folder.glob("events.*"):
+        file.unlink()  # TensorBoard's log of a run that was stopped
     torch.manual_seed(run.seed)
     env = run.task.vector_env(run.mask, run.world, settings.lanes)
     mdp = env.unwrapped.mdp
@@ -255,8 +265,10 @@ def train(run: Run, recorder: Recorder) -> None:
             for name, value in losses.items():
                 board.add_scalar(f"train/{name}", value, steps + batch)
         final = len(range(0, run.steps, batch)) * batch
+        weights = io.BytesIO()  # torch would hide why a file cannot be written
+        torch.save(agent.state_dict(), weights)
         with replacing(run.folder / "agent.pt") as part:
-            torch.save(agent.state_dict(), part)
+            part.write_bytes(weights.getvalue())
         board.add_scalar("eval/mean_return", recorder.record(final, policy).mean, final)
 
 
@@ -339,4 +351,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -1,27 +1,32 @@
 """Train an agent of Stable-Baselines3, and see what a mask does for it.
 
-    python scripts/train_sb3.py ExoFactory-v0 --algorithm ppo --observation full learned \\
-        --steps 2e6 --seeds 0 1 2 3 4
-    python scripts/train_sb3.py ExoCrowd-v0 --observation oracle --mask 'occupancy_*,object_*'
+    python scripts/train_sb3.py ExoFactory-v0 --algorithm ppo \\
+        --observation full learned --steps 2e6 --seeds 0 1 2 3 4
+    python scripts/train_sb3.py ExoCrowd-v0 --observation oracle \\
+        --mask 'occupancy_*,object_*'
     tensorboard --logdir outputs/training
 
-Agents see all exogenous variables, those of the learned mask, those that --mask names, or none;
-with --train-in reduced they are trained in the reduced model of what they see. They are evaluated
-in the full environment, on exogenous trajectories shared with the planner's policy and with
-an idle one. A run that was stopped goes on with the same command, from its last checkpoint; DQN's
-hold the replay buffer (0.6 GB on ExoCrowd with all variables; --set buffer_size=50000 is less).
+Agents see all exogenous variables, those of the learned mask, those that
+--mask names, or none; with --train-in reduced they are trained in the reduced
+model of what they see. They are evaluated in the full environment, on
+exogenous trajectories shared with the planner's policy and with an idle one.
 
-In TensorBoard eval/mean_return is the return of that evaluation; rollout/ep_rew_mean is not
-discounted, and scaled as the network sees it.
+A run that was stopped or killed goes on with the same command, from its last
+checkpoint. DQN's hold the replay buffer (0.6 GB on ExoCrowd with all
+variables; --set buffer_size=50000 is less). Checkpoints are pickles, which run
+code when they are loaded: go on only in folders that you trust.
+
+In TensorBoard eval/mean_return is the return of that evaluation;
+rollout/ep_rew_mean is not discounted, and scaled as the network sees it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import pickle
 import random
 import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,6 +48,7 @@ try:
     from stable_baselines3.common.vec_env import VecMonitor
     from torch import nn
 
+    from shared.script import run_script
     from training.runs import Recorder, Run
     from training.study import make_parser, run_study
     from wrappers.sb3 import GatedExtractor, SB3VecEnv
@@ -193,7 +199,9 @@ class Checkpoints:
             return
         part = self._folder / f".{uuid4().hex}"
         part.mkdir()
-        model.save(part / "model.zip")
+        archive = io.BytesIO()  # torch would hide why a file cannot be written
+        model.save(archive)
+        (part / "model.zip").write_bytes(archive.getvalue())
         if isinstance(model, DQN):
             model.save_replay_buffer(part / "buffer.pkl")
         state = {
@@ -212,8 +220,6 @@ class Checkpoints:
 
     def load(self, algorithm: type[BaseAlgorithm], env: Environment) -> BaseAlgorithm | None:
         """The model of the last checkpoint, ready to go on; None if there is none."""
-        for part in self._folder.glob(".*"):
-            shutil.rmtree(part, ignore_errors=True)  # one that was cut short
         if not (all_of_them := self._all()):
             return None
         folder = max(all_of_them, key=_steps_of)
@@ -266,4 +272,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

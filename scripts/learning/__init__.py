@@ -1,4 +1,4 @@
-"""How scripts/learn_mask.py shows what was learned.
+"""Pictures of scripts/learn_mask.py: films (film), masks between bounds (bounds, bounds_picture).
 
-In words (explanation), in a film (film), and between bounds (bounds, bounds_picture).
+What it says in words is said by ``wrappers.command_line``.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import gymnasium as gym
 from PIL import Image
 
 from planners import Policy
+from shared.drawing import backend
 
 COLOURS = 128  # a palette makes the files small
 EPISODES = 9  # of which one is filmed
@@ -22,8 +22,8 @@ def draws_pictures(env: gym.Env) -> bool:
 def picture_settings(env: gym.Env) -> dict[str, str]:
     """What makes an environment draw pictures: flat ones where there is no PyBullet."""
     arguments = signature(type(env.unwrapped)).parameters
-    flat = find_spec("pybullet") is None and "render_backend" in arguments
-    return {"render_mode": "rgb_array"} | ({"render_backend": "flat"} if flat else {})
+    settings = {"render_mode": "rgb_array"}
+    return settings | ({"render_backend": backend()} if "render_backend" in arguments else {})
 
 
 def save_picture(env: gym.Env, path: Path, seed: int) -> None:

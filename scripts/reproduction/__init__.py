@@ -2,5 +2,5 @@
 
 To run: settings, experiments (what a trial is), heuristics, curve, backends, runner, progress. To
 keep: results, provenance. To show: tables, plots, output (both as files), and the page of report,
-with figures and replay.
+with figures, glossary and replay.
 """

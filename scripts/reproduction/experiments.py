@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -23,12 +24,13 @@ from exo_envs import ExoMDP
 from planners import IgnoredRewards
 from reproduction.curve import points_of
 from reproduction.heuristics import heuristic_mask
-from reproduction.settings import CROWD, FACTORY, GRID, READINGS, Settings
+from reproduction.settings import CROWD, EXPECTED_SECONDS, FACTORY, GRID, READINGS, Settings
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
+    LearningStoppedWarning,
     MaskLearner,
     Record,
     RewardVariableMaskLearner,
@@ -43,23 +45,6 @@ LARGE_METHODS = {
 GOAL_METHODS = ("paper", "ours")
 #: What variables outside a mask pay in its reduced model: nothing, as in the paper.
 IGNORED_REWARDS: IgnoredRewards = "zero"
-#: Seconds that a trial may take: what starts first, and a first guess of the time that is left.
-EXPECTED_SECONDS = {
-    (GRID, "brute force"): 2.0,
-    (GRID, "greedy"): 0.7,
-    (GRID, "paper"): 0.3,
-    (GRID, "ours"): 0.3,
-    (FACTORY, "greedy"): 0.5,
-    (FACTORY, "first phase"): 0.5,
-    (FACTORY, "paper"): 4.0,
-    (FACTORY, "ours"): 3.0,
-    (CROWD, "greedy + heuristics"): 10.0,
-    (CROWD, "first phase"): 8.0,
-    (CROWD, "paper"): 20.0,
-    (CROWD, "ours"): 11.0,
-    (CROWD, "curve"): 40.0,
-    **{(domain, reading): 15.0 for domain in (FACTORY, CROWD) for reading in READINGS},
-}
 
 
 @dataclass(frozen=True)
@@ -92,6 +77,12 @@ class TrialSpec:
             for field in fields(self)
             if field.name != "settings"
         }
+
+    @property
+    def name(self) -> str:
+        """The trial for people."""
+        domain = self.domain if self.goal is None else f"{self.domain} ({self.goal} goal)"
+        return f"{domain}, {self.method}, λ = {self.cost_weight:g}, trial {self.trial}"
 
     @property
     def seed(self) -> int:
@@ -277,10 +268,20 @@ def _make_study(spec: TrialSpec, mdp: ExoMDP) -> Study:
     )
 
 
+def _fit(learner: MaskLearner, study: Study) -> MaskLearner:
+    """Learn to the end: a learner that is interrupted has a mask, too, but not the trial's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningStoppedWarning)
+        learner.fit(study)
+    if learner.status_ == "interrupted":
+        raise KeyboardInterrupt
+    return learner
+
+
 def _run_learner(spec: TrialSpec, mdp: ExoMDP) -> dict[str, Any]:
     """A learner that nobody has done any work for."""
     cpu = time.process_time()
-    learner = make_learner(spec, mdp).fit(_make_study(spec, mdp))
+    learner = _fit(make_learner(spec, mdp), _make_study(spec, mdp))
     cpu = time.process_time() - cpu
     # Ten runs of Greedy for each lambda are long, and nobody reads them.
     keep = not (spec.domain == GRID and spec.method == "greedy")
@@ -295,13 +296,13 @@ def _run_brute_force(batch: Batch, mdp: ExoMDP) -> list[dict[str, Any]]:
     """
     study = _make_study(batch[0], mdp)
     start = time.process_time()
-    first = make_learner(replace(batch[0], cost_weight=0.0), mdp).fit(study)
+    first = _fit(make_learner(replace(batch[0], cost_weight=0.0), mdp), study)
     shared, shared_cpu = first.history_[-1].seconds, time.process_time() - start
     best = _best_of_each_size(first)
     results = []
     for spec in batch:
         start = time.process_time()
-        learner = make_learner(spec, mdp).fit(study)
+        learner = _fit(make_learner(spec, mdp), study)
         seconds, cpu = learner.seconds_, time.process_time() - start
         result = _result(
             spec,
@@ -331,7 +332,7 @@ def _best_of_each_size(learner: MaskLearner) -> list[dict[str, Any]]:
 def _run_curve(spec: TrialSpec, mdp: ExoMDP) -> dict[str, Any]:
     """What masks are worth that grow by the paper's rule, some way beyond where it stops."""
     cpu = time.process_time()
-    learner = make_learner(spec, mdp).fit(_make_study(spec, mdp))
+    learner = _fit(make_learner(spec, mdp), _make_study(spec, mdp))
     cpu = time.process_time() - cpu
     result = _result(spec, learner, seconds=learner.seconds_, cpu_seconds=cpu, history=False)
     return {**result, "history": [_plain(point) for point in points_of(learner.history_)]}
@@ -373,7 +374,7 @@ def _describe(record: Record) -> dict[str, Any]:
     values = {
         field.name: _plain(getattr(record, field.name))
         for field in fields(record)
-        if field.name not in ("seconds", "plan_seconds")
+        if field.name not in ("seconds", "plan_seconds", "converged")
     }
     return values | ({"mask": None} if record.action == "find" else {})
 

@@ -12,7 +12,7 @@ import numpy as np
 from exo_envs import State
 from exo_envs.crowd import CrowdMDP, CrowdParameters, CrowdViewer
 from exo_envs.drawing import Frame
-from shared.drawing import SIZE, draw, with_palette
+from shared.drawing import SIZE, backend, draw, with_palette
 
 #: The goals of section 6.3 and their names in the paper.
 GOALS = {"fixed": "Goal 1", "movable": "Goal 2"}
@@ -72,7 +72,4 @@ def _draw(goal: str, mask: Sequence[str] | None, seed: int) -> Frame:
     mdp = CrowdMDP(CrowdParameters(goal=goal))
     start = mdp.sample_initial(1, np.random.default_rng(seed))
     state = State(start.endogenous[0], start.exogenous[0])
-    try:
-        return draw(CrowdViewer(mdp, "bullet", **SIZE), state, mask)
-    except ImportError:
-        return draw(CrowdViewer(mdp, "flat", **SIZE), state, mask)
+    return draw(CrowdViewer(mdp, backend(), **SIZE), state, mask)

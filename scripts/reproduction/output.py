@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planners import replacing
 from reproduction.plots import all_plots
-from reproduction.results import read_results
+from reproduction.results import read_results, read_settings
+from reproduction.settings import describe_quick
 from reproduction.tables import goal_tables, large_tables, reading_tables, small_tables
 
 
@@ -15,9 +17,11 @@ def write_tables(folder: Path) -> list[Path]:
     parts = (small_tables, large_tables, goal_tables, reading_tables)
     tables = [table for make in parts for table in make(records)]
     markdown = folder / "tables.md"
-    markdown.write_text("\n".join(table.to_markdown() for table in tables), encoding="utf-8")
-    written = [markdown]
-    for name, image in all_plots(records, "svg").items():
-        written.append(folder / f"{name}.svg")
-        written[-1].write_bytes(image)
-    return written
+    banner = describe_quick(read_settings(folder)["parameters"])
+    parts = [f"**{banner}**\n"] if banner else []
+    files = {markdown: "\n".join([*parts, *(table.to_markdown() for table in tables)]).encode()}
+    files |= {folder / f"{name}.svg": image for name, image in all_plots(records, "svg").items()}
+    for file, content in files.items():
+        with replacing(file) as part:
+            part.write_bytes(content)
+    return [*files]

@@ -52,6 +52,10 @@ class ProgressBar:
         self._bar.update(len(records))
         self._show()
 
+    def write(self, line: str) -> None:
+        """Leave a line above the bar."""
+        self._bar.write(line)
+
     def seconds_left(self) -> float:
         """What the rest may take."""
         return sum(map(self._expect, self._left.values())) / self._workers

@@ -16,11 +16,13 @@ from string import Template
 from typing import Any
 
 from exo_envs.crowd import CrowdMDP, CrowdParameters
+from planners import replacing
 from reproduction import replay
 from reproduction.figures import GOALS, Picture, draw_goals
+from reproduction.glossary import GLOSSARY
 from reproduction.plots import all_plots
 from reproduction.results import read_results, read_settings
-from reproduction.settings import CROWD, METHODS
+from reproduction.settings import CROWD, METHODS, describe_quick
 from reproduction.tables import (
     Cell,
     Records,
@@ -88,27 +90,21 @@ def write_report(folder: Path) -> Path:
     """
     settings, records = read_settings(folder), read_results(folder)
     parameters = settings["parameters"]
-    settings = {"command": _command(parameters, records), **settings}
     seed = int(parameters.get("seed", 0))
     tables = {name: make(records) for name, (_, make) in EXPERIMENTS.items()}
+    banner = describe_quick(parameters)
     sections = [
         Section("settings", "Settings", _settings_html(settings)),
+        Section("words", "Words", _glossary_html()),
         *_experiments(records, tables, seed),
         *_replay(records, seed, parameters.get("n_data_rollouts")),
     ]
     page = folder / "report.html"
-    page.write_text(_page(sections), encoding="utf-8")
-    (folder / "report.md").write_text(_markdown(settings, tables), encoding="utf-8")
+    files = {page: _page(sections, banner), folder / "report.md": _markdown(settings, tables)}
+    for file, content in files.items():
+        with replacing(file) as part:
+            part.write_text(content, encoding="utf-8")
     return page
-
-
-def _command(parameters: dict[str, Any], records: Records) -> str:
-    """What makes results like these."""
-    found = {record["key"]["experiment"] for record in records}
-    experiments = ["all"] if len(found) > 1 else sorted(found) or ["all"]
-    options = [f"--trials {parameters[name]}" for name in ("trials",) if name in parameters]
-    options += [f"--seed {parameters['seed']}"] if parameters.get("seed") else []
-    return " ".join(["python scripts/reproduce.py", *experiments, *options])
 
 
 # --- the parts of the page ----------------------------------------------------------------
@@ -186,6 +182,13 @@ def _episodes(records: Records, seed: int, num_rollouts: int | None) -> Iterator
             yield replay.play(policy, seed=typical, title=title, goal=goal)
 
 
+def _glossary_html() -> str:
+    rows = "\n".join(
+        f"<dt>{escape(word)}</dt><dd>{escape(meaning)}</dd>" for word, meaning in GLOSSARY.items()
+    )
+    return f'<dl class="words">{rows}</dl>'
+
+
 def _settings_html(settings: dict[str, Any]) -> str:
     rows = "\n".join(
         f"<dt>{escape(name)}</dt><dd>"
@@ -199,8 +202,9 @@ def _settings_html(settings: dict[str, Any]) -> str:
 def _settings(settings: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Names with their values as text; what has parts of its own comes last, with their names."""
     for name, value in sorted(settings.items(), key=lambda item: isinstance(item[1], dict)):
-        parts = value if isinstance(value, dict) else {"": value}
-        yield name, [(key, _plain(part)) for key, part in parts.items()]
+        values = value if isinstance(value, list) else [value]
+        parts = value.items() if isinstance(value, dict) else [("", part) for part in values]
+        yield name, [(key, _plain(part)) for key, part in parts]
 
 
 def _plain(value: Any) -> str:
@@ -253,8 +257,9 @@ def _gallery(pictures: Iterable[Picture], kind: str) -> str:
     return f'<div class="gallery {kind}">{figures}</div>'
 
 
-def _page(sections: Sequence[Section]) -> str:
+def _page(sections: Sequence[Section], banner: str) -> str:
     return Template(_asset("page.html")).substitute(
+        banner=f'<p class="banner" role="note">{escape(banner)}</p>' if banner else "",
         title=escape(TITLE),
         lead=escape(LEAD),
         css=_asset("page.css"),
@@ -277,12 +282,14 @@ def _asset(name: str) -> str:
 
 
 def _markdown(settings: dict[str, Any], tables: dict[str, list[Table]]) -> str:
-    parts = [f"# {TITLE}", LEAD, "## Settings"]
+    banner = describe_quick(settings["parameters"])
+    parts = [f"# {TITLE}", LEAD, *([f"**{banner}**"] if banner else []), "## Settings"]
     items = [
         f"- {name}: " + ", ".join(f"{key} `{text}`".strip() for key, text in values)
         for name, values in _settings(settings)
     ]
     parts.append("\n".join(items))
+    parts += ["## Words", "\n".join(f"- **{word}**: {text}" for word, text in GLOSSARY.items())]
     for name, (heading, _) in EXPERIMENTS.items():
         if tables[name]:
             parts += [f"## {heading}", *(table.to_markdown().strip() for table in tables[name])]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from joblib import effective_n_jobs
-
-from reproduction.backends import run_all, use_backend
+from reproduction.backends import Workers, use_backend
 from reproduction.experiments import TrialSpec, batches_of, plan_trials
 from reproduction.progress import ProgressBar
 from reproduction.results import ResultsFolder
@@ -24,6 +23,7 @@ def run(
     address: str | None = None,
     hidden: bool = False,
     tell: Callable[[str], object] = print,
+    command: str | None = None,
 ) -> None:
     """Run all trials of some experiments that the folder does not have yet.
 
@@ -36,8 +36,9 @@ def run(
         address: of a cluster.
         hidden: show no progress bar.
         tell: is told what a user should know.
+        command: what the user typed for this; the folder keeps it.
     """
-    with ResultsFolder(folder, settings) as results:
+    with ResultsFolder(folder, settings, command) as results:
         for note in results.notes:
             tell(note)
         specs = plan_trials(settings, experiments)
@@ -46,18 +47,20 @@ def run(
         if done:
             tell(f"{done} of {len(specs)} trials were finished before; {len(missing)} are left")
         if missing:
-            with use_backend(backend, jobs=jobs, address=address):
-                _run_missing(missing, results, done, hidden)
+            with use_backend(backend, jobs=jobs, address=address) as workers:
+                _run_missing(missing, results, workers, done, hidden)
         results.sort()
 
 
 def _run_missing(
-    specs: Sequence[TrialSpec], results: ResultsFolder, done: int, hidden: bool
+    specs: Sequence[TrialSpec], results: ResultsFolder, workers: Workers, done: int, hidden: bool
 ) -> None:
     batches = batches_of(specs)
     by_key = {str(batch[0].key): batch for batch in batches}
-    workers = effective_n_jobs(n_jobs=None)
-    with ProgressBar(batches, done=done, workers=workers, hidden=hidden) as bar:
-        for records in run_all(batches):
+    with (
+        ProgressBar(batches, done=done, workers=workers.number, hidden=hidden) as bar,
+        closing(workers.run(batches, bar.write)) as finished,
+    ):
+        for records in finished:
             results.append(records)
             bar.update(by_key[str(records[0]["key"])], records)

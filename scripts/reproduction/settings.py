@@ -10,6 +10,9 @@ GRID, FACTORY, CROWD = "ExoGrid-v0", "ExoFactory-v0", "ExoCrowd-v0"
 
 EXPERIMENTS = ("small", "large", "goals", "readings")
 
+#: Trials of a method that a run may have: there are 56 of them in "small" alone.
+MOST_TRIALS = 10_000
+
 #: How the methods are called in tables, in the order in which they are shown.
 METHODS = MappingProxyType(
     {
@@ -45,6 +48,24 @@ READINGS = MappingProxyType[str, dict[str, Any]](
         },
     }
 )
+
+#: Seconds that a trial may take: what starts first, and a first guess of the time that is left.
+EXPECTED_SECONDS = {
+    (GRID, "brute force"): 2.0,
+    (GRID, "greedy"): 0.7,
+    (GRID, "paper"): 0.3,
+    (GRID, "ours"): 0.3,
+    (FACTORY, "greedy"): 0.5,
+    (FACTORY, "first phase"): 0.5,
+    (FACTORY, "paper"): 4.0,
+    (FACTORY, "ours"): 3.0,
+    (CROWD, "greedy + heuristics"): 10.0,
+    (CROWD, "first phase"): 8.0,
+    (CROWD, "paper"): 20.0,
+    (CROWD, "ours"): 11.0,
+    (CROWD, "curve"): 40.0,
+    **{(domain, reading): 15.0 for domain in (FACTORY, CROWD) for reading in READINGS},
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +140,8 @@ class Settings:
         for name in names:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is a positive number, not {getattr(self, name)!r}")
+        if self.trials > MOST_TRIALS:
+            raise ValueError(f"trials are at most {MOST_TRIALS:,}, not {self.trials:,}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed is a whole number from 0 to 2 ** 63 - 1, not {self.seed!r}")
 
@@ -137,3 +160,14 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+def describe_quick(parameters: dict[str, Any]) -> str:
+    """What a reader must know of figures that fewer rollouts than the paper's made; or nothing."""
+    rollouts = parameters.get("n_rollouts", Settings.n_rollouts)
+    if rollouts >= Settings.n_rollouts:
+        return ""
+    return (
+        f"A smoke test, not results: it was made with --quick or other small settings "
+        f"({rollouts} rollouts for each estimate of J instead of {Settings.n_rollouts})."
+    )

@@ -8,11 +8,16 @@ from typing import Any
 from PIL import Image
 
 from exo_envs import State
-from exo_envs.drawing import Frame, Viewer
+from exo_envs.drawing import Frame, Viewer, has_bullet
 
 #: What viewers of 3-D scenes are given: pixels, and how many times as many are drawn.
 SIZE: dict[str, Any] = {"width": 640, "height": 480, "supersampling": 2}
 COLOURS = 256  # a palette makes the files small
+
+
+def backend() -> str:
+    """How scenes are drawn: flat where there is no PyBullet, as on Python 3.12 and newer."""
+    return "bullet" if has_bullet() else "flat"
 
 
 def draw(viewer: Viewer, state: State, mask: Sequence[str] | None = None) -> Frame:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from planners import replacing
+from planners import paired_difference, replacing
 from shared.intervals import Interval
 
 
@@ -59,10 +59,20 @@ class Curve:
         """Read what :meth:`save` wrote."""
         try:
             curve = cls(**json.loads(file.read_text(encoding="utf-8")))
-            curve.points = [Point(*point) for point in curve.points]
-        except (ValueError, TypeError) as error:
+            curve.points = [
+                Point(int(steps), *map(float, others)) for steps, *others in curve.points
+            ]
+            curve.returns = [float(value) for value in curve.returns]
+        except (ValueError, TypeError, RecursionError) as error:
             raise SystemExit(f"error: {file} is damaged ({error}); delete its folder") from error
         return curve
+
+    def gained(self, idle: np.ndarray) -> bool:
+        """Whether the agent ended better than it began and than idling, beyond noise (95 %)."""
+        first, last = self.points[0], self.points[-1]
+        noise = 1.96 * math.hypot(first.standard_error, last.standard_error)
+        over_idling = paired_difference(np.array(self.returns), idle)
+        return last.mean - first.mean > noise and over_idling.interval()[0] > 0
 
     def steps_to(self, level: float) -> float | None:
         """When the return first reached a level, on the line between evaluations; None if never."""
@@ -98,12 +108,15 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def ratio(slower: Sequence[float], faster: Sequence[float]) -> tuple[float, float, float]:
-    """How many times as many steps: the ratio of geometric means, and its 95 % interval (Welch)."""
+    """How many times as many steps: the ratio of geometric means, and its 95 % interval (Welch).
+
+    With a single run on one of the sides there is no interval: its ends are nan.
+    """
     a, b = np.log(slower), np.log(faster)
     difference = float(a.mean() - b.mean())
     variances = [float(v.var(ddof=1)) / len(v) if len(v) > 1 else math.inf for v in (a, b)]
     if not all(map(math.isfinite, variances)):
-        return math.exp(difference), 0.0, math.inf
+        return math.exp(difference), math.nan, math.nan
     total = sum(variances)
     if total == 0:
         return math.exp(difference), math.exp(difference), math.exp(difference)

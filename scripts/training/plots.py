@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
+from planners import replacing
 from shared.plotting import COLOURS, bytes_of, new_figure
 from training.curves import Curve, average, by_label
 
@@ -39,7 +40,9 @@ def plot_curves(
             _plot_group(axes, group, f"{label} ({_runs(len(group))})", colour)
         axes.set_ylim(bottom=_floor(curves, levels))
         axes.legend(loc="best")
-        file.write_bytes(bytes_of(figure, "svg" if file.suffix == ".svg" else "png"))
+        picture = bytes_of(figure, "svg" if file.suffix == ".svg" else "png")
+    with replacing(file) as part:
+        part.write_bytes(picture)
 
 
 def _plot_group(axes: Axes, group: Sequence[Curve], label: str, colour: str) -> None:

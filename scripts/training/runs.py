@@ -8,11 +8,15 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from planners import Estimate
+from shared.folders import remove_parts
+from shared.script import ScriptError
+from shared.workers import start_worker
 from training.curves import Curve
 from training.task import Mask, Task
 
@@ -55,6 +59,11 @@ class Run:
         return self.observation + (", in the reduced model" if self.world == "reduced" else "")
 
     @property
+    def name(self) -> str:
+        """The same, with its seed."""
+        return f"{self.label}, seed {self.seed}"
+
+    @property
     def folder(self) -> Path:
         """Its own place."""
         return self.output / f"{self.algorithm}-{self.observation}-{self.world}-{self.seed}"
@@ -84,7 +93,10 @@ class Recorder:
                     f"error: {run.folder} is of a run with another {', '.join(changed)}; "
                     "choose another --output, or delete it"
                 )
+            if self.curve.points and len(self.curve.returns) != run.task.rollouts:
+                raise SystemExit(f"error: {self._file} is damaged (returns); delete its folder")
         run.folder.mkdir(parents=True, exist_ok=True)
+        remove_parts(run.folder)
         self._start = time.perf_counter() - self._seconds_before()
 
     @property
@@ -114,8 +126,8 @@ class Recorder:
         self.curve.save(self._file)
         self._start += time.perf_counter() - began
         estimate = Estimate.of(returns)
-        name = f"{self.run.algorithm}, {self.run.label}, seed {self.run.seed}"
-        print(f"{seconds:7.0f} s  {name:40} {steps:>12,} steps  {estimate}", flush=True)
+        line = f"{seconds:6.0f} s  {self.run.name:38} {steps:>11,}  {estimate}\n"
+        print(line, end="", flush=True)  # in one piece: others write, too
         return estimate
 
     def _seconds_before(self) -> float:
@@ -140,14 +152,26 @@ def execute(trainer: Trainer, run: Run) -> Curve:
 
 def execute_all(trainer: Trainer, runs: Sequence[Run], jobs: int) -> list[Curve]:
     """Train all, several at a time; an error of one ends them all."""
+    for run in runs:
+        Recorder(run)  # whatever is wrong with a folder is found before work begins
+    print(f"{'time':>8}  {'agent':38} {'steps':>11}  return", flush=True)
     if jobs == 1 or len(runs) == 1:
         return [execute(trainer, run) for run in runs]
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads leave the cores alone
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, context, start_worker, (os.getpid(),)) as pool:
         futures = {pool.submit(execute, trainer, run): k for k, run in enumerate(runs)}
+        curves: dict[int, Curve] = {}
         try:
-            curves = {futures[future]: future.result() for future in as_completed(futures)}
+            for future in as_completed(futures):
+                curves[futures[future]] = future.result()
+        except BrokenProcessPool:
+            # Workers take the runs in order: these are the ones that were running.
+            running = [run.name for k, run in enumerate(runs) if k not in curves][:jobs]
+            raise ScriptError(
+                f"a worker was killed (out of memory?) while these were trained: "
+                f"{'; '.join(running)}. Fewer at a time (--jobs) need less memory."
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():

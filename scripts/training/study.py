@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import numpy as np
 import exo_envs
 from planners import Estimate, paired_difference
 from shared.arguments import parse_option
-from shared.console import INTERRUPTED, print_table
+from shared.console import print_table
+from shared.folders import Claim, FolderError
 from shared.intervals import Interval
 from training.curves import Curve, average, by_label, geometric_mean, ratio
 from training.plots import plot_curves
@@ -22,6 +25,9 @@ from training.task import OBSERVATIONS, WORLDS, Reference, Task, check_oracle, m
 
 #: Hyper-parameters that are words.
 CHOICES = {"encoding": ("one-hot", "scaled"), "network": ("gated", "plain")}
+#: The largest value of a hyper-parameter that is a whole number: what fits into memory.
+LIMITS = {"lanes": 100_000, "width": 10_000, "rollout": 10_000, "n_steps": 10_000}
+LIMIT = 10_000_000  # of the others
 SHARES = (0.5, 0.8)  # of the way from idling to the planner, to which steps are counted
 
 
@@ -38,22 +44,27 @@ def make_parser(doc: str | None, *, steps: int) -> argparse.ArgumentParser:
         nargs="+",
         choices=OBSERVATIONS,
         default=["full", "learned"],
-        help="what agents see: all variables, the learned mask's, those of --mask, none",
+        metavar="WHAT",
+        help="what agents see: full (all variables), learned (the learned mask's), oracle (those "
+        "of --mask), none; by default full learned",
     )
     add("--mask", help="of --observation oracle: names or patterns, separated by commas")
-    add("--cost-weight", type=float, default=1.0, help="of the mask learner: 1")
+    add("--cost-weight", type=_weight, default=1.0, help="λ of the mask learner: 1")
     add(
         "--train-in",
         nargs="+",
         choices=WORLDS,
         default=["full"],
-        help="the environment, or the reduced model of what the agent sees: full",
+        metavar="MODEL",
+        help="full: the environment (default), or reduced: the reduced model of what is seen",
     )
-    add("--steps", type=_number, default=steps, help=f"of training: {steps:,}")
-    add("--seeds", type=_number, nargs="+", default=[0], help="one run each: 0")
-    add("--evaluations", type=int, default=20, help="of each agent while it is trained: 20")
-    add("--rollouts", type=int, default=500, help="of an evaluation: 500")
-    add("--jobs", type=int, default=cores(), help="runs at a time: one for each core")
+    add("--steps", type=_number(1, 10**12), default=steps, help=f"of training: {steps:,}")
+    seeds = _number(0, 2**32 - 1)
+    add("--seeds", type=seeds, nargs="+", default=[0], metavar="SEED", help="one run each: 0")
+    evaluations = _number(1, 10_000)
+    add("--evaluations", type=evaluations, default=20, help="of each agent in training: 20")
+    add("--rollouts", type=_number(2, 100_000), default=500, help="of an evaluation: 500")
+    add("--jobs", type=_number(1, 1024), default=cores(), help="runs at a time: one a core")
     add("--output", type=Path, default=Path("outputs/training"), help="folder: outputs/training")
     add(
         "--set",
@@ -69,30 +80,31 @@ def run_study(
     arguments: argparse.Namespace, algorithm: str, trainer: Trainer, defaults: dict[str, Any]
 ) -> int:
     """Train an agent for each observation and seed, compare them, and plot their curves."""
-    if min(arguments.steps, arguments.evaluations, arguments.rollouts, arguments.jobs) < 1:
-        raise SystemExit("error: steps, evaluations, rollouts and jobs are at least 1")
-    if min(arguments.seeds) < 0:
-        raise SystemExit(f"error: a seed is at least 0, not {min(arguments.seeds)}")
+    if twice := [seed for seed, count in Counter(arguments.seeds).items() if count > 1]:
+        raise SystemExit(f"error: --seeds has {twice[0]} more than once")
     hyperparameters = {**defaults, **given_settings(arguments.set, defaults)}
     task = Task(arguments.env_id, tuple(arguments.option), arguments.rollouts)
     check_oracle(task, arguments.observation, arguments.mask)
     output = arguments.output / task.name
-    print(f"exo-envs {exo_envs.__version__}: {algorithm} on {task.name}, {task.mdp}", flush=True)
+    print(f"exo-envs {exo_envs.__version__}: {algorithm} on {task.name}\n{task.mdp}", flush=True)
     try:
+        claim = Claim(output)
+    except FolderError as error:
+        raise SystemExit(f"error: {error}") from error
+    with claim:
         reference = Reference.of(task, arguments.cost_weight, output / "reference.json")
         runs = plan_runs(arguments, task, reference, algorithm, hyperparameters)
         curves = execute_all(trainer, runs, min(arguments.jobs, len(runs)))
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on with what is finished, or has checkpoints")
-        return INTERRUPTED
-    show(task, reference, runs, curves)
-    title = f"{task.name}, {algorithm}"
-    levels = {"planner": np.mean(reference.planner), "idle": np.mean(reference.idle)}
-    targets = {f"{100 * share:.0f} %": level for share, level in targets_of(reference).items()}
-    for suffix in (".svg", ".png"):
-        file = output / f"{algorithm}{suffix}"
-        plot_curves(curves, levels, targets, title, file)
-        print(f"plot  {file}")
+        show(task, reference, runs, curves)
+        title = f"{task.name}, {algorithm}"
+        if learned_nothing(curves, reference):
+            title += ": too few steps to learn anything"
+        levels = {"planner": np.mean(reference.planner), "idle": np.mean(reference.idle)}
+        targets = {f"{100 * share:.0f} %": level for share, level in targets_of(reference).items()}
+        for suffix in (".svg", ".png"):
+            file = output / f"{algorithm}{suffix}"
+            plot_curves(curves, levels, targets, title, file)
+            print(f"plot  {file}")
     return 0
 
 
@@ -107,7 +119,13 @@ def given_settings(given: Sequence[str], defaults: dict[str, Any]) -> dict[str, 
         kind = type(defaults[name])
         kinds = (int, float) if kind is float else (kind,)
         wrong = not isinstance(value, kinds) or (kind is not bool and isinstance(value, bool))
-        if wrong or (kind is int and value < 1) or (kind is float and value < 0):
+        most = LIMITS.get(name, LIMIT)
+        if wrong or (kind is int and not 1 <= value <= most):
+            limits = f" (1 to {most:,})" if kind is int else ""
+            raise SystemExit(
+                f"error: {name} is {defaults[name]!r} by default{limits}, and cannot be {value!r}"
+            )
+        if kind is float and not 0 <= value < math.inf:
             raise SystemExit(
                 f"error: {name} is {defaults[name]!r} by default, and cannot be {value!r}"
             )
@@ -153,26 +171,57 @@ def show(task: Task, reference: Reference, runs: Sequence[Run], curves: Sequence
     sizes = {run.label: total if run.mask is None else len(run.mask) for run in runs}
     targets = targets_of(reference)
     rows = [
-        ("planner, learned mask", str(len(reference.learned)), "", str(planner), "", "", ""),
-        ("idle", "0", "", str(idle), "", "", ""),
+        ("planner, learned mask", str(len(reference.learned)), "", str(planner), ""),
+        ("idle", "0", "", str(idle), ""),
     ]
     groups = by_label(curves)
     for label, group in groups.items():
         final = str(Estimate.of(np.array(group[0].returns)))
         if len(group) > 1:
             final = f"{average(group)[-1][1]:.1f}"
-        reached = [described_steps(group, level) for level in targets.values()]
         lacks = gap(group, reference)
-        rows.append((label, str(sizes[label]), str(len(group)), final, lacks, *reached))
+        rows.append((label, str(sizes[label]), str(len(group)), final, lacks))
     print(f"\nReturns in the full environment on {task.rollouts} shared exogenous trajectories")
-    print("(95 % intervals: for one run over trajectories, for several over seeds, on these ones)")
-    steps = [f"steps to {100 * share:.0f} %" for share in SHARES]
-    header = ("agent", "variables", "runs", "return", "less than the planner", *steps)
-    print_table(header, rows, "<>>>>>>")
+    print("(95 % intervals: for one run over trajectories, for several over seeds).")
+    print("sees: how many exogenous variables; gap: how much more the planner earns")
+    print_table(("agent", "sees", "runs", "return", "gap"), rows, "<>>>>")
+    for label, group in groups.items():
+        gained = sum(curve.gained(np.array(reference.idle)) for curve in group)
+        if gained == len(group) or not worth_learning(reference):
+            continue
+        verdict = "" if gained else f": {group[0].points[-1].steps:,} steps are too few"
+        say(
+            f"{label}: {len(group) - gained} of {len(group)} runs ended no better than idling, "
+            f"or than they began{verdict}"
+        )
     spacing = curves[0].points[1].steps - curves[0].points[0].steps
-    print(f"  Evaluated about every {spacing:,} steps, on a line between. From idle to planner:")
+    print(f"\nSteps to a share of the way from idle to planner (evaluated about every {spacing:,})")
+    steps = [
+        (label, *(described_steps(group, level) for level in targets.values()))
+        for label, group in groups.items()
+    ]
+    shares = [f"{100 * share:.0f} % ({level:.1f})" for share, level in targets.items()]
+    print_table(("agent", *shares), steps, "<>>")
     for share, level in targets.items():
-        print("; ".join([f"  {100 * share:.0f} % is {level:.1f}", *ratios(groups, level)]))
+        for line in ratios(groups, level):
+            say(f"{100 * share:.0f} %: {line}")
+
+
+def say(text: str) -> None:
+    """Print a sentence, in lines that a terminal has room for."""
+    print(textwrap.fill(text, 80, initial_indent="  ", subsequent_indent="    "))
+
+
+def worth_learning(reference: Reference) -> bool:
+    """Whether there is anything to learn: the planner earns more than idling, beyond noise."""
+    gain = paired_difference(np.array(reference.planner), np.array(reference.idle))
+    return gain.interval()[0] > 0
+
+
+def learned_nothing(curves: Sequence[Curve], reference: Reference) -> bool:
+    """Whether no agent ended better than it began and than idling, although that is possible."""
+    idle = np.array(reference.idle)
+    return worth_learning(reference) and not any(curve.gained(idle) for curve in curves)
 
 
 def targets_of(reference: Reference) -> dict[float, float]:
@@ -187,7 +236,8 @@ def described_steps(group: Sequence[Curve], level: float) -> str:
     if not reached:
         return "never"
     some = "" if len(reached) == len(group) else f" ({len(reached)} of {len(group)})"
-    return f"{geometric_mean(reached) / 1e6:.2f} M{some}"
+    steps = geometric_mean(reached)
+    return (f"{steps / 1e6:.2f} M" if steps >= 1e5 else f"{steps:,.0f}") + some
 
 
 def gap(group: Sequence[Curve], reference: Reference) -> str:
@@ -214,16 +264,35 @@ def ratios(groups: dict[str, list[Curve]], level: float) -> list[str]:
             continue
         times, low, high = ratio(full, others)
         interval = f"(95 %: {low:.2f} to {high:.2f})"
+        if math.isnan(low):
+            interval = "(one seed: no interval)"
         lines.append(f"full needs {times:.2f} times the steps of {label} {interval}")
     return lines
 
 
-def _number(text: str) -> int:
-    """``2e6`` is a number of steps too."""
+def _number(low: int, high: int) -> Callable[[str], int]:
+    """The type of a whole number; ``2e6`` is one, too."""
+
+    def parse(text: str) -> int:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (value.is_integer() and low <= value <= high):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number from {low} to {high:,}"
+            )
+        return int(value)
+
+    return parse
+
+
+def _weight(text: str) -> float:
+    """The type of λ."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not value.is_integer():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(value)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return value

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, ExoVectorEnv, State, as_mdp
+from exo_envs.inputs import as_mask
 from exo_envs.mdp import FloatArray
 from planners import ReducedMDP, Scenarios, evaluate, replacing
-from shared.arguments import make_env, matching
+from shared.arguments import make_env, parse_mask
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, MaskedVectorObservation
 
 Mask = tuple[str, ...]
@@ -131,7 +132,7 @@ class Reference:
         """From the file, or learned, planned and played now."""
         described = json.loads(json.dumps(asdict(task)))
         if file.exists():
-            known = cls._read(file)
+            known = cls._read(file, task)
             if (known.task, known.cost_weight) != (described, cost_weight):
                 raise SystemExit(
                     f"error: {file} is of {known.task} with cost weight {known.cost_weight}; "
@@ -153,19 +154,23 @@ class Reference:
         return reference
 
     @classmethod
-    def _read(cls, file: Path) -> Reference:
+    def _read(cls, file: Path, task: Task) -> Reference:
         try:
             known = cls(**json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            returns = np.array([known.planner, known.idle], dtype=float)
+            mask = as_mask(task.mdp, known.learned)
+            if returns.shape != (2, known.task["rollouts"]) or not np.isfinite(returns).all():
+                raise ValueError("returns are missing")
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise SystemExit(f"error: {file} is damaged ({error}); delete it") from error
-        return cls(known.task, known.cost_weight, tuple(known.learned), known.planner, known.idle)
+        return cls(known.task, known.cost_weight, mask, *returns.tolist())
 
 
 def check_oracle(task: Task, observations: Sequence[str], given: str | None) -> Mask | None:
     """The mask of ``--observation oracle``: a given one, or what a planted problem tells."""
     names = task.mdp.exogenous_names
     if given is not None:
-        return tuple(matching(names, given))
+        return parse_mask(task.mdp, given)
     required: Mask | None = getattr(task.mdp, "required_mask", None)
     if "oracle" in observations and required is None:
         raise SystemExit(

@@ -1,4 +1,4 @@
-"""How learn_mask.py shows what a mask earns between knowing nothing and what nobody can exceed."""
+"""The picture of what masks earn between knowing nothing and what nobody can exceed."""
 
 import math
 from types import SimpleNamespace
@@ -6,9 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from learning.bounds import describe_plan, show_bounds, tried_masks
+from learning.bounds import draw_bracket, tried_masks
 from learning.bounds_picture import Band, Point, draw_bounds
-from planners import Candidate, Estimate
 from wrappers import Record
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -75,28 +74,8 @@ def test_a_single_mask_can_be_drawn(mean):
     ElementTree.fromstring(svg)
 
 
-def test_a_plan_says_how_it_was_found_and_what_else_was_tried():
-    tried = (
-        Candidate("value iteration", ("a",), Estimate(3.0, 0.1), "taken"),
-        Candidate("forecasts", ("a", "b"), None, "not played"),
-    )
-    first, *others = describe_plan(SimpleNamespace(method="value iteration", candidates=tried))
-    assert first == "The policy was found by value iteration."
-    assert [line.strip() for line in others] == list(map(str, tried))
-    assert describe_plan(SimpleNamespace(method="", candidates=())) == []
-    assert len(describe_plan(SimpleNamespace(method="m", candidates=tried[:1]))) == 1
-
-
-def test_without_a_policy_or_a_bound_that_is_said(capsys, tmp_path):
+def test_without_a_policy_or_a_bound_there_is_no_picture(tmp_path):
     picture = tmp_path / "picture.svg"
-    show_bounds(SimpleNamespace(objective_=None), None, picture)
-    assert "stopped before there was a policy" in capsys.readouterr().out
-    plan = SimpleNamespace(method="tree search", candidates=())
-    learner = SimpleNamespace(
-        objective_=SimpleNamespace(bracket=None, plan=plan), cost_of_ignoring_="perhaps nothing"
-    )
-    show_bounds(learner, None, picture)
-    printed = capsys.readouterr().out
-    assert "too much would have to be asked" in printed
-    assert "ignoring the rest: perhaps nothing." in printed
+    for objective in (None, SimpleNamespace(bracket=None)):
+        assert not draw_bracket(SimpleNamespace(objective_=objective), None, picture)
     assert not picture.exists()

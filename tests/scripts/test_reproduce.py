@@ -1,18 +1,18 @@
 """The paper's experiments: nothing is lost or mixed, the same seeds give the same bytes."""
 
+import itertools
 import json
 import os
-import signal
+import pickle
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from reproductions import TINY, run
 
-from reproduction import runner
+from reproduction import backends, runner
 from reproduction.backends import BackendError
 from reproduction.results import (
     ResultsError,
@@ -22,6 +22,8 @@ from reproduction.results import (
     without_times,
 )
 from reproduction.settings import CROWD, FACTORY
+from shared.script import ScriptError
+from wrappers import BruteForceMaskLearner
 
 SCRIPTS = Path(runner.__file__).parents[1]
 
@@ -71,49 +73,12 @@ def test_parallel_workers_find_the_same(reference, tmp_path):
 
 def test_a_finished_run_is_not_run_again(reference, tmp_path, monkeypatch):
     before = copy(reference, tmp_path / "copy").read_bytes()
-    monkeypatch.setattr(runner, "run_all", lambda batches: pytest.fail("ran something"))
+    monkeypatch.setattr(runner, "use_backend", lambda *a, **k: pytest.fail("ran something"))
     assert run(tmp_path / "copy") == ["24 of 24 trials were finished before; 0 are left"]
     assert (tmp_path / "copy/results.jsonl").read_bytes() == before
 
 
 # --- nothing is lost ----------------------------------------------------------------------
-
-RUN = """
-from pathlib import Path
-import sys
-from reproduction.runner import run
-from reproduction.settings import Settings
-
-if __name__ == "__main__":
-    settings = Settings(**eval(sys.argv[2]))
-    run(settings, ["small"], Path(sys.argv[1]), jobs=2, hidden=True)
-"""
-
-
-def test_a_killed_run_resumes(reference, tmp_path):
-    script = tmp_path / "run.py"
-    script.write_text(RUN)
-    folder = tmp_path / "results"
-    command = [sys.executable, "-W", "error", script, folder, repr(TINY.as_dict())]
-    folders = filter(None, [str(SCRIPTS), os.environ.get("PYTHONPATH")])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
-    results = folder / "results.jsonl"
-    try:
-        deadline = time.monotonic() + 120
-        while not results.exists() or results.read_bytes().count(b"\n") < 3:
-            assert process.poll() is None, "it ended by itself"
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        finished = results.read_bytes().count(b"\n")
-        assert 3 <= finished < 24
-        told = run(folder)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)  # its workers
-    assert told[-1].startswith(f"{finished} of 24 trials were finished before")
-    assert content(folder) == content(reference)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 57, -1])
@@ -122,17 +87,95 @@ def test_a_truncated_last_line_is_dropped_and_redone(reference, tmp_path, kept):
     *lines, last = results.read_bytes().splitlines(keepends=True)
     results.write_bytes(b"".join(lines) + last[:kept])
     told = run(tmp_path / "copy")
-    assert any("not complete" in note for note in told) == (kept != 0)
+    assert any("damaged: 24;" in note for note in told) == (kept != 0)
     assert "23 of 24 trials were finished before; 1 are left" in told
     assert content(tmp_path / "copy") == content(reference)
 
 
-def test_a_broken_line_in_the_middle_is_an_error(reference, tmp_path):
+DAMAGES = {
+    "another result": lambda line: b'{"key": 1}\n',
+    "nothing": lambda line: b"\n",
+    "no JSON": lambda line: line[3:],
+    "no text": lambda line: b"\xff\x00" + line,
+    "another number": lambda line: line.replace(b'"trial": ', b'"trial": 1'),
+    "no number": lambda line: line.replace(b'"seed": ', b'"seed": NaN, "s": '),
+    "huge": lambda line: line.replace(b'"seconds": ', b'"seconds": 1' + b"0" * 400 + b', "s": '),
+    "deep": lambda line: b"[" * 100_000 + b"\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_line_loses_only_itself(reference, tmp_path, damage):
     results = copy(reference, tmp_path / "copy")
     lines = results.read_bytes().splitlines(keepends=True)
-    results.write_bytes(b"".join([*lines[:4], b'{"key": 1}\n', *lines[5:]]))
-    with pytest.raises(ResultsError, match="line 5"):
+    assert DAMAGES[damage](lines[4]) != lines[4]
+    results.write_bytes(b"".join([*lines[:4], DAMAGES[damage](lines[4]), *lines[5:]]))
+    told = run(tmp_path / "copy")
+    assert "lines that are damaged: 5;" in told[0]
+    assert told[1] == "23 of 24 trials were finished before; 1 are left"
+    assert content(tmp_path / "copy") == content(reference)
+    assert run(tmp_path / "copy") == ["24 of 24 trials were finished before; 0 are left"]
+
+
+def interrupted_after_a_step(self, session):
+    yield from itertools.islice(self._all_steps(session), 1)
+    raise KeyboardInterrupt
+
+
+def test_a_learner_that_is_interrupted_leaves_no_result(tmp_path, monkeypatch):
+    """It has a mask and its J, which are not those of the trial."""
+    steps = BruteForceMaskLearner._steps
+    monkeypatch.setattr(BruteForceMaskLearner, "_all_steps", steps, raising=False)
+    monkeypatch.setattr(BruteForceMaskLearner, "_steps", interrupted_after_a_step)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, jobs=1)
+    assert (tmp_path / "results.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", '{"parameters": 3}', "\x80", "[" * 100_000])
+def test_damaged_settings_are_named(reference, tmp_path, text):
+    before = copy(reference, tmp_path / "copy").read_bytes()
+    (tmp_path / "copy/settings.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ResultsError, match=r"settings\.json cannot be read"):
         run(tmp_path / "copy")
+    assert (tmp_path / "copy/results.jsonl").read_bytes() == before
+
+
+# --- workers that die ---------------------------------------------------------------------
+
+
+class Bomb:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+def test_trials_of_a_killed_worker_are_run_once_more(reference, tmp_path, monkeypatch, capsys):
+    pack, packed = backends.packed, []
+
+    def bombed(batch):
+        packed.append(batch)
+        return pickle.dumps(Bomb()) if len(packed) == 5 else pack(batch)
+
+    monkeypatch.setattr(backends, "packed", bombed)
+    run(tmp_path, jobs=2)
+    assert content(tmp_path) == content(reference)
+
+
+def test_a_trial_that_kills_every_worker_is_named(tmp_path, monkeypatch):
+    pack = backends.packed
+    deadly = ("paper", 20.0, 1)
+
+    def bombed(batch):
+        key = batch[0].key
+        wrong = (key["method"], key["cost_weight"], key["trial"]) == deadly
+        return pickle.dumps(Bomb()) if wrong else pack(batch)
+
+    monkeypatch.setattr(backends, "packed", bombed)
+    with pytest.raises(ScriptError, match=r"killed .*ExoGrid-v0, paper, λ = 20, trial 1.*--jobs"):
+        run(tmp_path, jobs=2)
+    assert len(read_results(tmp_path)) > 0
 
 
 # --- nothing is mixed ---------------------------------------------------------------------
@@ -180,7 +223,7 @@ def test_the_command_refuses_too(reference, tmp_path):
     printed = subprocess.run(
         [*line, "--output", tmp_path / "copy"], check=False, capture_output=True, text=True
     )
-    assert printed.returncode == 1
+    assert printed.returncode == 2
     assert "error:" in printed.stderr
     assert "other parameters" in printed.stderr
     assert "Traceback" not in printed.stderr

@@ -1,5 +1,7 @@
 """The paper's experiments on a Dask cluster: the same bytes as on this machine's cores."""
 
+import os
+import pickle
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from reproduction.backends import BackendError, use_backend
 from reproduction.results import read_results, without_times
 from reproduction.runner import run
 from reproduction.settings import Settings
+from shared.script import ScriptError
 
 distributed = pytest.importorskip("distributed")
 SubprocessCluster = pytest.importorskip("distributed.deploy.subprocess").SubprocessCluster
@@ -66,6 +69,31 @@ def test_workers_get_the_code_of_the_experiments(address):
         files = client.run(lambda: sys.modules["reproduction.experiments"].__file__)
         assert len(files) == 2
         assert all(".zip" in file for file in files.values())
+
+
+class Bomb:
+    """Ends the worker that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+def test_a_trial_that_kills_every_worker_is_named(tmp_path, monkeypatch):
+    """Dask runs it again in new workers, as often as it is told to."""
+    import dask
+
+    monkeypatch.setattr(backends, "packed", lambda batch: pickle.dumps(Bomb()))
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        pytest.raises(ScriptError, match=r"workers were killed .* trial ran: ExoGrid-v0, "),
+    ):
+        run(TINY, ["small"], tmp_path, backend="dask", jobs=1, hidden=True)
+
+
+@pytest.mark.parametrize("address", ["garbage", "", "http://x:1", "tcp://127.0.0.1", "tcp://a b:1"])
+def test_an_address_that_is_none_is_refused_at_once(address):
+    with pytest.raises(BackendError, match="--address is one as tcp://host:8786, not"):
+        use_backend("dask", address=address).__enter__()
 
 
 def test_no_scheduler_is_a_clear_error():

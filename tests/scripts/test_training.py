@@ -1,15 +1,17 @@
 """Tasks to train in, learning curves, and how runs keep theirs."""
 
 import dataclasses
+import functools
 import math
 import pickle
 import time
 
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 from models import CounterMDP
 
-from planners import evaluate
+from planners import ReducedMDP, evaluate
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("tensorboard")
@@ -18,9 +20,10 @@ import torch
 from scipy import stats
 
 from shared.intervals import Interval
-from training import curves, runs, study
+from training import curves, runs, study, task
 from training.curves import Curve, Point
 from training.task import Reference, Task
+from wrappers import AgentPolicy
 
 GRID = Task("ExoGrid-v0", rollouts=200)
 
@@ -70,6 +73,45 @@ def test_rewards_are_scaled_to_the_returns_of_random_actions():
     assert GRID.reward_scale * returns.std() == pytest.approx(1, rel=0.5)
 
 
+@pytest.mark.parametrize("mask", [None, ("object", "guard"), ()])
+def test_lanes_are_of_the_full_model_or_of_a_reduced_one(mask):
+    seen = GRID.mdp.exogenous_names if mask is None else mask
+    sizes = [GRID.mdp.exogenous_sizes[GRID.mdp.exogenous_names.index(name)] for name in seen]
+    for world in task.WORLDS:
+        env = GRID.vector_env(mask, world, 3, autoreset_mode=AutoresetMode.SAME_STEP)
+        space = env.single_observation_space
+        assert (list(space["exogenous"].nvec) if seen else []) == sizes
+        assert ("exogenous" in space.spaces) == bool(seen)
+        assert (env.num_envs, env.metadata["autoreset_mode"]) == (3, AutoresetMode.SAME_STEP)
+        if world == "full":
+            assert env.unwrapped.mdp is GRID.mdp
+        else:
+            assert isinstance(env.unwrapped.mdp, ReducedMDP)
+            assert env.unwrapped.mdp.exogenous_names == seen
+        assert AgentPolicy(len, env).mask == seen
+
+
+reference = functools.partial(Reference, {}, 1.0, planner=[], idle=[])
+
+
+def test_observations_have_masks():
+    wanted = ["none", "oracle", "full", "learned"]
+    masks = task.masks_of(GRID, reference(("weather",)), wanted, "guard*,object")
+    oracle = ("object", "guard", "guard_intent")
+    assert list(masks) == wanted
+    assert masks == {"none": (), "oracle": oracle, "full": None, "learned": ("weather",)}
+    synthetic = Task("ExoSynthetic-v0")
+    required = synthetic.mdp.required_mask
+    assert 0 < len(required) < len(synthetic.mdp.exogenous_names)
+    for given, oracle in ((None, required), (required[0], required[:1])):
+        assert task.masks_of(synthetic, reference(()), ["oracle"], given) == {"oracle": oracle}
+    assert task.masks_of(GRID, reference(()), ["full"], None) == {"full": None}
+    with pytest.raises(SystemExit, match=r"ExoGrid-v0 does not tell .*--mask 'object' or"):
+        task.masks_of(GRID, reference(()), ["full", "oracle"], None)
+    with pytest.raises(SystemExit, match=r"no exogenous variable matches 'gard\*'"):
+        task.masks_of(GRID, reference(()), ["oracle"], "gard*")
+
+
 # --- curves -----------------------------------------------------------------------------------
 
 
@@ -97,9 +139,12 @@ def test_a_curve_is_saved_and_loaded(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["curve.json"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", "{}", '{"label": "full", "seed": 0, "points": [[1, 2]]}', "\x80"]
-)
+HEAD = '{"label": "full", "seed": 0, '
+DAMAGED = ["", "{", "[]", "3", "{}", "\x80", "[" * 10**5, HEAD + '"points": [[1, 2]]}']
+DAMAGED += [HEAD + '"points": [[0, "a", 1, 1]]}', HEAD + '"points": 3}', HEAD + '"returns": [[]]}']
+
+
+@pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_curve_is_named(tmp_path, text):
     file = tmp_path / "curve.json"
     file.write_bytes(text.encode("latin-1"))
@@ -124,7 +169,8 @@ def test_ratios_are_welchs():
     low, high = test.confidence_interval(0.95)
     times = stats.gmean(slower) / stats.gmean(faster)
     assert curves.ratio(slower, faster) == pytest.approx((times, np.exp(low), np.exp(high)))
-    assert curves.ratio([10.0], [5.0, 5.0]) == (pytest.approx(2.0), 0.0, math.inf)
+    one = curves.ratio([10.0], [5.0, 5.0])
+    assert one == pytest.approx((2.0, math.nan, math.nan), nan_ok=True)
     assert curves.ratio([10.0, 10.0], [5.0, 5.0]) == pytest.approx((2.0, 2.0, 2.0))
     assert curves.geometric_mean(slower) == pytest.approx(stats.gmean(slower))
     assert curves.geometric_mean([3.0, 0.0]) == 0.0
@@ -170,13 +216,14 @@ def test_a_recorder_evaluates_in_the_full_model_and_keeps_the_curve(tmp_path, ca
     assert kept.returns == returns.tolist()
     assert kept.points[0].mean == estimate.mean == returns.mean()
     assert kept.label == "full, in the reduced model"
-    assert "ppo, full, in the reduced model, seed 0" in capsys.readouterr().out
+    assert "full, in the reduced model, seed 0" in capsys.readouterr().out
 
 
 def test_a_run_is_taken_up_at_a_checkpoint(tmp_path):
     run = make_run(tmp_path)
     curve = Curve(run.label, run.seed, run.settings())
     curve.points = [Point(0, 100.0, 1.0, 0.1), Point(256, 200.0, 2.0, 0.1)]
+    curve.returns = [2.0] * GRID.rollouts
     run.folder.mkdir()
     curve.save(run.folder / runs.CURVE)
     began = time.perf_counter()
@@ -216,14 +263,41 @@ def test_the_way_from_idling_to_the_planner_may_lie_below_zero():
     assert study.targets_of(reference) == {0.5: -200.0, 0.8: pytest.approx(-140.0)}
 
 
-@pytest.mark.parametrize(
-    "setting", ["lanes=0", "lanes=x", "lanes=True", "lanes=1.5", "rate=-1", "encoding=foo", "foo=1"]
-)
+WRONG = ["lanes=0", "lanes=x", "lanes=True", "lanes=1.5", "lanes=1000000000", "lanes=10**9"]
+WRONG += ["rate=-1", "rate=1e999", "rate=nan", "encoding=foo", "foo=1"]
+
+
+@pytest.mark.parametrize("setting", WRONG)
 def test_settings_that_cannot_be_end_with_one_line(setting):
     defaults = {"lanes": 8, "rate": 0.1, "encoding": "one-hot"}
     with pytest.raises(SystemExit, match=r"^error: .*(cannot be|is one of)"):
         study.given_settings([setting], defaults)
     assert study.given_settings(["lanes=2", "rate=1"], defaults) == {"lanes": 2, "rate": 1}
+
+
+NUMBERS = {
+    "--steps": ("1.5", "many", "inf", "nan", "-1", "0", "1e99", "10**9"),
+    "--seeds": ("-1", "0.5", "1e20"),
+    "--evaluations": ("0", "1e9"),
+    "--rollouts": ("1", "1e9"),
+    "--jobs": ("0", "-1", "1e9"),
+    "--cost-weight": ("nan", "-1", "inf", "x"),
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [(option, text) for option in NUMBERS for text in NUMBERS[option]]
+)
+def test_numbers_that_make_no_sense_are_refused(option, text, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        study.make_parser("", steps=1).parse_args(["ExoGrid-v0", f"{option}={text}"])
+    assert f"argument {option}: {text!r} is not a" in capsys.readouterr().err
+
+
+def test_numbers_may_have_an_exponent():
+    given = ["ExoGrid-v0", "--steps", "2e6", "--seeds", "1_0", "2"]
+    arguments = study.make_parser("", steps=1).parse_args(given)
+    assert (arguments.steps, arguments.seeds) == (2_000_000, [10, 2])
 
 
 class Constant(CounterMDP):
@@ -240,3 +314,59 @@ def test_returns_that_do_not_vary_are_not_scaled(monkeypatch):
     task = Task("ExoGrid-v0", rollouts=5)
     monkeypatch.setitem(task.__dict__, "mdp", Constant())
     assert task.reward_scale == 1.0
+
+
+# --- what is said of runs -----------------------------------------------------------------------
+
+
+def trained(first, last, label="full", seed=0):
+    curve = Curve(label, seed)
+    rng = np.random.default_rng(seed)
+    curve.add(0, 0.0, rng.normal(first, 5.0, size=200))
+    curve.add(512, 1.0, rng.normal(last, 5.0, size=200))
+    return curve
+
+
+REFERENCE = Reference({}, 1.0, ("guard",), planner=[70.0] * 199 + [71.0], idle=[0.0] * 200)
+
+
+def study_of(tmp_path, *curves):
+    mask = {"full": None, "none": ()}
+    return [
+        runs.Run(GRID, "ppo", curve.label, mask[curve.label], "full", curve.seed, 512, 1, tmp_path)
+        for curve in curves
+    ]
+
+
+def test_runs_that_learned_nothing_are_named(tmp_path, capsys):
+    idle, worse, late = (
+        trained(-50.0, 0.0),
+        trained(60.0, 50.0, seed=1),
+        trained(-9.0, 30.0, "none"),
+    )
+    found = [idle, worse, late]
+    study.show(GRID, REFERENCE, study_of(tmp_path, *found), found)
+    printed = capsys.readouterr().out
+    assert "full: 2 of 2 runs ended no better than idling, or than they began: 512" in printed
+    assert "none: 1" not in printed
+    assert not study.learned_nothing(found, REFERENCE)
+    assert study.learned_nothing([idle, worse], REFERENCE)
+    study.show(GRID, REFERENCE, study_of(tmp_path, idle, trained(0.0, 30.0, seed=2)), found[:2])
+    assert all(len(line) <= 80 for line in printed.splitlines())
+
+
+def test_where_nothing_can_be_learned_nobody_is_blamed(tmp_path, capsys):
+    nothing = dataclasses.replace(REFERENCE, planner=REFERENCE.idle)
+    found = [trained(0.0, 0.0)]
+    study.show(GRID, nothing, study_of(tmp_path, *found), found)
+    assert "no better" not in capsys.readouterr().out
+    assert not study.learned_nothing(found, nothing)
+
+
+def test_one_seed_has_no_interval():
+    groups = {"full": [trained(0.0, 50.0)], "none": [trained(0.0, 60.0, "none")]}
+    (line,) = study.ratios(groups, 30.0)
+    assert line.endswith("(one seed: no interval)")
+    groups["none"].append(trained(0.0, 60.0, "none", 1))
+    groups["full"].append(trained(0.0, 50.0, seed=2))
+    assert "(95 %: " in study.ratios(groups, 30.0)[0]

@@ -1,5 +1,6 @@
 """Training, from the task to the plot: small runs, whole and interrupted."""
 
+import dataclasses
 import functools
 import gc
 import json
@@ -14,10 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 from PIL import Image
-
-from planners import ReducedMDP
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("tensorboard")
@@ -27,6 +25,8 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train_sb3
+from shared.folders import Claim
+from shared.script import ScriptError
 from training import runs, study, task
 from training.curves import Curve
 from training.runs import Recorder, Run
@@ -45,46 +45,7 @@ def threads():
     numba.set_num_threads(before[1])
 
 
-# --- masks ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mask", [None, ("object", "guard"), ()])
-def test_lanes_are_of_the_full_model_or_of_a_reduced_one(mask):
-    seen = GRID.mdp.exogenous_names if mask is None else mask
-    sizes = [GRID.mdp.exogenous_sizes[GRID.mdp.exogenous_names.index(name)] for name in seen]
-    for world in task.WORLDS:
-        env = GRID.vector_env(mask, world, 3, autoreset_mode=AutoresetMode.SAME_STEP)
-        space = env.single_observation_space
-        assert (list(space["exogenous"].nvec) if seen else []) == sizes
-        assert ("exogenous" in space.spaces) == bool(seen)
-        assert (env.num_envs, env.metadata["autoreset_mode"]) == (3, AutoresetMode.SAME_STEP)
-        if world == "full":
-            assert env.unwrapped.mdp is GRID.mdp
-        else:
-            assert isinstance(env.unwrapped.mdp, ReducedMDP)
-            assert env.unwrapped.mdp.exogenous_names == seen
-        assert AgentPolicy(len, env).mask == seen
-
-
-reference = functools.partial(Reference, {}, 1.0, planner=[], idle=[])
-
-
-def test_observations_have_masks():
-    wanted = ["none", "oracle", "full", "learned"]
-    masks = task.masks_of(GRID, reference(("weather",)), wanted, "guard*,object")
-    oracle = ("object", "guard", "guard_intent")
-    assert list(masks) == wanted
-    assert masks == {"none": (), "oracle": oracle, "full": None, "learned": ("weather",)}
-    synthetic = Task("ExoSynthetic-v0")
-    required = synthetic.mdp.required_mask
-    assert 0 < len(required) < len(synthetic.mdp.exogenous_names)
-    for given, oracle in ((None, required), (required[0], required[:1])):
-        assert task.masks_of(synthetic, reference(()), ["oracle"], given) == {"oracle": oracle}
-    assert task.masks_of(GRID, reference(()), ["full"], None) == {"full": None}
-    with pytest.raises(SystemExit, match=r"ExoGrid-v0 does not tell .*--mask 'object' or"):
-        task.masks_of(GRID, reference(()), ["full", "oracle"], None)
-    with pytest.raises(SystemExit, match=r"no exogenous variable matches 'gard\*'"):
-        task.masks_of(GRID, reference(()), ["oracle"], "gard*")
+# --- references -------------------------------------------------------------------------------
 
 
 def test_what_agents_are_compared_with_is_found_once(tmp_path, monkeypatch):
@@ -101,7 +62,10 @@ def test_what_agents_are_compared_with_is_found_once(tmp_path, monkeypatch):
         Reference.of(GRID, 2.0, file)
     with pytest.raises(SystemExit, match=r"reference\.json is of .*'rollouts': 50"):
         Reference.of(Task("ExoGrid-v0", rollouts=60), 1.0, file)
-    for text in ("", "{}", "[1]", file.read_text()[:-9]):
+    whole = json.loads(file.read_text())
+    changes = ({"learned": 3}, {"learned": ["gard"]}, {"idle": [1.0]}, {"planner": ["x"] * 50})
+    texts = [json.dumps(whole | change) for change in changes]
+    for text in ("", "{}", "[1]", file.read_text()[:-9], *texts):
         file.write_text(text)
         with pytest.raises(SystemExit, match=r"^error: .*reference\.json is damaged \(.*delete"):
             Reference.of(GRID, 1.0, file)
@@ -237,10 +201,12 @@ def run_script(script, *given):
 
 def table_of(printed):
     """Rows by their names, and what is said below."""
-    lines = printed.partition("\n  agent ")[2].partition("\nplot ")[0].splitlines()[1:]
-    cells = [re.split(r" {2,}", line.strip()) for line in lines]
+    wide = [line for line in printed.splitlines() if len(line) > 80]
+    assert [line for line in wide if not line.startswith("plot  ")] == []
+    table, _, rest = printed.partition("\n  agent ")[2].partition("\n\n")
+    cells = [re.split(r" {2,}", line.strip()) for line in table.splitlines()[1:]]
     rows = {name: others for name, *others in cells if others}
-    return rows, " ".join(name for name, *others in cells if not others)
+    return rows, " ".join(rest.partition("\nplot ")[0].split())
 
 
 def check_plots(output, algorithm):
@@ -347,12 +313,12 @@ def test_the_one_file_recipe_runs_side_by_side(trained):
         (("--set", "learning_rat=1"), "'learning_rat' cannot be set; there are: lanes, "),
         (("--set", "lanes"), "an option is name=value, not 'lanes'"),
         (("--observation", "oracle"), "does not tell which variables are needed"),
-        (("--observation", "oracle", "--mask", "gard"), "no exogenous variable matches 'gard'"),
+        (("--observation", "oracle", "--mask", "gard"), "unknown exogenous variable 'gard'"),
         (("--option", "slipp=0.1"), "did you mean 'slip'?"),
         (("--steps", 700), "is of a run with another steps; choose another --output"),
         (("--rollouts", 60), "choose another --output for other settings"),
         (("--cost-weight", 2), "choose another --output for other settings"),
-        (("--evaluations", 0), "are at least 1"),
+        (("--seeds", 3, 4, 3), "--seeds has 3 more than once"),
     ],
 )
 def test_wrong_arguments_end_with_one_clear_line(change, words, trained, monkeypatch):
@@ -368,12 +334,36 @@ def test_an_unknown_environment_ends_with_one_clear_line(tmp_path, monkeypatch):
         in_process(monkeypatch, "ExoGrd-v0", "--output", tmp_path)
 
 
-@pytest.mark.parametrize("text", ["1.5", "many", "inf"])
-def test_steps_are_a_whole_number(text, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        train_sb3.main(["ExoGrid-v0", "--steps", text])
-    assert re.search(f"argument --steps: .*{text}", capsys.readouterr().err)
-    assert study._number("2e6") == study._number("2_000_000") == 2_000_000
+def test_two_studies_do_not_share_a_folder(trained, monkeypatch):
+    given = arguments(trained[0], *OBSERVED, **PPO)
+    with (
+        Claim(trained[0] / "ExoGrid-v0"),
+        pytest.raises(SystemExit, match=rf"^error: another run \(process {os.getpid()}\) is"),
+    ):
+        in_process(monkeypatch, *given)
+    assert in_process(monkeypatch, *given) == 0
+
+
+def test_what_is_wrong_with_a_later_run_is_found_before_the_first(trained, monkeypatch):
+    """The second seed's folder is damaged, and the first one is not trained."""
+    folder = trained[0] / "ExoGrid-v0" / "ppo-none-full-8"
+    folder.mkdir()
+    (folder / "curve.json").write_text("{")
+    monkeypatch.setattr(train_sb3, "train", None)
+    given = arguments(trained[0], "--observation", "none", "--seeds", 7, 8, **PPO)
+    with pytest.raises(SystemExit, match=r"ppo-none-full-8.*is damaged"):
+        in_process(monkeypatch, *given)
+
+
+def killed(trainer, run):
+    os._exit(9)
+
+
+def test_a_killed_worker_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "execute", killed)
+    two = [make_run("ppo", tmp_path), dataclasses.replace(make_run("ppo", tmp_path), seed=1)]
+    with pytest.raises(ScriptError, match=r"worker was killed .*oracle, seed 0; oracle, seed 1"):
+        runs.execute_all(train_sb3.train, two, 2)
 
 
 def steps_of_a_learner(self, session):
@@ -382,10 +372,10 @@ def steps_of_a_learner(self, session):
 
 
 @pytest.mark.parametrize("stage", ["mask", "training"])
-def test_an_interrupt_ends_with_one_clear_line(stage, trained, tmp_path, monkeypatch, capsys):
+def test_an_interrupt_ends_the_script(stage, trained, tmp_path, monkeypatch):
     output = tmp_path if stage == "mask" else trained[0]
     monkeypatch.setattr(CalibratedMaskLearner, "_steps", steps_of_a_learner)
     count(monkeypatch, Recorder, "record", 2)
     given = arguments(output, "--observation", "none", "--seeds", 9, **PPO)
-    assert in_process(monkeypatch, *given) == 130
-    assert "\ninterrupted; the same command goes on" in capsys.readouterr().out
+    with pytest.raises(KeyboardInterrupt):
+        in_process(monkeypatch, *given)

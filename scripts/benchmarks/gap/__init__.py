@@ -2,7 +2,7 @@
 
 masks: what policies earn, in each domain, and what no policy can exceed · rivals: other ways to
 plan with the same variables (``hindsight`` is one of them) · chains: whether larger masks earn
-less · weights: ExoGrid at every price of a variable · small: the bound where the best value is
+less · weights: ExoGrid at every λ · small: the bound where the best value is
 known. ``domains`` has what is shared by all, ``tables`` how results are shown.
 """
 

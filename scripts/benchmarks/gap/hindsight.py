@@ -54,6 +54,8 @@ class HindsightPolicy(Policy):
 
 def _payments(model: FactoredMDP) -> tuple[Any, ...]:
     """R(n, a), and for each value of each variable which pairs it pays how much."""
+    if model.joint_terms:
+        raise ValueError("in this comparison each variable pays by itself")
     sizes = model.exogenous_sizes
     first = np.concatenate([[0], np.cumsum(sizes)])  # number of each variable's first value
     starts, pairs, amounts = [0], [], []

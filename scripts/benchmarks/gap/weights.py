@@ -1,4 +1,4 @@
-"""ExoGrid at every price of a variable: our learner against brute force."""
+"""ExoGrid at every λ: our learner against brute force."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ def weights_of_exogrid(domain: Domain) -> Table:
         "Both plan with averages of what a mask ignores, and share one study. J is estimated on "
         f"{len(domain.scenarios):,} trajectories that neither has seen."
     )
-    return Table("ExoGrid: J at every price of a variable", rows, note)
+    return Table("ExoGrid: J at every λ", rows, note)
