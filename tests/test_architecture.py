@@ -17,8 +17,9 @@ LAYERS = {
 }
 #: Modules of exo_envs that are public beside the package itself.
 PUBLIC = {
-    *("exo_envs.errors", "exo_envs.floor", "exo_envs.inputs", "exo_envs.mdp"),
-    *("exo_envs.registration", "exo_envs.spaces", "wrappers.sb3"),
+    *("exo_envs.batches", "exo_envs.compiled", "exo_envs.compiling", "exo_envs.errors"),
+    *("exo_envs.floor", "exo_envs.inputs", "exo_envs.mdp", "exo_envs.registration"),
+    *("exo_envs.spaces", "wrappers.sb3"),
 }
 MOST_LINES = 400
 #: Says nothing; ``__init__`` needs no docstring. (In two parts, or this file would break the rule.)
@@ -104,6 +105,15 @@ def test_names_are_imported_from_packages_not_from_their_inner_modules():
         if module in MODULES - PACKAGES - PUBLIC
         and not is_inside(name_of(path), innermost_package(module))
         and not (is_inside(name_of(path), "exo_envs") and is_inside(module, "exo_envs"))
+    )
+
+
+def test_functions_are_compiled_in_a_way_that_needs_no_writable_folder():
+    check(
+        (path, f"line {line} imports numba's njit; take that of exo_envs.compiled")
+        for path in files(*LAYERS)
+        for line, module, name in imports(path)
+        if (module, name) == ("numba", "njit")
     )
 
 

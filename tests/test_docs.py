@@ -9,6 +9,8 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
+import exo_envs  # noqa: F401 - its ids stay registered, whichever example comes first
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("exo_envs", "planners", "wrappers")
 PAGES = [

@@ -38,6 +38,12 @@ def test_every_statement_of_the_version_agrees():
     assert re.search(r"^## \[(\d.*?)\]", changelog, re.MULTILINE)[1] == project["version"]
 
 
+def test_the_command_is_where_the_project_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, name = project["scripts"]["exo-mask"].partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_exist_and_the_package_is_typed(package):
     module = importlib.import_module(package)
@@ -53,6 +59,15 @@ def test_importing_is_light(package):
     heavy = {"matplotlib", "moviepy", "pybullet", "pygame", "quantecon", "sklearn", "torch"}
     output = run_python(f"import sys, {package}; assert not {heavy} & sys.modules.keys()")
     assert output == ""
+
+
+def test_pybullet_does_not_tell_when_it_was_built():
+    pytest.importorskip("pybullet")
+    code = (
+        "import os; from exo_envs.drawing import has_bullet; assert has_bullet(); os.write(2, b'!')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert (done.stdout, done.stderr) == (b"", b"!")
 
 
 def test_importing_again_registers_nothing_again():

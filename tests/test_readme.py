@@ -10,6 +10,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
+@pytest.mark.filterwarnings("ignore:x was recorded")  # and so some things cannot be found out
 def test_the_python_blocks_run_one_after_another(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # one of them saves a file
     namespace = {}

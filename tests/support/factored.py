@@ -48,8 +48,9 @@ def random_mdp(
     moving=None,
     num_terminal=0,
     parents=None,
+    joint=(),
 ):
-    """A random FactoredMDP; ``paying``, ``moving`` and ``parents`` name variables by position."""
+    """A random FactoredMDP; variables are named by position, in ``joint`` several that pay."""
     m, states = len(sizes), int(np.prod(endogenous))
     everything = tuple(range(m))
     paying = everything if paying is None else paying
@@ -99,6 +100,11 @@ def random_mdp(
         ),
         rng.integers(sizes, size=(20, m)),
     )
+    joint_terms = {}
+    for scope in joint:
+        rows = int(np.prod([sizes[i] for i in scope]))
+        joint_terms[scope] = rng.normal(size=(rows, states, num_actions))
+        joint_terms[scope][:, terminal] = 0.0
     return FactoredMDP(
         endogenous_variables=tuple(Variable(f"n{k}", size) for k, size in enumerate(endogenous)),
         exogenous_variables=tuple(Variable(f"x{i}", size) for i, size in enumerate(sizes)),
@@ -111,4 +117,5 @@ def random_mdp(
         terms=terms,
         terminal=terminal,
         initial=initial,
+        joint_terms=joint_terms,
     )

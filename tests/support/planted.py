@@ -12,6 +12,9 @@ STRUCTURES = [
     {"num_paying": 2, "num_xor_pairs": 2, "num_moving": 2},
     {"parents_per_paying": 3, "generations": 1, "num_moving": 0},
     {"persistence": 0.0},
+    {"instance": 2, "num_pairs": 2, "num_moving": 2},
+    {"num_pairs": 3, "parents_per_paying": 2, "generations": 1},
+    {"num_pairs": 3, "generations": 0, "instance": 4},
 ]
 # Two sites with one distractor of each kind: small enough to enumerate all at once.
 SMALL = {
@@ -58,7 +61,10 @@ def reference_reward(mdp, n, x, action):
     if left == 0:
         if bet == 0:
             return 0.0
-        won = x[mdp.exogenous_names.index(mdp.sites[site].pays)] == bet - 1
+        scope = mdp.sites[site].scope
+        values = [x[mdp.exogenous_names.index(name)] for name in scope]
+        outcome = values[0] if len(scope) == 1 else mdp.sites[site].outcomes[values[0]][values[1]]
+        won = outcome == bet - 1
         return stake if won else -stake
     deciding = left == mdp.sites[site].delay
     held = action if deciding else (0 if action == PASS else bet)

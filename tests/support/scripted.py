@@ -11,11 +11,14 @@ from wrappers import Study
 
 
 class ScriptedStudy(Study):
-    """``worth(mask)`` is the mean return of a mask; ``estimates`` lists the masks looked at."""
+    """``worth(mask)`` is the mean return of a mask; ``estimates`` lists the masks looked at.
 
-    def __init__(self, mdp, worth, seed=0, *, error=0.0, n_data_rollouts=40):
+    Plans with at most ``exact_up_to`` variables are exact.
+    """
+
+    def __init__(self, mdp, worth, seed=0, *, error=0.0, n_data_rollouts=40, exact_up_to=0):
         super().__init__(mdp, seed, n_rollouts=4, n_data_rollouts=n_data_rollouts)
-        self.evaluator = ScriptedEvaluator(mdp, worth, error)
+        self.evaluator = ScriptedEvaluator(mdp, worth, error, exact_up_to)
 
     @property
     def estimates(self):
@@ -27,8 +30,10 @@ class ScriptedEvaluator:
 
     time_limit = None
 
-    def __init__(self, mdp, worth, error):
+    def __init__(self, mdp, worth, error, exact_up_to=0):
+        self.exact_up_to = exact_up_to
         self.mdp = mdp
+        self.cut_short = ()  # masks whose plans run out of time
         self.worth = worth
         self.error = error
         self.estimates = []
@@ -44,10 +49,16 @@ class ScriptedEvaluator:
             mean_return=mean,
             standard_error=self.error,
             cost=float(len(mask)),
-            plan=SimpleNamespace(seconds=0.0, policy=SimpleNamespace(mask=mask)),
+            plan=SimpleNamespace(
+                seconds=0.0,
+                policy=SimpleNamespace(mask=mask),
+                converged=mask not in self.cut_short,
+                out_of_time=mask in self.cut_short,
+                values=np.zeros(1) if len(mask) <= self.exact_up_to else None,
+            ),
             returns=np.full(4, mean),
             cost_weight=cost_weight,
-            reduced=None,
+            reduced=SimpleNamespace(mask=mask),
         )
 
     def compare(self, mask, other, **settings):
@@ -55,7 +66,8 @@ class ScriptedEvaluator:
         rival = self._worth(tuple(other), settings.get("cost_weight", 0.0))
         returns = objective.mean_return - rival.mean_return
         gain = objective.value - rival.value
-        return Comparison(objective, Estimate(gain, self.error), Estimate(returns, self.error))
+        estimates = Estimate(gain, self.error), Estimate(returns, self.error)
+        return Comparison(objective, *estimates, rival)
 
     def knows(self, mask):
         return mask in self.estimates
@@ -96,7 +108,8 @@ class Watched(ExoMDP):
     def sample_endogenous(self, state, action, rng):
         self.calls["endogenous"] += 1
         self.states["endogenous"] += state.endogenous[..., 0].size
-        self.moves.append(np.column_stack([*state, action]))
+        rows = [np.reshape(part, (-1, part.shape[-1])) for part in state]
+        self.moves.append(np.column_stack([*rows, np.reshape(action, -1)]))
         following = self.mdp.sample_endogenous(state, action, rng)
         self.asked["endogenous"] = state, action, following
         return following
