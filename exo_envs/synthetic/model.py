@@ -95,6 +95,10 @@ class SyntheticMDP(PlantedMDP):
         """P(x'|parents) of a variable, shape (*sizes of its parents, size); see ``parents``."""
         return self.node(name).table
 
+    def exogenous_table(self, name: str) -> tuple[tuple[str, ...], FloatArray]:
+        """The parents of a variable and its table: for exact certificates."""
+        return self.node(name).parents, self.table(name)
+
     def node(self, name: str) -> Node:
         """A variable by its name."""
         check_choice("exogenous variable", name, self._exogenous_positions)

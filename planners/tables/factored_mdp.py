@@ -183,6 +183,14 @@ class FactoredMDP(ExoMDP):
         self._factors = factors
         return factors
 
+    def exogenous_table(self, name: str) -> tuple[tuple[str, ...], FloatArray]:
+        """The parents of a variable, and P(x'_i | parents), shape (*sizes of the parents, size)."""
+        (i,) = self.exogenous_indices([name]).tolist()
+        factor, names, sizes = self.factors[i], self.exogenous_names, self.exogenous_sizes
+        shape = [*(int(sizes[j]) for j in factor.parents), int(sizes[i])]
+        table = factor.to_table(int(sizes[i])).reshape(shape)
+        return tuple(names[j] for j in factor.parents), table
+
     @property
     def scoped_terms(self) -> dict[Scope, FloatArray]:
         """``terms`` and ``joint_terms`` by their scopes, in the order of their last variables."""
