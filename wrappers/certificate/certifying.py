@@ -30,7 +30,7 @@ from wrappers.certificate.exact import (
     effect_on_reward,
 )
 from wrappers.certificate.paired_tests import PairedTest, paired_tests
-from wrappers.learners import CostOfIgnoring, Study
+from wrappers.learners import CostOfIgnoring, Study, detectable_information
 
 #: States that x' is drawn from for each ignored variable, and (n, a, x) that n' is drawn from.
 N_STATES, N_PAIRS = 20_000, 6_000
@@ -85,7 +85,8 @@ def certify(
     is_fast = study.mdp.is_batched
     states = n_samples or (N_STATES if is_fast else SLOW_STATES)
     pairs = min(states, N_PAIRS if is_fast else SLOW_PAIRS)
-    examiner = _Examiner(study, kept, Interventions(study, kept, rng, states, pairs), exact)
+    interventions = Interventions(study, kept, rng, states, pairs)
+    examiner = _Examiner(study, kept, interventions, exact=exact, power=power)
     found = [one for name in ignored for one in examiner.examine(name)]
     tests = max(1, sum(isinstance(evidence, PairedTest) for _, evidence in found))
     checks = tuple(_judge(check, evidence, level, power, tests) for check, evidence in found)
@@ -95,8 +96,11 @@ def certify(
 class _Examiner:
     """Looks for everything that an ignored variable may do."""
 
-    def __init__(self, study: Study, mask: Mask, interventions: Interventions, exact: bool) -> None:
+    def __init__(
+        self, study: Study, mask: Mask, interventions: Interventions, *, exact: bool, power: float
+    ) -> None:
         self.study, self.mask, self.interventions = study, mask, interventions
+        self.power = power
         self.tables = study.mdp if exact and isinstance(study.mdp, TellsTables) else None
 
     def examine(self, name: str) -> Iterator[tuple[Check, PairedTest | None]]:
@@ -150,8 +154,12 @@ class _Examiner:
     def _watched(self, name: str) -> Iterator[Check]:
         """What tests found in a record."""
         observed, parents = self._observed(name), self.study.parents(self.mask)
+        data = self.study.data()
+        transitions = len(data.fitted) * data.num_steps
+        sizes = dict(zip(data.names, data.sizes.tolist(), strict=True))
         for target in self.mask:
             evidence = parents[target].get(name)
+            freedom = max(1, (sizes[name] - 1) * (sizes[target] - 1))
             yield Check(
                 variable=name,
                 target=target,
@@ -161,8 +169,10 @@ class _Examiner:
                 effect=0.0 if evidence is None else evidence.information,
                 unit="nats",
                 p_value=observed.get(target, 1.0),
-                detectable=None,
-                samples=self.study.data().num_rollouts * self.study.data().num_steps,
+                detectable=detectable_information(
+                    transitions, freedom, len(sizes) ** 2, self.study.level, self.power
+                ),
+                samples=transitions,
                 observed_p=observed.get(target),
             )
 

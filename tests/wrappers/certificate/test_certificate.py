@@ -182,6 +182,7 @@ def test_a_record_is_only_watched():
     (violation,) = certificate.violations
     assert (violation.variable, violation.target) == ("omen", "coin")
     assert (violation.method, violation.unit) == ("observational", "nats")
+    assert 0 < violation.detectable < 0.001
     assert "omen: tells 0.19 nats about coin" in str(certificate)
     assert certify(Recorded(), ["coin", "omen"], rng=0, n_samples=500).holds
 
