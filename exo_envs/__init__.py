@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from exo_envs.adapter import (
     AdaptedMDP,
+    Agreement,
     IgnoredWrapperWarning,
     PlayedDifferentlyError,
     PlayedDifferentlyWarning,
@@ -14,7 +15,7 @@ from exo_envs.adapter import (
     warn_of_ignored_wrappers,
 )
 from exo_envs.drawing.viewer import Viewer
-from exo_envs.ends import carry_end
+from exo_envs.ends import CarriedEnd, carry_end
 from exo_envs.env import ExoEnv, Snapshot
 from exo_envs.mdp import ExoMDP, State, Successors, Transition, Variable
 from exo_envs.registration import register_envs
@@ -29,6 +30,8 @@ __version__ = "0.1.0"
 __all__ = [
     "RDDLMDP",
     "AdaptedMDP",
+    "Agreement",
+    "CarriedEnd",
     "ExoEnv",
     "ExoMDP",
     "ExoVectorEnv",

@@ -25,6 +25,7 @@ from exo_envs.numbers import (
     check_positive,
     check_probability,
     check_real,
+    check_rollouts,
     check_size,
     check_total,
     check_whole,
@@ -47,6 +48,7 @@ __all__ = [
     "as_integers",
     "as_mask",
     "as_parameters",
+    "as_part",
     "as_size",
     "as_state",
     "as_values",
@@ -59,6 +61,7 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_real",
+    "check_rollouts",
     "check_size",
     "check_total",
     "check_whole",
@@ -148,6 +151,29 @@ def as_values(
             f"its values are {found.variable.range}"
         )
     return array
+
+
+def as_part(mdp: ExoMDP, part: str, values: Any) -> NDArray[Any]:
+    """Check one part of a batch of states of ``mdp``: numbers of shape (..., variables), in range.
+
+    A part of shape (B, variables) in the type of the model is looked at in a compiled pass.
+    """
+    ranges = mdp.ranges_of(part)
+    if (
+        type(values) is np.ndarray
+        and values.dtype == ranges.dtype
+        and values.ndim == 2
+        and values.shape[1] == len(ranges.variables)
+        and values.flags.c_contiguous
+    ):
+        if ranges.is_real:
+            fits = kernels().all_within(values, ranges.low, ranges.high, ranges.whole)
+        else:
+            sizes = mdp.endogenous_sizes if part == "endogenous" else mdp.exogenous_sizes
+            fits = kernels().all_in_range(values, sizes)
+        if fits:
+            return values
+    return as_values(part, values, ranges.variables)
 
 
 def _as_numbers(part: str, values: Any, variables: tuple[Variable, ...]) -> NDArray[Any]:
@@ -253,15 +279,20 @@ def as_mask(mdp: ExoMDP, mask: Any) -> tuple[str, ...]:
         matched = {name for pattern in sorted(patterns) for name in _matching(names, pattern)}
     if len(set(given)) != len(given):
         twice = next(name for name in given if given.count(name) > 1)
-        raise ValueError(f"the mask names {twice!r} more than once")
+        hint = ""
+        if kinds == {"indices"} and len(entries) == len(names) and set(entries) <= {0, 1}:
+            flags = ", ".join(str(bool(entry)) for entry in entries[:3])
+            hint = f": these are indices; if they are flags, give booleans, [{flags}, ...]"
+        raise ValueError(f"the mask names {twice!r} more than once{hint}")
     kept = matched.union(given)
     return tuple(name for name in names if name in kept)
 
 
 def _entries(mask: Any) -> list[Any]:
     """What a mask holds."""
-    if isinstance(mask, (str, bytes, bytearray)):
-        raise TypeError(f"a mask is a sequence of names, not the string {mask!r}")
+    if isinstance(mask, (str, bytes, bytearray, memoryview)):
+        what = "bytes in memory" if isinstance(mask, memoryview) else f"the string {mask!r}"
+        raise TypeError(f"a mask is a sequence of names, not {what}")
     try:
         return list(mask)
     except TypeError:

@@ -232,7 +232,14 @@ class ExoMDP(ABC):
         terms = np.asarray(self.reward_terms(state, action), dtype=np.float64)
         reward = np.add.reduce(terms, axis=-1)
         if self.has_endogenous_reward:
-            reward = reward + self.endogenous_reward(state.endogenous, action)
+            own = self.endogenous_reward(state.endogenous, action)
+            try:
+                reward = reward + own
+            except ValueError:
+                raise ValueError(
+                    "n, x and the actions are of different batches: reward_terms answers for shape "
+                    f"{reward.shape}, endogenous_reward for {np.shape(own)}"
+                ) from None
         if np.count_nonzero(terminal):  # half the price of any() on one lane
             terms = _overwrite(terms, 0.0, terminal)
             reward = np.where(terminal, 0.0, reward)
@@ -372,10 +379,11 @@ def batch_shape(part: Any) -> tuple[int, ...]:
     return part.shape[:-1]
 
 
-def check_names(names: Any) -> list[Any]:
+def check_names(names: Any, what: str = "names of variables") -> list[Any]:
     """Several names as a list; a single one is refused, since its letters would be taken."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise TypeError(f"names of variables are a collection of them, not {shown(names)}")
+    is_scalar = isinstance(names, (str, bytes)) or getattr(names, "shape", None) == ()
+    if is_scalar or not isinstance(names, Iterable):
+        raise TypeError(f"{what} are a collection of them, not {shown(names)}")
     return list(names)
 
 

@@ -25,6 +25,8 @@ MAX_SIZE = 2**62
 MAX_VARIABLES = 1_000_000
 #: Steps of an episode, at most: rollouts are kept whole.
 MAX_HORIZON = 1_000_000_000
+#: The smallest level of a test: a share of it for each of many tests is still no 0.
+MIN_LEVEL = 1e-100
 #: Values of single variables in one batch of states, at most: 8 GB.
 MAX_VALUES = 1_000_000_000
 
@@ -130,6 +132,8 @@ def check_level(name: str, number: Any) -> float:
     real = check_real(name, number)
     if not 0 < real < 1:
         raise ValueError(f"{name} is a probability between 0 and 1, not {shown(number)}")
+    if real < MIN_LEVEL:
+        raise ValueError(f"{name} is a probability of at least {MIN_LEVEL:g}, not {shown(number)}")
     return real
 
 
@@ -158,6 +162,26 @@ def check_lanes(name: str, number: Any, num_variables: int, least: int = 0) -> i
         return number  # resets are frequent
     why = f"states of {num_variables} variables, {MAX_VALUES:,} values in all"
     return check_whole(name, number, least, most, why=why)
+
+
+def check_rollouts(name: str, number: Any, num_steps: int, num_variables: int) -> int:
+    """A number of rollouts as a Python integer; more than can be kept whole are refused.
+
+    Args:
+        name: of the parameter.
+        number: its value.
+        num_steps: of each rollout.
+        num_variables: that each step has.
+    """
+    number, values = check_whole(name, number, 1), num_steps * max(1, num_variables)
+    if number * values > MAX_VALUES:
+        fewer = "fewer, or " if values <= MAX_VALUES else ""
+        raise ValueError(
+            f"{name}={shown(number)}: rollouts of {num_steps:,} steps of {num_variables} "
+            f"variable{'' if num_variables == 1 else 's'} are kept whole in memory, at most "
+            f"{MAX_VALUES:,} values in all; take {fewer}a shorter horizon"
+        )
+    return number
 
 
 def check_total(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
+from exo_envs.borders import checked
 from exo_envs.mdp import FloatArray
 from planners.arrays import Ints
 
@@ -29,7 +30,7 @@ SAMPLES_PER_PAIR, FEWEST_BINS = 100, 6
 #: Values of a variable, and states, at which the model is asked what changes.
 NUM_VALUES, NUM_CONTEXTS = 65, 64
 #: The same for a model that answers one question at a time.
-SLOW_VALUES, SLOW_CONTEXTS = 17, 8
+SLOW_VALUES, SLOW_CONTEXTS = 17, 32
 #: Values at which it is first asked whether anything changes at all.
 NUM_FIRST = 5
 #: A jump is what changes by more than this share between two neighbouring values.
@@ -52,7 +53,7 @@ class Responses:
     def __init__(self, mdp: ExoMDP, met: State, rng: np.random.Generator) -> None:
         number = NUM_CONTEXTS if mdp.is_batched else SLOW_CONTEXTS
         chosen = rng.integers(len(met.endogenous), size=number)
-        self.mdp = mdp
+        self.mdp = checked(mdp)
         self.state = State(met.endogenous[chosen], met.exogenous[chosen])
         self.action = rng.integers(mdp.num_actions, size=number)
         self.seed = int(rng.integers(2**63))
@@ -65,9 +66,10 @@ class Responses:
             x = self.state.exogenous.copy()
             x[:, j] = value
             state = State(self.state.endogenous, x)
-            paid.append(self.mdp.reward(state, self.action))
             noise = np.random.default_rng(self.seed)
-            moved.append(self.mdp.sample_endogenous(state, self.action, noise))
+            outcome = self.mdp.sample_outcome(state, self.action, noise)
+            moved.append(outcome.endogenous)
+            paid.append(outcome.reward)
         return np.array(paid), np.array(moved, dtype=np.float64)
 
     def changes(self, j: int, values: FloatArray) -> FloatArray:

@@ -20,8 +20,11 @@ from exo_envs.compiling import Compiling, this_thread
 Doing = Callable[[], str]
 
 
-class OutOfTimeError(Exception):
-    """A clock ran out; planners and learners catch it and return what they have."""
+class OutOfTimeError(TimeoutError):
+    """A clock ran out; planners and learners catch it and return what they have.
+
+    Who has nothing to return by then, such as :func:`planners.estimate_objective`, says so in it.
+    """
 
 
 def check_time_limit(name: str, limit: Any, *, positive: bool = False) -> float | None:

@@ -38,6 +38,8 @@ MAX_BINS = 64
 SAMPLES_PER_CELL = 20
 #: Values that stand for a bin where the model is asked about it.
 NUM_STAND_INS = 8
+#: Those of them that a model is asked about that answers one question at a time.
+FEW_STAND_INS = (2, 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +187,8 @@ class CoarseMDP(ExoMDP):
         # smallest values, of their next ones, and so on.
         order = np.tile(np.arange(NUM_STAND_INS), (len(self._binned), 1))
         self._orders = np.random.default_rng(0).permuted(order, axis=1)
+        if not model.is_batched:
+            self._orders = np.array([np.roll(FEW_STAND_INS, k) for k in range(len(order))])
 
     def refine(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """A value of each bin, by chance: as much of it whatever the bins are."""
@@ -261,7 +265,7 @@ class CoarseMDP(ExoMDP):
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The mean of the model's over the values that stand for each bin."""
         state = as_pair(state)
-        numbers = range(NUM_STAND_INS if self._binned else 1)
+        numbers = range(self._orders.shape[1] if self._binned else 1)
         parts = [self.model.reward_terms(self._standing(state, k), action) for k in numbers]
         return np.mean(parts, axis=0)
 
@@ -271,4 +275,4 @@ class CoarseMDP(ExoMDP):
 
     def is_terminal(self, state: State) -> BoolArray:
         """Of the model, which does not look at x."""
-        return self.model.is_terminal(self._standing(as_pair(state), NUM_STAND_INS // 2))
+        return self.model.is_terminal(self._standing(as_pair(state), 0))

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs import AdaptedMDP, ExoMDP, State, Successors
-from exo_envs.borders import CheckedMDP
+from exo_envs.borders import CheckedMDP, Outcome
 from exo_envs.mdp import BoolArray, FloatArray, IntArray, as_pair, batch_shape
+from exo_envs.testing import check_quickly
 
 
 class CountedMDP(CheckedMDP):
@@ -50,6 +51,19 @@ class CountedMDP(CheckedMDP):
             self._tick = before[0]
             if steps is not None:
                 steps.tick = before[1]
+
+    def check_contract(self) -> None:
+        """Look if the model keeps its contract; that takes samples and ticks like anything else.
+
+        Raises:
+            ContractError: it breaks a rule.
+        """
+        unchecked = CountedMDP(self.model, check=False)
+        try:
+            with unchecked.ticking(self.tick):
+                check_quickly(unchecked)
+        finally:
+            self.add(unchecked)
 
     def tick(self) -> None:
         """What happens before every question: nothing, or what :meth:`ticking` was given."""
@@ -104,6 +118,14 @@ class CountedMDP(CheckedMDP):
         self.tick()
         self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
         return super().sample_endogenous(state, action, rng)
+
+    def sample_outcome(self, state: State, action: IntArray, rng: np.random.Generator) -> Outcome:
+        """Of the model; of one that was made of something else, n' and the reward are one step."""
+        if self.original is None:
+            return super().sample_outcome(state, action, rng)
+        self.tick()
+        self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
+        return super().sample_outcome(state, action, rng)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """Of the model; the n' of one state count as one, as if it had been drawn."""

@@ -8,7 +8,7 @@ is then a paired difference, whose noise is far smaller than that of either mean
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
-from exo_envs.borders import Question, check_part, checked
+from exo_envs.borders import CheckedMDP, HasOriginal, Question, check_part, checked
 from exo_envs.inputs import (
     as_actions,
     as_generator,
     check_function,
     check_horizon,
-    check_lanes,
     check_level,
+    check_rollouts,
     check_whole,
 )
 from exo_envs.mdp import FloatArray
 from planners.checks import check_kind, real_numbers
+from planners.rare_events import Mixture, about_events, split
 
 #: Standard errors that decide a comparison: wrong less than once in 1,000 times, with eight looks.
 DECIDED = 4.0
@@ -78,8 +79,8 @@ class Scenarios:
         """Draw trajectories from ``mdp``, as long as its episodes unless told otherwise."""
         rng = as_generator("rng", rng)
         mdp = checked(mdp)
-        n_rollouts = check_lanes("n_rollouts", n_rollouts, len(mdp.exogenous_variables), 1)
         horizon = check_horizon("horizon", mdp.horizon if horizon is None else horizon)
+        n_rollouts = check_rollouts("n_rollouts", n_rollouts, horizon, len(mdp.exogenous_variables))
         state, following = mdp.trajectories(n_rollouts, horizon - 1, rng)
         dtype = np.min_scalar_type(int(max(mdp.exogenous_sizes, default=1)) - 1)
         if mdp.exogenous_ranges.is_real:
@@ -134,6 +135,11 @@ def evaluate(
 ) -> FloatArray:
     """Discounted returns of ``policy`` in ``mdp``, one for each rollout, all stepped together.
 
+    If the model was made of an environment that somebody else wrote (:class:`~exo_envs.AdaptedMDP`)
+    and no ``scenarios`` are given, the policy plays this environment itself, one episode after
+    another. On scenarios it is played in the model, which is first compared with episodes of the
+    environment (:func:`exo_envs.adapter.check_played`).
+
     Args:
         policy: maps a batched :class:`~exo_envs.State` of ``mdp`` to actions; a
             :class:`~planners.Policy` takes the variables of its mask out of it.
@@ -149,17 +155,69 @@ def evaluate(
     check_function("policy", policy)
     check_function("watch", watch, optional=True)
     check_kind("scenarios", scenarios, Scenarios, optional=True)
-    if scenarios is None:
-        if rng is None:
-            raise ValueError("evaluate needs a generator, or scenarios drawn beforehand")
-        scenarios = Scenarios.sample(mdp, n_rollouts, rng)
+    original = checked(mdp).original
+    if scenarios is not None:
+        if original is not None and not isinstance(mdp, CheckedMDP):  # else its owner looks at it
+            original.check_claims()
+        return returns_on(policy, mdp, scenarios, watch=watch)
+    if rng is None:
+        raise ValueError("evaluate needs a generator, or scenarios drawn beforehand")
+    if original is None:
+        return returns_on(policy, mdp, Scenarios.sample(mdp, n_rollouts, rng), watch=watch)
+    seed = int(as_generator("rng", rng).integers(2**63))
+    return np.array(list(play_original(policy, original, n_rollouts, seed, watch=watch)))
+
+
+def returns_on(
+    policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios, *, watch: Watch | None = None
+) -> FloatArray:
+    """Discounted returns of a policy on scenarios, in the model; see :func:`evaluate`."""
     mdp = checked(mdp)
     returns = np.zeros(len(scenarios))
-    for t, step in enumerate(play(policy, mdp, scenarios)):
+    for t, step in enumerate(play(policy, mdp, scenarios, with_rewards=True)):
         if watch is not None:
             watch(t, step.state, step.actions)
-        returns[step.lanes] += mdp.discount**t * mdp.reward(step.state, step.actions)
+        returns[step.lanes] += mdp.discount**t * step.rewards
     return returns
+
+
+def play_original(
+    policy: ActionRule,
+    original: HasOriginal,
+    n_rollouts: int,
+    seed: int,
+    *,
+    horizon: int | None = None,
+    watch: Watch | None = None,
+) -> Iterator[float]:
+    """The discounted return of each episode of what a model was made of.
+
+    Args:
+        policy: maps a batched :class:`~exo_envs.State` to actions.
+        original: the model.
+        n_rollouts: the number of episodes.
+        seed: of the episodes: those of two policies begin alike under one seed.
+        horizon: the length of an episode; by default the model's.
+        watch: is shown all steps, once the last episode is over.
+    """
+    met: list[list[tuple[State, int]]] = []  # by the number of steps before
+
+    def notice(t: int, state: State, action: int) -> None:
+        if t == len(met):
+            met.append([])
+        met[t].append((state, action))
+
+    def act(state: State) -> Any:
+        one = State(state.endogenous[None], state.exogenous[None])
+        return np.asarray(policy(one)).reshape(-1)[0]
+
+    n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
+    noticed = None if watch is None else notice
+    yield from original.play_episodes(act, n_rollouts, seed, horizon=horizon, watch=noticed)
+    if watch is not None:
+        for t, steps in enumerate(met):
+            states, actions = zip(*steps, strict=True)
+            watch(t, State(*map(np.array, zip(*states, strict=True))), np.array(actions))
 
 
 class Step(NamedTuple):
@@ -168,10 +226,16 @@ class Step(NamedTuple):
     lanes: NDArray[np.intp]  # (B,) which of the rollouts
     state: State  # (B,)
     actions: NDArray[Any]  # (B,)
+    rewards: FloatArray  # (B,), or (0,) if nobody asked for them
 
 
-def play(policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios) -> Iterator[Step]:
-    """Run a policy through scenarios, step by step, until all rollouts have ended."""
+def play(
+    policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios, *, with_rewards: bool = False
+) -> Iterator[Step]:
+    """Run a policy through scenarios, step by step, until all rollouts have ended.
+
+    With rewards, each step has what was paid for it (:meth:`CheckedMDP.sample_outcome`).
+    """
     check_function("policy", policy)
     check_kind("scenarios", scenarios, Scenarios)
     mdp = checked(mdp)
@@ -188,16 +252,30 @@ def play(policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios) -> Iterator[Step
             if not len(alive):
                 break
         actions = as_actions(mdp, policy(state), (len(alive),))
-        yield Step(alive, state, actions)
-        endogenous = mdp.sample_endogenous(state, actions, noise)
+        if with_rewards:
+            endogenous, rewards = mdp.sample_outcome(state, actions, noise)
+            yield Step(alive, state, actions, rewards)
+        else:
+            yield Step(alive, state, actions, np.zeros(0))
+            endogenous = mdp.sample_endogenous(state, actions, noise)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error; printed with half of its 95 % interval instead."""
+    """A mean with its standard error; printed with its 95 % interval instead.
+
+    Attributes:
+        mean: the mean.
+        standard_error: of the mean.
+        mixture: how the mean comes about, where a few rare events decide it and normal theory
+            fails; see :mod:`planners.rare_events`. The interval is made from it then.
+        caution: what to mind about the interval, for people; None if normal theory will do.
+    """
 
     mean: float
     standard_error: float
+    mixture: Mixture | None = field(default=None, repr=False)
+    caution: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, samples: FloatArray) -> Estimate:
@@ -206,22 +284,29 @@ class Estimate:
         if not len(samples):
             raise ValueError("there are no samples to take the mean of")
         error = samples.std(ddof=1) / np.sqrt(len(samples)) if len(samples) > 1 else np.inf
-        return cls(float(samples.mean()), float(error))
+        mixture = split(samples)
+        caution = None if mixture is None else about_events(mixture, len(samples))
+        return cls(float(samples.mean()), float(error), mixture, caution)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A confidence interval (normal approximation).
+        """A confidence interval: by normal theory, or that of the mixture.
 
         >>> low, high = Estimate(mean=10.0, standard_error=1.0).interval(0.95)
         >>> round(low, 2), round(high, 2)
         (8.04, 11.96)
         """
         level = check_level("level", level)
+        if self.mixture is not None:
+            return self.mixture.interval(self.mean, level)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
         return self.mean - half, self.mean + half
 
     def __str__(self) -> str:
-        """The mean, plus or minus half of its 95 % interval."""
-        return f"{self.mean:.1f} ± {self.mean - self.interval()[0]:.1f}"
+        """The mean, plus or minus half of its 95 % interval; or both ends, if they differ."""
+        low, high = self.interval()
+        if self.mixture is not None:
+            return f"{self.mean:.1f} ({low:.1f} to {high:.1f})"
+        return f"{self.mean:.1f} ± {self.mean - low:.1f}"
 
 
 def paired_difference(returns: FloatArray, others: FloatArray) -> Estimate:

@@ -41,10 +41,14 @@ MAX_DEPTH = 20
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file to be written, which then replaces ``path`` at once; after an error it does not."""
-    target = Path(path)
-    if not target.name:
-        raise ValueError(f"{str(path)!r} names no file to write")
+    """A file to be written, which then replaces ``path`` at once; after an error it does not.
+
+    A symbolic link stays, and what it points to is replaced.
+
+    Raises:
+        ValueError: ``path`` names no file, or something that is none: a folder, a device, a pipe.
+    """
+    target = _regular_file(path)
     # Not tempfile: its files are readable by their owner alone, whatever the umask says.
     temporary = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
@@ -52,6 +56,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _regular_file(path: str | os.PathLike[str]) -> Path:
+    """The file that is written to if ``path`` is; it need not exist."""
+    given = Path(path)
+    if not given.name or "\0" in str(path):
+        raise ValueError(f"{str(path)!r} names no file to write")
+    target = Path(os.path.realpath(given))
+    if target.is_symlink() or any(one.exists() and not one.is_file() for one in (given, target)):
+        what = "a folder" if target.is_dir() else "no regular file, and would be replaced by one"
+        raise ValueError(f"{str(path)!r} is {what}; name a file to write")
+    return target
 
 
 class Saved:

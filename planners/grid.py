@@ -26,8 +26,8 @@ from planners.arrays import Ints
 MAX_MET = 101
 #: Points of an evenly spaced grid: at most, and at least, where n has many variables.
 MAX_POINTS, MIN_POINTS = 41, 5
-#: Pairs (n, a) that grids may lead to.
-MAX_PAIRS = 40_000
+#: Pairs (n, a) that grids may lead to, also where a model answers one question at a time.
+MAX_PAIRS, SLOW_PAIRS = 40_000, 2_000
 #: Values that differ by less than this share of their range are the same.
 TOLERANCE = 1e-9
 
@@ -95,7 +95,8 @@ def fit_grids(mdp: ExoMDP, met: State) -> tuple[Grid, ...]:
     others = np.prod([v.size for v in mdp.endogenous_variables if not v.is_real], initial=1.0)
     others *= mdp.num_actions * np.prod([len(points) for points in few.values()], initial=1.0)
     spaced = len(real) - len(few)
-    room = max(1.0, MAX_PAIRS / others) ** (1 / max(1, spaced))
+    most = MAX_PAIRS if mdp.is_batched else SLOW_PAIRS
+    room = max(1.0, most / others) ** (1 / max(1, spaced))
     number = int(np.clip(room, MIN_POINTS, MAX_POINTS))
     grids = []
     for j in real:

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, State
+from exo_envs.borders import HasOriginal, checked
 from exo_envs.inputs import as_mask, check_whole
 from exo_envs.mdp import FloatArray
 from planners.arrays import joint_index
 from planners.binned_policy import with_values
-from planners.clock import OutOfTimeError, check_time_limit, is_time_up
+from planners.clock import Clock, OutOfTimeError, check_time_limit, is_time_up
 from planners.counted import CountedMDP
-from planners.evaluation import Scenarios, evaluate, paired_difference
+from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference, play_original
 from planners.memory import Memory
 from planners.planner import (
     Plan,
@@ -102,6 +103,7 @@ class MaskEvaluator:
         first_look: bool = False,
         thorough: bool = False,
         time_limit: float | None = None,
+        in_model: bool = False,
     ) -> Objective:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
@@ -109,18 +111,66 @@ class MaskEvaluator:
             mask: names, patterns, indices or booleans; see :func:`exo_envs.inputs.as_mask`.
             cost_weight: the paper's lambda.
             cost: see :func:`estimate_objective`.
-            scenarios: what to play instead of the shared trajectories.
+            scenarios: what to play instead of the shared trajectories; see :meth:`play`.
             first_look: play the first part of the shared trajectories only.
             thorough: plan as well as can be, and not only as well as comparisons of masks need.
             time_limit: for planning, if that is less than the evaluator's.
+            in_model: play in the model only.
+
+        Raises:
+            OutOfTimeError: it was cut short before an episode of the environment was played.
         """
         trial = self.plan(as_mask(self.mdp, mask), thorough=thorough, time_limit=time_limit)
-        parts = self.scenarios()[: 1 if first_look else None] if scenarios is None else [scenarios]
-        if scenarios is None:
-            returns = self._returns(trial, len(parts))
-        else:
-            returns, _ = self._play(trial.plan, scenarios)
+        if scenarios is not None:
+            price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
+            return self.play(trial, scenarios, **price, in_model=in_model)
+        parts = self.scenarios()[: 1 if first_look else None]
+        returns = self._returns(trial, len(parts))
         return self._objective(returns, trial, parts, cost_weight=cost_weight, cost=cost)
+
+    def play(
+        self,
+        trial: Trial,
+        scenarios: Scenarios,
+        *,
+        cost_weight: float = 0.0,
+        cost: Cost = "size",
+        in_model: bool = False,
+    ) -> Objective:
+        """J of a mask that was planned with, on trajectories of the caller's choice.
+
+        A policy for somebody else's environment also plays this environment itself, unless
+        ``in_model``; the returns are then those of its episodes.
+        """
+        returns, _ = self._play(trial.plan, scenarios)
+        price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
+        original = None if in_model else checked(self.mdp).original
+        if original is not None:
+            price["claimed_returns"] = returns
+            horizon, count = scenarios.exogenous.shape[:2]
+            returns = _played(trial.plan, original, count, scenarios.seed, horizon)
+        return self._objective(returns, trial, [scenarios], **price)
+
+    def as_played(self, known: Objective) -> Objective:
+        """The same with returns of the environment itself, if the model was made of one.
+
+        Raises:
+            OutOfTimeError: it was cut short before an episode was played.
+        """
+        original = checked(self.mdp).original
+        if original is None or known.claimed_returns is not None:
+            return known
+        seed = int(self._rng("played").integers(2**63))
+        returns = _played(known.plan, original, self.n_rollouts, seed, self.mdp.horizon)
+        mean = float(returns.mean())
+        return replace(
+            known,
+            value=known.value - known.mean_return + mean,
+            mean_return=mean,
+            standard_error=Estimate.of(returns).standard_error,
+            returns=returns,
+            claimed_returns=known.returns,
+        )
 
     def compare(
         self,
@@ -158,6 +208,11 @@ class MaskEvaluator:
     def knows(self, mask: Mask) -> bool:
         """Whether a mask has been planned with already."""
         return mask in self.trials or mask in self._thorough
+
+    def keeps(self, plan: Plan) -> bool:
+        """Whether a plan is remembered: none that a caller's time limit cut short is."""
+        kept = (*self.trials.values(), *self._thorough.values())
+        return any(trial.plan is plan for trial in kept)
 
     def known_objective(
         self, mask: Mask, *, cost_weight: float = 0.0, cost: Cost = "size"
@@ -281,15 +336,15 @@ class MaskEvaluator:
             OutOfTimeError: it was cut short by a clock above, so that nobody waits for the plan.
         """
         planner, time_limit = self._planner(thorough), check_time_limit("time_limit", time_limit)
-        limits = [limit for limit in (time_limit, self.time_limit) if limit is not None]
-        limit = min(limits, default=None)
+        asked = (time_limit, self.time_limit, Clock(None).left())  # the last one of a clock above
+        limit = min((own for own in asked if own is not None), default=None)
         start = warm_start_for(planner, warm_start)
         plan = check_plan(planner, planner.plan(model, rng=rng, time_limit=limit, **start))
         if not plan.converged and limit is not None and plan.seconds >= limit:
             plan = replace(plan, out_of_time=True)  # a planner need not say so itself
         if not plan.converged and is_time_up():
             raise OutOfTimeError
-        return plan, not plan.converged and limit != self.time_limit
+        return plan, plan.out_of_time and limit != self.time_limit
 
     def _objective(
         self, returns: FloatArray, trial: Trial, parts: Sequence[Scenarios], **price: Any
@@ -316,3 +371,16 @@ class MaskEvaluator:
 
         counting = watch if self._num_pairs else None
         return evaluate(plan.policy, self.mdp, scenarios=scenarios, watch=counting), visits
+
+
+def _played(plan: Plan, original: HasOriginal, count: int, seed: int, horizon: int) -> FloatArray:
+    """Returns of so many episodes of the environment itself, or of fewer if time is up."""
+    episodes = play_original(plan.policy, original, count, seed, horizon=horizon)
+    returns: list[float] = []
+    try:
+        for earned in episodes:
+            returns.append(earned)  # noqa: PERF402 - what was played before time is up is kept
+    except OutOfTimeError:
+        if not returns:
+            raise
+    return np.array(returns)

@@ -52,6 +52,18 @@ class Store(Generic[K, V]):
         """How many values are kept."""
         return len(self._kept)
 
+    def take_over(self, other: Store[K, V], keeps: Callable[[K], bool]) -> None:
+        """Keep what another store keeps under some keys."""
+        for key, (value, size) in other._kept.items():
+            if key not in self._kept and keeps(key):
+                self._kept[key] = value, size
+                self.nbytes += size
+
+    def change(self, change: Callable[[V], V]) -> None:
+        """Put something as large in the place of every value."""
+        for key, (value, size) in self._kept.items():
+            self._kept[key] = change(value), size
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """What is kept under ``key``, or else what ``make`` makes, which is kept."""
         if key in self._kept:
@@ -81,6 +93,20 @@ def _nbytes(value: Any) -> int:
 
 def _large() -> Store[Any, Any]:
     return Store(LARGE_STORE, at_least=0)
+
+
+#: Store -> the variables that an entry is about, by its key.
+_ABOUT: dict[str, Callable[[Any], list[int]]] = {
+    "num_rows": lambda key: [j for j in key[1:] if j >= 0],
+    **dict.fromkeys(("forecasts", "trial_forecasts"), lambda key: list(key[1:])),
+    **dict.fromkeys(("forecast_scores", "forecast_rows"), list),
+    "factors": lambda key: [key[0], *key[1]],
+}
+#: Stores in which all variables have a part.
+_ABOUT_ALL = (
+    *("columns", "later", "rows", "cases", "screened", "information", "nulls"),
+    *("base_states", "influence"),
+)
 
 
 @dataclass(eq=False)
@@ -174,13 +200,31 @@ class Memory:
         What is interrupted so is not remembered.
         """
         stores = [part for part in vars(self).values() if isinstance(part, Store)]
+        before = [store.tick for store in stores]
         for store in stores:
             store.tick = tick
         try:
             yield
         finally:
-            for store in stores:
-                store.tick = None
+            for store, earlier in zip(stores, before, strict=True):
+                store.tick = earlier
+
+    def take_over(self, earlier: Memory, same: NDArray[np.bool_]) -> None:
+        """Keep what an earlier memory counted, of variables whose rollouts are the same in both.
+
+        Args:
+            earlier: of other rollouts of the same variables, as many and as long.
+            same: which variables have the same values there, shape (m,).
+        """
+        for name, variables in _ABOUT.items():
+            getattr(self, name).take_over(
+                getattr(earlier, name), lambda key, own=variables: same[own(key)].all()
+            )
+        if same.all():
+            for name in _ABOUT_ALL:
+                getattr(self, name).take_over(getattr(earlier, name), lambda _: True)
+        else:  # what candidates tell that are not the same is not known
+            self.forecast_scores.change(lambda scores: np.where(same, scores, np.nan))
 
     def bind(
         self, *, data: ExogenousData | None = None, survey: EndogenousSurvey | None = None

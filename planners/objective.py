@@ -15,22 +15,18 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from exo_envs import ExoMDP, as_mdp, warn_of_ignored_wrappers
-from exo_envs.borders import checked
+from exo_envs import ExoMDP, PlayedDifferentlyWarning, as_mdp, warn_of_ignored_wrappers
 from exo_envs.inputs import as_generator, as_mask, check_flag, check_real, check_whole
-from exo_envs.testing import check_quickly
 from planners.checks import check_kind
-from planners.clock import check_time_limit
+from planners.clock import Clock, OutOfTimeError, check_time_limit
+from planners.counted import CountedMDP
 from planners.default_planner import DefaultPlanner
 from planners.evaluation import Scenarios
 from planners.information import ExogenousData
 from planners.mask_evaluator import MaskEvaluator
 from planners.memory import Memory
-from planners.planner import (
-    PlanCutShortWarning,
-    Planner,
-    check_planner,
-)
+from planners.planner import Plan, PlanCutShortWarning, Planner, check_planner
+from planners.policy import Mask
 from planners.reduction import EndogenousSurvey, ReducedMDP
 from planners.worth import Cost, Objective, cost_function
 
@@ -44,13 +40,22 @@ def estimate_objective(
     cost: Cost = "size",
     n_rollouts: int = 500,
     planner: Planner | None = None,
-    time_limit: float | None = 60.0,
+    planning_time_limit: float | None = 60.0,
+    time_limit: float | None = None,
     scenarios: Scenarios | None = None,
     warm_start: Objective | None = None,
     check: bool = True,
     **estimation: Any,
 ) -> Objective:
     """*Estimate-Objective* for one mask: build the reduced model, plan in it, play the policy.
+
+    A policy for somebody else's environment (:class:`~exo_envs.AdaptedMDP`) plays this environment
+    itself: ``mean_return`` is what it earns there, and ``claimed`` what it earns in the model. If
+    these differ, there is a :class:`~exo_envs.PlayedDifferentlyWarning` that says why.
+
+    A policy for somebody else's environment (:class:`~exo_envs.AdaptedMDP`) plays this environment
+    itself: ``mean_return`` is what it earns there, and ``claimed`` what it earns in the model. If
+    these differ, there is a :class:`~exo_envs.PlayedDifferentlyWarning` that says why.
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
@@ -61,8 +66,10 @@ def estimate_objective(
             function of the mask and the plan.
         n_rollouts: how many rollouts; with ``scenarios``, theirs.
         planner: by default one that chooses by size.
-        time_limit: for planning, in seconds; the time for compiling does not count. If the plan is
-            cut short, there is a :class:`~planners.PlanCutShortWarning`.
+        planning_time_limit: for the plan, in seconds; the time for compiling does not count. If it
+            is cut short, there is a :class:`~planners.PlanCutShortWarning`.
+        time_limit: for everything, in seconds by the clock on the wall; a question that the model
+            is just answering is waited for.
         scenarios: exogenous trajectories to share with other masks.
         warm_start: the objective of a similar mask, whose plan is where planning starts from. That
             makes it faster where the planner can do something with it; see
@@ -73,6 +80,10 @@ def estimate_objective(
             ``ignored_rewards="average"``, the default, the reduced model pays the average of what
             the mask ignores, so even an empty mask gives a sensible policy, a blind one; with
             "zero", as in the paper, it pays nothing for it.
+
+    Raises:
+        OutOfTimeError: ``time_limit`` has passed (a TimeoutError, which says how far it came).
+        ContractError: the model breaks a rule of :class:`exo_envs.ExoMDP`, which is a ValueError.
     """
     cost_function(cost)  # what makes no sense is refused before anything is computed
     check_planner(planner)
@@ -80,38 +91,67 @@ def estimate_objective(
     check_whole("n_rollouts", n_rollouts, 1)
     check_kind("scenarios", scenarios, Scenarios, optional=True)
     check_kind("warm_start", warm_start, Objective, optional=True)
+    check_kind("memory", estimation.get("memory"), Memory, optional=True)
     check_flag("check", check)
-    time_limit = check_time_limit("time_limit", time_limit)
+    planning_time_limit = check_time_limit("planning_time_limit", planning_time_limit)
+    clock = Clock(check_time_limit("time_limit", time_limit, positive=True), wall=True)
     generator = as_generator("rng", rng, default=0)
     given = as_mdp(mdp)
     warn_of_ignored_wrappers(mdp, given)
     names = as_mask(given, mask)
-    model = checked(given)
-    if check:
-        check_quickly(model)
+    model, collected = CountedMDP(given), _collected(**estimation)
+    estimation["memory"] = memory = Memory() if collected is None else collected
+    doing = "looking if the model keeps its contract"
+
+    def reduce(names: Mask, rng: np.random.Generator) -> ReducedMDP:
+        nonlocal doing
+        doing = "estimating the reduced model"
+        reduced = ReducedMDP.estimate(model, names, rng=rng, **estimation)
+        doing = "planning (planning_time_limit leaves time to play the best plan by then)"
+        return reduced
+
     evaluator = MaskEvaluator(
         model,
-        reduce=lambda names, _: ReducedMDP.estimate(model, names, rng=generator, **estimation),
+        reduce=reduce,
         planner=lambda _: DefaultPlanner() if planner is None else planner,
         rng=lambda *_: generator,  # one stream for everything: the caller's
         n_rollouts=n_rollouts,
-        time_limit=time_limit,
-        memory=_collected(**estimation),
+        time_limit=planning_time_limit,
+        memory=collected,
     )
-    start = warm_start.plan if warm_start else None
-    plan = evaluator.plan(names, thorough=True, warm_start=start).plan
+    try:
+        with clock.above(), model.ticking(clock.tick), memory.ticking(clock.tick):
+            if check:
+                model.check_contract()
+            start = warm_start.plan if warm_start else None
+            trial = evaluator.plan(names, thorough=True, warm_start=start)
+            _warn_of(trial.plan, names, planning_time_limit)
+            doing = "playing the policy"
+            if scenarios is None:
+                scenarios = Scenarios.sample(model, n_rollouts, generator)
+            found = evaluator.play(trial, scenarios, cost_weight=cost_weight, cost=cost)
+            doing = "comparing what was played with the model"
+            if found.disagreement is not None:
+                warnings.warn(found.disagreement, PlayedDifferentlyWarning, stacklevel=2)
+            return found
+    except OutOfTimeError:
+        raise OutOfTimeError(
+            f"time_limit={time_limit:g} seconds passed while {doing}, so J is not known. The model "
+            f"had been asked for {model.samples:,} samples; with smaller n_rollouts and "
+            "num_rollouts it takes fewer"
+        ) from None
+
+
+def _warn_of(plan: Plan, names: Mask, limit: float | None) -> None:
+    """Say that a plan ran out of time."""
     if plan.out_of_time:
         warnings.warn(
             f"the plan with {len(names)} variable{'' if len(names) == 1 else 's'} did not converge "
-            f"within time_limit={time_limit:g} seconds; with more time its policy, and so J, might "
-            "be better",
+            f"within planning_time_limit={limit:g} seconds; with more time its policy, and so J, "
+            "might be better",
             PlanCutShortWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    if scenarios is None:
-        scenarios = Scenarios.sample(model, n_rollouts, generator)
-    price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
-    return evaluator.objective(names, **price, scenarios=scenarios, thorough=True)
 
 
 def _collected(

@@ -48,8 +48,10 @@ class Plan:
         policy: the best policy found.
         values: the value of each state where the planner computes them: shape (X, N) over the
             joint values of x and n, both in C order; otherwise None.
-        converged: whether the planner reached its tolerance, within its time.
-        residual: how far it was from a fixed point when it stopped; zero for online planners.
+        converged: whether the planner reached its tolerance, within its time. Tree search has none,
+            and never does.
+        residual: how far it was from a fixed point when it stopped; zero for forecasts, infinite
+            for tree search.
         iterations: sweeps over the state space, or look-ahead steps of an online planner.
         seconds: everything it took, enumeration included, but for compiling (:class:`Clock`).
         loss_bound: the policy's value is at most this much below the optimum, in every state of

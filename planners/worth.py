@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from exo_envs import ExoMDP
+from exo_envs import Agreement, ExoMDP
+from exo_envs.borders import checked
 from exo_envs.errors import check_choice
 from exo_envs.inputs import check_real
 from exo_envs.mdp import FloatArray
@@ -18,8 +19,15 @@ from planners.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired
 from planners.memory import Memory
 from planners.planner import Plan
 from planners.policy import Mask
+from planners.rare_events import most_per_episode, split
 from planners.reduction import ReducedMDP, can_enumerate
+from planners.surprises import at_most, find_surprises
 
+#: What is said where a model's claim is not what is played, and nothing else is found.
+NO_REASON = (
+    "Its steps are what the model says, one by one, as far as a few hundred of them tell: the plan "
+    "may rely on rare ones, or on what the model knows and the environment does not show"
+)
 #: Trajectories that a bound is played on at least, where not all can be afforded.
 FEWEST = 10
 
@@ -75,6 +83,37 @@ class Played(NamedTuple):
         except OffLatticeError:
             return None
 
+    def estimate(self, policy: ActionRule, returns: FloatArray) -> Estimate:
+        """The mean return, with an interval that knows what the trajectories hardly saw.
+
+        Args:
+            policy: the policy.
+            returns: what it earned on the trajectories.
+        """
+        plain = Estimate.of(returns)
+        if not np.isfinite(returns).all() or len(returns) < FEWEST:
+            return plain
+        survey = None if self.memory is None else self.memory.survey
+        error = plain.standard_error if plain.mixture is None else plain.mixture.error
+        low, high = Estimate(plain.mean, error).interval()
+        found = find_surprises(
+            self.mdp,
+            policy,
+            Scenarios.join(self.parts),
+            half_width=(high - low) / 2,
+            names=None if survey is None else sorted({*survey.paying, *survey.moving}),
+            data=None if self.memory is None else self.memory.data,
+        )
+        if not found:
+            return plain
+        losses = at_most([own for own in found if own.effect < 0])
+        gains = at_most([own for own in found if own.effect > 0])
+        # One event of this size, not seen, may change the mean by what was found.
+        unit = most_per_episode(0, len(returns))
+        mixture = split(returns, loss=losses / unit, gain=gains / unit)
+        worst = max(found, key=lambda own: abs(own.effect))
+        return replace(plain, mixture=mixture, caution=str(worst))
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -82,7 +121,8 @@ class Objective:
 
     Attributes:
         value: the mean return less the weighted cost.
-        mean_return: of the reduced policy in the full model.
+        mean_return: of the reduced policy in the full model; of one that was made of somebody
+            else's environment (:class:`~exo_envs.AdaptedMDP`), in this environment itself.
         standard_error: of the mean return.
         cost: Cost(mask), before it is weighted with lambda.
         plan: the plan whose policy was rolled out.
@@ -90,6 +130,8 @@ class Objective:
         cost_weight: lambda.
         reduced: the reduced model that was planned in.
         rollouts: what the policy was played in and on; None in a copy or a pickle.
+        claimed_returns: those of the model, if ``returns`` are of the environment itself; see
+            :attr:`agreement`.
     """
 
     value: float
@@ -101,6 +143,7 @@ class Objective:
     cost_weight: float
     reduced: ReducedMDP = field(repr=False)
     rollouts: Played | None = field(default=None, repr=False, compare=False)
+    claimed_returns: FloatArray | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -112,6 +155,7 @@ class Objective:
         cost_weight: float,
         cost: Cost,
         rollouts: Played | None = None,
+        claimed_returns: FloatArray | None = None,
     ) -> Objective:
         """J, from the returns of a plan."""
         cost_weight = check_real("cost_weight", cost_weight)
@@ -127,22 +171,72 @@ class Objective:
             cost_weight=cost_weight,
             reduced=reduced,
             rollouts=rollouts,
+            claimed_returns=claimed_returns,
         )
+
+    @property
+    def claimed(self) -> Estimate:
+        """The mean return in the model itself, on its trajectories.
+
+        That is ``mean_return``, unless the model was made of somebody else's environment.
+        """
+        return Estimate.of(self.returns if self.claimed_returns is None else self.claimed_returns)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """What the model claims beside what was played; None if the model is all there is."""
+        if self.claimed_returns is None or min(len(self.returns), len(self.claimed_returns)) < 2:
+            return None
+        return Agreement.of(self.claimed_returns, self.returns)
+
+    @cached_property
+    def disagreement(self) -> str | None:
+        """Why the model claims another return than was played, for people; None if it does not.
+
+        Where they differ, a few hundred steps of the policy are compared with the model, which
+        takes some seconds; so it is worked out when it is first read.
+        """
+        agreement = self.agreement
+        if agreement is None or agreement.agrees:
+            return None
+        original = None if self.rollouts is None else checked(self.rollouts.mdp).original
+        why = "" if original is None else original.why_different(self.plan.policy)
+        return f"{agreement}, which is what is reported. {why or NO_REASON}"
 
     @property
     def mask(self) -> Mask:
         """The mask."""
         return self.reduced.mask
 
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The mean return, with an interval and what to mind about it.
+
+        Where a rare event decides, normal theory does not hold: the few returns that stand out are
+        counted (:mod:`planners.rare_events`), and the model is asked what values of x that the
+        rollouts hardly saw would cost (:mod:`planners.surprises`). So it is worked out when it is
+        first read, and remembered. A copy that was made before knows the returns only.
+        """
+        if self.rollouts is None:
+            found = Estimate.of(self.returns)
+        else:
+            found = self.rollouts.estimate(self.plan.policy, self.returns)
+        return replace(found, mean=self.mean_return, standard_error=self.standard_error)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval of the mean return."""
-        return Estimate(self.mean_return, self.standard_error).interval(level)
+        return self.estimate.interval(level)
+
+    @property
+    def caution(self) -> str | None:
+        """What to mind about the interval, for people; None if normal theory will do."""
+        return self.estimate.caution
 
     def gain_over(self, other: Objective) -> Estimate:
         """J of this mask less J of the other one, paired: both were run on the same scenarios."""
         difference = paired_difference(self.returns, other.returns)
         costs = self.cost_weight * self.cost - other.cost_weight * other.cost
-        return Estimate(difference.mean - costs, difference.standard_error)
+        return replace(difference, mean=difference.mean - costs)
 
     @cached_property
     def bracket(self) -> Bracket | None:
@@ -152,10 +246,11 @@ class Objective:
         None if n has too many values to be enumerated.
 
         A model that answers one state at a time, such as an adapted environment, is asked for some
-        20 seconds at most. If that is not enough for all trajectories and the penalty, the bound
-        has no penalty and is played on the first trajectories, as many as can be afforded, at least
-        10; the policy is judged on the same ones, so that ``lower`` is not the mean return of all.
-        If even 10 are too many, it is None.
+        20 seconds at most. Both ends are of the model then, whatever was played. If the time is
+        not enough for all trajectories and the penalty, the bound has no penalty and is played on
+        the first trajectories, as many as can be afforded, at least 10; the policy is judged on the
+        same ones, so that ``lower`` is not the mean return of all. If even 10 are too many, it is
+        None.
 
         Raises:
             ValueError: this is a copy, which does not have the model.
@@ -165,7 +260,8 @@ class Objective:
                 "this objective is a copy, and copies do not have the model; read bracket before "
                 "copying or pickling, or call planners.bracket(mdp, objective.plan.policy)"
             )
-        return self.rollouts.bracket(self.plan.policy, self.returns)
+        returns = self.returns if self.claimed_returns is None else self.claimed_returns
+        return self.rollouts.bracket(self.plan.policy, returns)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the model and its trajectories; a bracket that was read is kept."""

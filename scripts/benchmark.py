@@ -1,5 +1,5 @@
 """Benchmarks: `python scripts/benchmark.py step`, `plan`, `information`, `planted`, `learn`, `gap`,
-`rl`, `rddl`, `trace`.
+`rl`, `rddl`, `trace`, `refit`, `certify`, `coverage`.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -13,13 +13,28 @@ import gymnasium as gym
 import numpy as np
 
 import exo_envs
-from benchmarks import gap, information, learn, plan, planted, rddl, rl, step, trace
+from benchmarks import (
+    certify,
+    coverage,
+    gap,
+    information,
+    learn,
+    plan,
+    planted,
+    rddl,
+    refit,
+    rl,
+    step,
+    trace,
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for benchmark in (step, plan, information, planted, learn, gap, rl, rddl, trace):
+    for benchmark in (
+        *(step, plan, information, planted, learn, gap, rl, rddl, trace, refit, certify, coverage),
+    ):
         benchmark.add_command(commands)
     arguments = parser.parse_args()
     print(f"exo-envs {exo_envs.__version__}, gymnasium {gym.__version__}, numpy {np.__version__}")

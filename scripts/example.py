@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from examples import battery, building, inventory
-from examples.tutorial import tell
+from examples import battery, building, generated, inventory, recorded
 from shared.script import ScriptError, run_script
 
-EXAMPLES = {"battery": battery, "inventory": inventory, "building": building}
+#: Each example, the data that was recorded, and what is generated instead.
+EXAMPLES = {
+    "battery": (battery.main, recorded.dutch_year, generated.dutch_like),
+    "inventory": (inventory.main, generated.shop, generated.shop),
+    "building": (building.main, recorded.city, generated.city_like),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,9 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if not 0 < arguments.share <= 1:
         raise ScriptError(f"--share is above 0 and at most 1, not {arguments.share}.")
-    example = EXAMPLES[arguments.example]
-    table = example.table(is_generated=arguments.generated, share=arguments.share)
-    tell(example, table, arguments.output, arguments.seed)
+    run, read, make = EXAMPLES[arguments.example]
+    table = make() if arguments.generated else read()
+    table = table[: int(arguments.share * len(table))]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(table, arguments.output, arguments.seed)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"note: {message}")
     return 0
 
 

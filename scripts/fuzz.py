@@ -2,7 +2,7 @@
 
     python scripts/fuzz.py --minutes 30                # all entries: models, files, learners ...
     python scripts/fuzz.py --only models --minutes 5   # those whose names begin so; see --list
-    python scripts/fuzz.py --only user-bugs            # 200 bugs of users, each named by fit or not
+    python scripts/fuzz.py --only user-bugs            # 222 bugs of users, each named by fit or not
     python scripts/fuzz.py --replay models/grid:17:0   # one case again: entry:number:seed
     python scripts/fuzz.py --soak --minutes 10         # memory, descriptors, threads over time
 
@@ -14,27 +14,46 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from reliability import entries  # noqa: F401 - puts them on the list
-from reliability.registry import ENTRIES, chosen
+from reliability.registry import ENTRIES, Entry, chosen
 from reliability.report import num_bad, print_causes, print_table, write_files
 from reliability.runner import Campaign
 from reliability.soak import soak
 from reliability.worker import quiet, replay, work
+from shared.folders import Claim, FolderError
+from shared.script import run_script
 
 
 def main() -> None:
     arguments = parse()
     if arguments.worker:
         return work(arguments.worker, arguments.seed)
+    run_script(lambda: run(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """What was asked for; 0 if all is well."""
     if arguments.list:
-        return print("\n".join(name for name, one in ENTRIES.items() if not one.hidden))
+        print("\n".join(name for name, one in ENTRIES.items() if not one.hidden))
+        return 0
     if arguments.replay:
-        sys.exit(0 if replay(arguments.replay) else 1)
+        return 0 if replay(arguments.replay) else 1
     if arguments.soak:
-        sys.exit(0 if soak_for(arguments.minutes or 10.0) else 1)
+        return 0 if soak_for(arguments.minutes or 10.0) else 1
     picked = chosen(arguments.only)
+    try:
+        claim = Claim(arguments.output)  # before the minutes are spent
+    except FolderError as error:
+        raise SystemExit(f"error: {error}") from error
+    with claim:
+        return attack(picked, arguments)
+
+
+def attack(picked: Sequence[Entry], arguments: argparse.Namespace) -> int:
+    """Give odd inputs to some entries, and report; 0 if nothing bad came of it."""
     minutes = arguments.minutes
     if minutes is None and arguments.inputs is None and any(one.cases is None for one in picked):
         minutes = 30.0
@@ -56,7 +75,7 @@ def main() -> None:
     if bad := num_bad(campaign):
         print(f"\n{bad:,} of them should not have happened; all of those are listed in")
         print(arguments.output / "failures.jsonl")
-    sys.exit(1 if bad else 0)
+    return 1 if bad else 0
 
 
 def soak_for(minutes: float) -> bool:

@@ -120,7 +120,7 @@ def show_mask(arguments: argparse.Namespace) -> int:
     lost = save(learner, file)
     write("")
     say_if_stopped(learner)
-    write(*storyteller(arguments).explain(learner))
+    write(*storyteller(arguments).explain(learner.explain(), every=arguments.every))
     if learner.status_ != "interrupted" and (arguments.compare or arguments.bracket):
         show_worth(learner, arguments, file)
     if lost is not None:

@@ -21,7 +21,6 @@ import numpy as np
 import exo_envs
 from planners import (
     EndogenousSurvey,
-    Estimate,
     ExogenousData,
     Memory,
     Objective,
@@ -123,7 +122,7 @@ def compare(arguments: argparse.Namespace) -> int:
                 memory=memory,
                 scenarios=scenarios,
                 cost_weight=arguments.cost_weight,
-                time_limit=arguments.time_limit,
+                planning_time_limit=arguments.time_limit,
                 ignored_rewards=row.ignored_rewards,
             )
         before = objectives[-1] if objectives else None
@@ -151,7 +150,7 @@ def cells_of(
     """A line of the table."""
     return (
         str(len(objective.mask)),
-        str(Estimate(objective.mean_return, objective.standard_error)),
+        str(objective.estimate),
         f"{objective.value:.1f}",
         "" if before is None else str(objective.gain_over(before)),
         f"{seconds:.1f}",
@@ -161,7 +160,7 @@ def cells_of(
 
 def how_planned(plan: Plan) -> str:
     """How the policy of a line was found."""
-    return f"by {plan.method}" + ("" if plan.converged else ", stopped at the time limit")
+    return f"by {plan.method}" + (", cut short by the time limit" if plan.out_of_time else "")
 
 
 def show_bracket(rows: list[Row], objectives: list[Objective]) -> None:

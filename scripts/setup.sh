@@ -6,18 +6,21 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+known="$(sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = \[.*/\1/p' pyproject.toml)"
 if [[ " $* " =~ \ (-h|--help)\  ]]; then
-    cat <<'HELP'
+    cat <<HELP
 usage: bash scripts/setup.sh [EXTRA ...]
 
 Makes .venv in the project's root and installs exo-envs there, editable, with
-the named extras: human, video, rl, reproduce, cluster, browser, test, dev. A
-second run does nothing. PYTHON=python3.12 chooses another interpreter.
+the named extras. A second run does nothing. PYTHON=python3.12 chooses another
+interpreter. The extras are:
+
+$(echo $known | fold -s -w 76 | sed 's/^/  /')
 HELP
     exit
 fi
 for extra in ${*//,/ }; do
-    if ! grep -q "^$extra = \[" pyproject.toml; then
+    if ! grep -qxF -- "$extra" <<<"$known"; then
         echo "error: unknown extra '$extra'; bash scripts/setup.sh --help names them" >&2
         exit 2
     fi

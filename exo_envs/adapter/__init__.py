@@ -4,7 +4,7 @@ A Gymnasium environment knows only where it is now. One that can be put into a g
 generative model all the same: put it there, seed it, take one step, read what came of it
 (:mod:`exo_envs.adapter.foreign`). :class:`AdaptedMDP` is made of such steps, and
 :meth:`AdaptedMDP.from_env` finds out how it is put into a state
-(:mod:`exo_envs.adapter.discovery`) and what actions move (:mod:`exo_envs.adapter.auditing`).
+(:mod:`exo_envs.adapter.discovery`) and what actions move (:mod:`exo_envs.auditing`).
 
 What the environment cannot say is whether what was split in two is all of its state, whether its
 exogenous variables really move by themselves and whether its reward really is a sum of terms

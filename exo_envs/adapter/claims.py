@@ -10,26 +10,61 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.adapter.mdp import AdaptedMDP
+from exo_envs.adapter.playing import PlayableMDP
 from exo_envs.inputs import check_level
 from exo_envs.mdp import FloatArray, State
+
+#: The probability that two equal means are said to differ, by default.
+ERROR_PROBABILITY = 1e-3
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Mean returns of one policy, in the model and in the environment that it was made of."""
+    """Mean returns of one policy, in the model and in the environment that it was made of.
 
-    claimed: float  # by the model
-    claimed_error: float  # the standard error
-    played: float  # in episodes of the environment itself
+    Attributes:
+        claimed: the mean in the model.
+        claimed_error: its standard error.
+        played: the mean in episodes of the environment itself.
+        played_error: its standard error.
+        difference_error: the standard error of the difference, if both have one distribution.
+        error_probability: that two equal means are said to differ (normal approximation).
+    """
+
+    claimed: float
+    claimed_error: float
+    played: float
     played_error: float
-    error_probability: float  # that two equal means are said to differ (normal approximation)
+    difference_error: float
+    error_probability: float = ERROR_PROBABILITY
+
+    @classmethod
+    def of(
+        cls,
+        claimed: FloatArray,
+        played: FloatArray,
+        error_probability: float = ERROR_PROBABILITY,
+    ) -> Agreement:
+        """From returns, of the model and of the environment.
+
+        >>> found = Agreement.of([1.0, 2.0, 3.0, 2.0], [8.0, 9.0, 8.0, 7.0])
+        >>> found.agrees
+        False
+        """
+        level = check_level("error_probability", error_probability)
+        samples = [np.asarray(values, dtype=np.float64) for values in (claimed, played)]
+        if any(values.ndim != 1 or len(values) < 2 for values in samples):
+            raise ValueError("two returns are needed at least, in the model and in the environment")
+        sums = [((values - values.mean()) ** 2).sum() for values in samples]
+        (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
+        pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
+        (mean, error), (paid, paid_error) = map(_mean, samples)
+        return cls(mean, error, paid, paid_error, pooled, level)
 
     @property
     def agrees(self) -> bool:
         """Whether the difference may well be chance."""
-        error = math.hypot(self.claimed_error, self.played_error)
-        limit = NormalDist().inv_cdf(1 - self.error_probability / 2) * error
+        limit = NormalDist().inv_cdf(1 - self.error_probability / 2) * self.difference_error
         rounding = 1e-9 * (1 + abs(self.claimed) + abs(self.played))
         return abs(self.claimed - self.played) <= limit + rounding
 
@@ -37,37 +72,33 @@ class Agreement:
         """Both means, with halves of their 95 % intervals."""
         half = NormalDist().inv_cdf(0.975)
         return (
-            f"the model claims {self.claimed:.1f} ± {half * self.claimed_error:.1f} where the "
-            f"environment itself pays {self.played:.1f} ± {half * self.played_error:.1f}"
+            f"the model claims {self.claimed:.4g} ± {half * self.claimed_error:.2g} where the "
+            f"environment itself pays {self.played:.4g} ± {half * self.played_error:.2g}"
         )
 
 
 def compare_with_play(
-    mdp: AdaptedMDP,
+    mdp: PlayableMDP,
     policy: Callable[[State], Any],
     returns: FloatArray,
     *,
     episodes: int = 200,
     seed: int = 0,
-    error_probability: float = 1e-6,
+    error_probability: float = ERROR_PROBABILITY,
 ) -> Agreement:
     """Compare what a policy is claimed to earn with what it earns when it is played.
+
+    Learners and :func:`planners.estimate_objective` do this themselves (``objective.agreement``).
 
     Args:
         mdp: the adapted environment.
         policy: maps a :class:`State` to an action.
-        returns: of the policy in the model, as :func:`planners.evaluate` gives them.
+        returns: of the policy in the model, as :func:`planners.evaluate` gives them on scenarios.
         episodes: how many are played (:meth:`AdaptedMDP.play`).
         seed: of these episodes.
         error_probability: that two equal means are said to differ.
     """
-    level = check_level("error_probability", error_probability)
-    returns = np.asarray(returns, dtype=np.float64)
-    if returns.ndim != 1 or len(returns) < 2 or episodes < 2:
-        raise ValueError("two returns are needed at least, in the model and in the environment")
-    played = mdp.play(policy, episodes, seed)
-    (claimed, claimed_error), (paid, paid_error) = map(_mean, (returns, played))
-    return Agreement(claimed, claimed_error, paid, paid_error, level)
+    return Agreement.of(returns, mdp.play(policy, episodes, seed), error_probability)
 
 
 def _mean(values: FloatArray) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.adapter.chance import find_chance
 from exo_envs.adapter.episodes import NUM_SEEDS, Episodes
 from exo_envs.adapter.exchange import Ranks
 from exo_envs.adapter.foreign import ForeignEnv, Steps
@@ -16,7 +17,7 @@ from exo_envs.adapter.scopes import ScopesError
 from exo_envs.mdp import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from exo_envs.adapter.mdp import AdaptedMDP
+    from exo_envs.adapter.playing import PlayableMDP
 
 #: Steps that the model draws for each of them.
 NUM_DRAWS = 6
@@ -48,7 +49,7 @@ class Difference(NamedTuple):
 class Comparison:
     """Steps that were played, beside what the model says of them."""
 
-    def __init__(self, mdp: AdaptedMDP, episodes: Episodes, rng: np.random.Generator) -> None:
+    def __init__(self, mdp: PlayableMDP, episodes: Episodes, rng: np.random.Generator) -> None:
         self.mdp, self.episodes, self.rng = mdp, episodes, rng
         self.foreign: ForeignEnv = mdp.foreign
         self.k = len(self.foreign.parts[0])
@@ -199,6 +200,17 @@ class Comparison:
 
     def noisy_rewards(self) -> Difference | None:
         """The mean reward of states against what the model pays there."""
+        samples = self.mdp.reward_samples
+        hint = f"Give AdaptedMDP a larger reward_samples, such as {max(100, 4 * samples)}"
+        chance = find_chance(self.mdp, len(self.episodes) * NUM_DRAWS)
+        if chance is not None and chance.is_large(samples):
+            row = self._name(chance.row)
+            return Difference(
+                "noise in the reward",
+                f"the reward depends on chance: at {row}, action {chance.action}, it is between "
+                f"{chance.low:g} and {chance.high:g}, so that its mean over "
+                f"reward_samples={samples} seeds means little. {hint}",
+            )
         drawn = np.column_stack([steps.reward for steps in self.draw()])
         ranks = Ranks(self.episodes.rewards, drawn)
         if ranks.certain.all() and not ranks.alone.any():
@@ -206,10 +218,12 @@ class Comparison:
         lanes = self._reward_lanes()
         drawn = np.column_stack([self.episodes.rewards[lanes], drawn[lanes]])
         off = drawn - self._total(lanes)[:, None]
+        # All states are asked about under the same seeds, so their errors do not average out.
+        shared = math.sqrt(float(drawn.var(axis=1, ddof=1).mean()) / samples)
         half = off.shape[1] // 2
         first, second = off[:, :half].mean(axis=1), off[:, half:].mean(axis=1)
         for values in (off.mean(axis=1), np.sign(first) * second):
-            error = values.std(ddof=1) / math.sqrt(len(values))
+            error = math.hypot(values.std(ddof=1) / math.sqrt(len(values)), shared)
             if abs(values.mean()) > max(STANDARD_ERRORS * error, ROUNDING):
                 break
         else:
@@ -220,10 +234,8 @@ class Comparison:
         return Difference(
             "noise in the reward",
             f"the reward depends on chance: at {self._show(lane)} it is between "
-            f"{drawn.min():g} and {drawn.max():g}, and the mean over "
-            f"reward_samples={self.mdp.reward_samples} seeds is off by {abs(values.mean()):.3g} a "
-            f"step (± {error:.2g}).{looks} Give AdaptedMDP a larger reward_samples, such as "
-            f"{max(100, 4 * self.mdp.reward_samples)}",
+            f"{drawn.min():g} and {drawn.max():g}, and the mean over reward_samples={samples} "
+            f"seeds is off by {abs(values.mean()):.3g} a step (± {error:.2g}).{looks} {hint}",
         )
 
     def _follows(self, rewards: Ranks) -> str:
@@ -315,11 +327,12 @@ class Comparison:
     # --- words ---------------------------------------------------------------------------------
 
     def _show(self, lane: int, *, action: bool = True) -> str:
-        row = self.episodes.rows[lane]
-        shown = [f"{name}={value:g}" for name, value in zip(self._names, row, strict=True)]
-        more = ", ..." if len(shown) > 12 else ""
         last = f", action {self.episodes.actions[lane]}" if action else ""
-        return f"({', '.join(shown[:12])}{more}){last}"
+        return f"{self._name(self.episodes.rows[lane])}{last}"
+
+    def _name(self, row: NDArray[Any]) -> str:
+        shown = [f"{name}={value:g}" for name, value in zip(self._names, row, strict=True)]
+        return f"({', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''})"
 
 
 def _goes_with(numbers: FloatArray, values: FloatArray) -> float:

@@ -1,11 +1,8 @@
 """What :meth:`AdaptedMDP.from_env` finds out about an environment.
 
-**How it is put into a state.** Tried are, in this order: ``env.s`` (Gymnasium's toy texts),
-``env.state`` (classic control), ``set_state(qpos, qvel)`` (MuJoCo), and attributes that equal what
-is shown, with deep copies for what does not (:mod:`exo_envs.adapter.state_access`). A way counts
-if steps from states that were set are those of an episode, under the same random numbers.
+**How it is put into a state**: several ways are tried (:mod:`exo_envs.adapter.ways`).
 
-**What actions move** (:mod:`exo_envs.adapter.auditing`) is endogenous. So is what moves by itself
+**What actions move** (:mod:`exo_envs.auditing`) is endogenous. So is what moves by itself
 but is seen at once by something that actions move: n' may look at x, and not at x'.
 
 **Variables.** Numbers that are whole stay whole, others are real, and numbers that never changed
@@ -23,19 +20,14 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from exo_envs.adapter.auditing import CONSTANT, Audit, Finding, audit
+from exo_envs.adapter.chance import affordable_samples, find_chance
 from exo_envs.adapter.episodes import NUM_SEEDS
 from exo_envs.adapter.foreign import Env
-from exo_envs.adapter.generators import noise_of, set_noise
 from exo_envs.adapter.played import find_moved
 from exo_envs.adapter.readings import Column, bounded, refine
-from exo_envs.adapter.state_access import (
-    AttributeState,
-    PhysicsState,
-    StateAccess,
-    StateVector,
-    TabularState,
-)
+from exo_envs.adapter.state_access import StateAccess
+from exo_envs.adapter.ways import find_access, sample_action
+from exo_envs.auditing import CONSTANT, Audit, Finding, audit
 from exo_envs.errors import unknown_name
 from exo_envs.mdp import FloatArray, IntArray
 from exo_envs.spaces import num_shown
@@ -50,12 +42,6 @@ OF_THE_STATE = (
 )
 #: Actions that are made of several choices, at most.
 MAX_ACTIONS = 256
-#: Steps of episodes that are repeated from states that were set.
-NUM_STEPS = 60
-#: The share of them that has to be the same.
-ENOUGH = 0.5
-#: The number of seeds over which a reward that depends on chance is averaged.
-REWARD_SAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -110,8 +96,9 @@ def adapt(
     else:
         found = _discover(env, names, endogenous, rng)
     mdp = make(found.env, **{**found.arguments, **given})
-    if "reward_samples" not in given and _pays_by_chance(mdp):
-        found.arguments["reward_samples"] = REWARD_SAMPLES
+    chance = find_chance(mdp) if "reward_samples" not in given else None
+    if chance is not None and chance.samples > 1:
+        found.arguments["reward_samples"] = min(chance.samples, affordable_samples(mdp))
         mdp = make(found.env, **{**found.arguments, **given})
     while found.parts is not None and endogenous is None and mdp.exogenous_variables:
         moved = find_moved(mdp)
@@ -129,7 +116,7 @@ def _discover(
     endogenous: Collection[str] | None,
     rng: np.random.Generator,
 ) -> Discovery:
-    way, access = _find_access(env, rng)
+    way, access = find_access(env, rng)
     own = [column.name for column in access.columns]
     names = own if names is None else list(names)
     if len(names) != len(own) or len(set(names)) < len(names):
@@ -218,62 +205,7 @@ class StateParts:
         return n, x
 
 
-# --- how it is put into a state ------------------------------------------------------------------
-
-
-def _find_access(env: Env, rng: np.random.Generator) -> tuple[str, StateAccess]:
-    """A way that works, and what it is called."""
-    ways: dict[str, tuple[Callable[[Env], bool], Callable[[], StateAccess]]] = {
-        "env.s": (TabularState.fits, lambda: TabularState(env)),
-        "env.state": (StateVector.fits, lambda: StateVector(env)),
-        "set_state(qpos, qvel)": (PhysicsState.fits, lambda: PhysicsState(env)),
-        "attributes": (AttributeState.fits, lambda: AttributeState(env, rng)),
-    }
-    tried = []
-    best: tuple[float, str, StateAccess] | None = None
-    for way, (fits, make) in ways.items():
-        if not fits(env):
-            tried.append(f"{way}: there is none")
-            continue
-        access = make()
-        share, trouble = _repeated(env, access, rng)
-        tried.append(f"{way}: {share:.0%} of the steps are those of an episode{trouble}")
-        if best is None or share > best[0]:
-            best = (share, way, access)
-        if share > 0.95:
-            break
-    if best is None or best[0] < ENOUGH:
-        raise ValueError(
-            f"no way to put {env} into a state was found ({'; '.join(tried)}); give set_state, "
-            "with split or get_state, endogenous_variables and exogenous_variables"
-        )
-    return best[1], best[2]
-
-
-def _repeated(env: Env, access: StateAccess, rng: np.random.Generator) -> tuple[float, str]:
-    """The share of steps of episodes that are the same from states that were set."""
-    steps: list[tuple[Any, ...]] = []
-    while len(steps) < NUM_STEPS:
-        observation, _ = env.reset(seed=int(rng.integers(NUM_SEEDS)))
-        for _ in range(NUM_STEPS // 4):
-            before, noise = access.read(env, observation), noise_of(env)
-            action = _sample(env, rng)
-            observation, reward, terminated, truncated, _ = env.step(action)
-            steps.append((before, noise, action, access.read(env, observation), float(reward)))
-            if terminated or truncated:
-                break
-    same = 0
-    for i, (before, noise, action, after, reward) in enumerate(steps):
-        env.reset(seed=i)
-        try:
-            access.write(env.unwrapped, before)
-        except (ValueError, TypeError, AttributeError) as error:
-            return 0.0, f" ({error})"
-        set_noise(env, noise)
-        observation, again, *_ = env.step(action)
-        there = np.allclose(access.read(env, observation), after, rtol=1e-4, atol=1e-6)
-        same += there and bool(np.isclose(float(again), reward, rtol=1e-4, atol=1e-6))
-    return same / len(steps), ""
+# --- what it shows -----------------------------------------------------------------------------
 
 
 def _shown(env: Env, access: StateAccess, rng: np.random.Generator) -> FloatArray:
@@ -283,24 +215,10 @@ def _shown(env: Env, access: StateAccess, rng: np.random.Generator) -> FloatArra
         observation, _ = env.reset(seed=int(rng.integers(NUM_SEEDS)))
         for _ in range(50):
             found.append(access.read(env, observation))
-            observation, _, terminated, truncated, _ = env.step(_sample(env, rng))
+            observation, _, terminated, truncated, _ = env.step(sample_action(env, rng))
             if terminated or truncated:
                 break
     return np.array(found)
-
-
-def _sample(env: Env, rng: np.random.Generator) -> int:
-    return int(rng.integers(env.action_space.n))  # type: ignore[attr-defined]
-
-
-def _pays_by_chance(mdp: AdaptedMDP) -> bool:
-    """Whether steps pay this under one seed and that under another."""
-    met = mdp.record(32)
-    paid = [
-        mdp.foreign.step(met.rows, met.actions, np.full(len(met), seed)).reward
-        for seed in range(100, 104)
-    ]
-    return bool((np.ptp(paid, axis=0) > 1e-9).any())
 
 
 # --- actions ------------------------------------------------------------------------------------

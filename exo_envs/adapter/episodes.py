@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from exo_envs.adapter.foreign import ForeignEnv, Rows
+from exo_envs.adapter.foreign import ForeignEnv, Row, Rows
 from exo_envs.adapter.generators import noise_of
 from exo_envs.inputs import as_action
 from exo_envs.mdp import BoolArray, FloatArray, IntArray, State
+from exo_envs.original import WatchStep
 
 if TYPE_CHECKING:
-    from exo_envs.adapter.mdp import AdaptedMDP
+    from exo_envs.adapter.playing import PlayableMDP
 
 NUM_SEEDS = 2**31  # what every environment takes, legacy NumPy and C generators included
+#: An action for a state, which may depend on chance.
+Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
 #: Steps that one recorded episode has at most: the states near the start of one are all alike.
 MAX_EPISODE = 100
 
 
 @dataclass(frozen=True)
 class Episodes:
-    """Steps of several episodes with random actions, one after another."""
+    """Steps of several episodes, one after another."""
 
     rows: Rows  # (N, k + m) states
     actions: IntArray  # (N,)
@@ -40,11 +43,22 @@ class Episodes:
 
     @classmethod
     def record(
-        cls, foreign: ForeignEnv, num_steps: int, seed: int, horizon: int = MAX_EPISODE
+        cls,
+        foreign: ForeignEnv,
+        num_steps: int,
+        seed: int,
+        horizon: int = MAX_EPISODE,
+        choose: Choose | None = None,
     ) -> Episodes:
         """So many steps, in several episodes.
 
-        Some episodes repeat each action for a while: a random walk hardly leaves its start.
+        Args:
+            foreign: the environment.
+            num_steps: how many.
+            seed: of the episodes.
+            horizon: the length of an episode.
+            choose: takes a state, as a row, to an action. By default actions are random, and some
+                episodes repeat each of them for a while: a random walk hardly leaves its start.
         """
         rng = np.random.default_rng(seed)
         env = foreign.env
@@ -57,7 +71,9 @@ class Episodes:
             for step in range(limit):
                 if foreign.tick is not None:
                     foreign.tick()
-                if step == 0 or rng.random() >= repeat:
+                if choose is not None:
+                    action = choose(row, rng)
+                elif step == 0 or rng.random() >= repeat:
                     action = int(rng.integers(foreign.num_actions))
                 shown, noise = flat(observation), noise_of(env)
                 observation, reward, terminated, truncated, _ = env.step(action)
@@ -82,21 +98,31 @@ class Episodes:
         )
 
 
-def play(mdp: AdaptedMDP, policy: Callable[[State], Any], episodes: int, seed: int) -> FloatArray:
-    """Discounted returns of a policy, see :meth:`AdaptedMDP.play`."""
-    seeds = np.random.default_rng(seed).integers(NUM_SEEDS, size=episodes)
-    returns, env = np.zeros(episodes), mdp.env
-    for episode, own_seed in enumerate(seeds.tolist()):
+def play(
+    mdp: PlayableMDP,
+    policy: Callable[[State], Any],
+    episodes: int,
+    seed: int,
+    horizon: int,
+    watch: WatchStep | None = None,
+) -> Iterator[float]:
+    """The discounted return of each episode, see :meth:`AdaptedMDP.play_episodes`."""
+    env = mdp.env
+    for own_seed in np.random.default_rng(seed).integers(NUM_SEEDS, size=episodes).tolist():
+        total = 0.0
         observation, _ = env.reset(seed=own_seed)
-        for step in range(mdp.horizon):
+        for step in range(horizon):
             if mdp.tick is not None:
                 mdp.tick()
-            action = as_action(mdp, np.asarray(policy(mdp.state_of(observation))).item())
+            state = mdp.state_of(observation)
+            action = as_action(mdp, np.asarray(policy(state)).item())
+            if watch is not None:
+                watch(step, state, action)
             observation, reward, terminated, truncated, _ = env.step(action)
-            returns[episode] += mdp.discount**step * float(reward)
+            total += mdp.discount**step * float(reward)
             if terminated or truncated:
                 break
-    return returns
+        yield total
 
 
 def flat(observation: Any) -> FloatArray:

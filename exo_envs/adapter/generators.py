@@ -15,11 +15,18 @@ def generators(env: Env) -> list[Any]:
     own = env.unwrapped
     found: dict[int, Any] = {id(own.np_random): own.np_random}
     for value in vars(own).values():
-        inner = vars(value).values() if hasattr(value, "__dict__") else ()
-        for candidate in (value, *inner):
+        for candidate in (value, *_inside(value)):
             if isinstance(candidate, (np.random.Generator, np.random.RandomState, random.Random)):
                 found.setdefault(id(candidate), candidate)
     return list(found.values())
+
+
+def _inside(value: Any) -> list[Any]:
+    """What the attributes of an object hold, those with slots included."""
+    slots = getattr(type(value), "__slots__", ())
+    names = (slots,) if isinstance(slots, str) else slots
+    found = [getattr(value, name) for name in names if hasattr(value, name)]
+    return [*found, *vars(value).values()] if hasattr(value, "__dict__") else found
 
 
 def noise_of(env: Env) -> list[Any]:

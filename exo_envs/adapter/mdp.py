@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.adapter.discovery import Discovery, adapt
-from exo_envs.adapter.episodes import NUM_SEEDS, Episodes, play
-from exo_envs.adapter.foreign import Env, ForeignEnv, Rows, copy_of
+from exo_envs.adapter.foreign import Env, ForeignEnv, copy_of
 from exo_envs.adapter.payment import Payment
+from exo_envs.adapter.playing import PlayableMDP, draw_seeds
 from exo_envs.adapter.variables import (
     as_scopes,
     check_all_shown,
@@ -22,22 +22,21 @@ from exo_envs.adapter.variables import (
     horizon_of,
 )
 from exo_envs.adapter.workers import Workers
-from exo_envs.ends import DONE, EndCarryingMDP
+from exo_envs.ends import DONE
 from exo_envs.errors import check_choice
 from exo_envs.inputs import (
     as_action,
-    as_batch,
     as_generator,
     as_size,
     check_discount,
     check_function,
     check_whole,
 )
-from exo_envs.mdp import BoolArray, FloatArray, IntArray, State, Variable
+from exo_envs.mdp import FloatArray, IntArray, State, Variable
 from exo_envs.spaces import observed_variables
 
 
-class AdaptedMDP(EndCarryingMDP):
+class AdaptedMDP(PlayableMDP):
     """An :class:`ExoMDP` made of a Gymnasium environment.
 
     Without further arguments the environment has the interface of :class:`exo_envs.ExoEnv`:
@@ -247,20 +246,11 @@ class AdaptedMDP(EndCarryingMDP):
             cls, env, actions=actions, names=names, endogenous=endogenous, rng=rng, given=arguments
         )
 
-    @property
-    def tick(self) -> Callable[[], object] | None:
-        """Is called before every step of the environment if it is set: what it raises ends all."""
-        return self.foreign.tick
-
-    @tick.setter
-    def tick(self, tick: Callable[[], object] | None) -> None:
-        self.foreign.tick = tick
-
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """What ``size`` resets give."""
         size = as_size(self, size)
         rows = np.zeros((size, sum(map(len, self.reference))), dtype=self.foreign.ranges.dtype)
-        for i, seed in enumerate(_seeds(rng, size).tolist()):
+        for i, seed in enumerate(draw_seeds(rng, size).tolist()):
             rows[i] = self.foreign.initial(seed)
         return self.as_state(rows, np.zeros(size, dtype=np.bool_), (size,))
 
@@ -269,7 +259,7 @@ class AdaptedMDP(EndCarryingMDP):
         n = self.reference.endogenous
         state = State(self._with_end(n, 0), exogenous)
         batch, rows, _, actions = self._flatten(state, np.array(self.reference_action))
-        seeds = _seeds(rng, len(rows))
+        seeds = draw_seeds(rng, len(rows))
         if not self.exogenous_variables:
             return np.zeros((*batch, 0), dtype=np.int64)
         following = self.foreign.step(rows, actions, seeds).following
@@ -302,87 +292,9 @@ class AdaptedMDP(EndCarryingMDP):
         rewards[alive] = total - terms.sum(axis=-1)
         return rewards.reshape(batch)
 
-    def observed_step(
-        self, state: State, action: IntArray, rng: np.random.Generator
-    ) -> tuple[State, FloatArray]:
-        """One step of the environment itself from each state: s' and the reward.
-
-        Here n' and x' come from one step, with the reward that it paid: the truth that the
-        factored model claims to equal. States that are ``done`` stay and pay nothing. After the
-        end of an episode, a variable whose value is out of range stays as it was.
-        """
-        batch, rows, alive, actions = self._flatten(state, action)
-        seeds = _seeds(rng, len(rows))
-        done, reward = ~alive, np.zeros(len(rows))
-        steps = self.foreign.step(rows[alive], actions[alive], seeds[alive])
-        nowhere = self.foreign.out_of_range(steps.following)
-        rows[alive] = np.where(nowhere, rows[alive], steps.following)
-        done[alive] = steps.terminated
-        reward[alive] = steps.reward
-        return self.as_state(rows, done, batch), reward.reshape(batch)
-
-    def state_of(self, observation: Any, env: Env | None = None) -> State:
-        """The state that an observation of the environment shows, for a policy to act on.
-
-        >>> from gymnasium.envs.toy_text.taxi import TaxiEnv
-        >>> mdp = AdaptedMDP(
-        ...     TaxiEnv(),
-        ...     split=lambda s: ((s // 4,), (s % 4,)),
-        ...     set_state=lambda taxi, n, x: setattr(taxi, "s", 4 * n[0] + x[0]),
-        ...     endogenous_variables=[Variable("place and rider", 125)],
-        ...     exogenous_variables=[Variable("destination", 4)],
-        ...     horizon=200,
-        ... )
-        >>> mdp.state_of(41)  # not done
-        State(endogenous=array([10,  0]), exogenous=array([1]))
-
-        Args:
-            observation: what ``reset`` or ``step`` of the environment, or of another one of its
-                kind, showed while the episode goes on.
-            env: the environment that showed it, which ``get_state`` reads; by default the one that
-                was adapted. Where observations tell the state it is not needed.
-        """
-        row = self.foreign.in_range(self.foreign.read(observation, env))
-        return self.as_state(row[None], np.zeros(1, dtype=np.bool_), ())
-
-    def play(
-        self, policy: Callable[[State], Any], episodes: int = 100, seed: int = 0
-    ) -> FloatArray:
-        """Discounted returns of episodes of the environment itself, shape (episodes,).
-
-        Nothing of the model is asked: the environment is reset and stepped, and the policy acts
-        on what its observations show (:meth:`state_of`). Episodes end when the environment says
-        so, or at the model's horizon.
-
-        Args:
-            policy: maps a :class:`State` to an action; a :class:`planners.Policy`, say.
-            episodes: how many.
-            seed: of the resets.
-        """
-        check_function("policy", policy)
-        episodes = check_whole("episodes", episodes, 1)
-        return play(self, policy, episodes, check_whole("seed", seed, 0))
-
-    def record(self, num_steps: int, seed: int = 0) -> Episodes:
-        """Steps of the environment itself, in episodes of random actions."""
-        return Episodes.record(self.foreign, num_steps, seed, self.horizon)
-
     def close(self) -> None:
         """Close the environment, and the processes with its copies."""
         self.foreign.close()
-
-    def _flatten(
-        self, state: State, action: IntArray
-    ) -> tuple[tuple[int, ...], Rows, BoolArray, IntArray]:
-        """The batch, its rows of n (without ``done``) and x, which are alive, and the actions."""
-        batch, n, x, actions = as_batch(self, state, action)
-        return batch, np.concatenate([n[:, :-1], x], axis=1), n[:, -1] == 0, actions
-
-    def as_state(self, rows: Rows, done: BoolArray, batch: tuple[int, ...]) -> State:
-        """The states of rows (B, k + m) of n and x."""
-        n, x = self.foreign.split_row(rows)
-        n = self._with_end(n, done)
-        return State(n.reshape(*batch, n.shape[1]), x.reshape(*batch, x.shape[1]))
 
     def _as_reference(self, given: Any) -> State:
         if given is None:
@@ -390,7 +302,3 @@ class AdaptedMDP(EndCarryingMDP):
         else:
             row = self.foreign.in_range(self.foreign.as_row("reference is", given))
         return State(*self.foreign.split_row(row))
-
-
-def _seeds(rng: np.random.Generator, size: int) -> IntArray:
-    return rng.integers(NUM_SEEDS, size=size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +13,11 @@ from exo_envs.adapter.scopes import find_scopes
 from exo_envs.mdp import FloatArray, IntArray
 
 #: States in which it is looked for variables that pay only together, at most and at least.
-MAX_STATES, MIN_STATES = 64, 8
+MAX_STATES, MIN_STATES = 256, 8
 #: Rewards that are asked for to find them.
 MAX_REWARDS = 4_000
+#: Draws the seeds under which rewards are asked for.
+SEED = 1
 
 
 class Payment:
@@ -46,6 +47,7 @@ class Payment:
         self._foreign = foreign
         self._reference = reference
         self._reward_samples = reward_samples
+        self._seeds = np.random.default_rng(SEED).integers(NUM_SEEDS, size=reward_samples)
         if scopes is None and (foreign.tells_terms or len(reference) < 2):
             scopes = [frozenset({i}) for i in range(len(reference))]
         elif scopes is None:
@@ -66,16 +68,15 @@ class Payment:
     def pay(self, rows: Rows, actions: IntArray) -> tuple[FloatArray, FloatArray]:
         """R(n, x, a) and what the environment says of its terms (0 if nothing), per row.
 
-        Rows that occur more than once are asked for once. Seeds follow from n: what a variable of
-        x or an action changes is seen under the same random numbers, and over an episode, in which
-        n changes, what is left of chance is averaged.
+        Rows that occur more than once are asked for once. All rows are asked for under the same
+        seeds. So what n, x or the action changes is seen under the same random numbers, and no
+        state looks better than another one because its noise happened to be larger.
         """
         queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
         asked, took = queries[:, :-1], queries[:, -1].astype(np.int64)
         reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self._foreign.num_terms))
-        first = _seeds_of(asked[:, : len(self._foreign.parts[0])])
-        for sample in range(self._reward_samples):
-            steps = self._foreign.step(asked, took, (first + sample) % NUM_SEEDS)
+        for seed in self._seeds:
+            steps = self._foreign.step(asked, took, np.full(len(asked), seed))
             reward += steps.reward
             terms += steps.reward_terms
         where = inverse.reshape(-1)
@@ -98,8 +99,3 @@ class Payment:
         met = Episodes.record(self._foreign, 2 * wanted, 0, horizon)
         chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
         return self.joint_scopes(met.rows[chosen], met.actions[chosen])
-
-
-def _seeds_of(rows: Rows) -> IntArray:
-    """A seed for each row, the same for the same values."""
-    return np.array([zlib.crc32(row.tobytes()) for row in rows], dtype=np.int64)

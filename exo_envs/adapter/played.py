@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exo_envs.adapter.comparison import NUM_DRAWS, Comparison, Difference
 from exo_envs.errors import ContractError
+from exo_envs.mdp import State
 
 if TYPE_CHECKING:
-    from exo_envs.adapter.mdp import AdaptedMDP
+    from exo_envs.adapter.playing import PlayableMDP
 
 #: Steps of the environment itself that are compared.
 NUM_STEPS = 300
@@ -46,7 +47,7 @@ class PlayedDifferentlyWarning(UserWarning):
 
 
 def check_played(
-    mdp: AdaptedMDP,
+    mdp: PlayableMDP,
     *,
     num_steps: int = NUM_STEPS,
     seed: int = 0,
@@ -83,14 +84,22 @@ def check_played(
 
 
 def find_differences(
-    mdp: AdaptedMDP, *, num_steps: int = NUM_STEPS, seed: int = 0, seconds: float = SECONDS
+    mdp: PlayableMDP,
+    *,
+    num_steps: int = NUM_STEPS,
+    seed: int = 0,
+    seconds: float = SECONDS,
+    policy: Callable[[State], Any] | None = None,
 ) -> Iterator[Difference]:
-    """All that :func:`check_played` looks for, the deepest cause first."""
+    """All that :func:`check_played` looks for, the deepest cause first.
+
+    With a policy the episodes are its own, but for one random action in ten.
+    """
     start = time.perf_counter()
-    episodes = mdp.record(min(num_steps, 32), seed)
+    episodes = mdp.record(min(num_steps, 32), seed, policy)
     a_step = (time.perf_counter() - start) / len(episodes)
     affordable = int(seconds / (a_step * (2 + 2 * NUM_DRAWS)))
-    episodes = mdp.record(max(32, min(num_steps, affordable)), seed)
+    episodes = mdp.record(max(32, min(num_steps, affordable)), seed, policy)
     comparison = Comparison(mdp, episodes, np.random.default_rng([seed, 1]))
     for look in (
         comparison.hidden_state,
@@ -104,7 +113,7 @@ def find_differences(
             yield found
 
 
-def find_moved(mdp: AdaptedMDP, *, num_steps: int = NUM_STEPS, seed: int = 0) -> str | None:
+def find_moved(mdp: PlayableMDP, *, num_steps: int = NUM_STEPS, seed: int = 0) -> str | None:
     """An exogenous variable that does not move by itself, or whose next value n' looks at."""
     episodes = mdp.record(num_steps, seed)
     comparison = Comparison(mdp, episodes, np.random.default_rng([seed, 1]))

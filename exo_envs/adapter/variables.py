@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from exo_envs.inputs import check_horizon
 from exo_envs.mdp import ExoMDP, Variable
@@ -70,9 +71,36 @@ def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
 
 
 def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
-    """The length of an episode: what is given, or else what the environment says."""
-    if horizon is None and env.spec is not None:
-        horizon = env.spec.max_episode_steps
+    """The length of an episode: what is given, or else what the environment says.
+
+    That is the smallest of its time limits: those of its registration and of wrappers, or else
+    what it calls ``max_episode_steps`` or ``max_steps`` itself.
+
+    >>> from gymnasium.envs.toy_text.taxi import TaxiEnv
+    >>> horizon_of(gym.wrappers.TimeLimit(TaxiEnv(), 50), None)
+    50
+    """
+    if horizon is None:
+        horizon = min(_time_limits(env), default=None)
     if horizon is None:
         raise ValueError(f"{env} does not say how long an episode is; give horizon")
     return check_horizon("horizon", horizon)
+
+
+def _time_limits(env: gym.Env[Any, Any]) -> list[int]:
+    """All limits to the length of an episode, of the environment and its wrappers."""
+    layers = [env]
+    while isinstance(layers[-1], gym.Wrapper):
+        layers.append(layers[-1].env)
+    found = [
+        vars(layer)["_max_episode_steps"]  # Gymnasium has no public name for it
+        for layer in layers
+        if isinstance(layer, gym.wrappers.TimeLimit)
+    ]
+    if env.spec is not None:
+        found.append(env.spec.max_episode_steps)
+    limits = [limit for limit in found if limit is not None]
+    if not limits:
+        own = (getattr(layers[-1], name, None) for name in ("max_episode_steps", "max_steps"))
+        limits = [limit for limit in own if isinstance(limit, (int, np.integer)) and limit > 0]
+    return [int(limit) for limit in limits]

@@ -7,6 +7,7 @@ shells look at each step with :func:`check_transition`.
 """
 
 from exo_envs.borders.answers import (
+    NotFiniteError,
     Question,
     check_flags,
     check_initial,
@@ -18,9 +19,13 @@ from exo_envs.borders.answers import (
 from exo_envs.borders.checked_mdp import CheckedMDP, checked, given_successors, unchecked
 from exo_envs.borders.declaration import check_declaration
 from exo_envs.borders.steps import check_terminal, check_transition, take_step
+from exo_envs.original import HasOriginal, Outcome
 
 __all__ = [
     "CheckedMDP",
+    "HasOriginal",
+    "NotFiniteError",
+    "Outcome",
     "Question",
     "check_declaration",
     "check_flags",

@@ -17,6 +17,10 @@ INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 MAX_SHOWN = 12
 
 
+class NotFiniteError(ValueError):
+    """A reward, or a probability, is infinite or no number."""
+
+
 class Question(NamedTuple):
     """What a model was asked, for error messages; what a method is not given is None."""
 
@@ -170,7 +174,8 @@ def check_terms(
 
     Raises:
         TypeError: they are no array of numbers.
-        ValueError: their shape is wrong, or one is not finite.
+        ValueError: their shape is wrong.
+        NotFiniteError: one is not finite.
     """
     method, m = "reward_terms", len(mdp.reward_scopes)
     terms = _numbers(method, values)
@@ -185,7 +190,7 @@ def check_terms(
         )
     if not _is_finite(terms):
         lane, i = np.argwhere(~np.isfinite(terms.reshape(-1, m)))[0]
-        raise ValueError(
+        raise NotFiniteError(
             f"{method} returned {terms.reshape(-1, m)[lane, i]} for {_joined(mdp.reward_scopes[i])}"
             f"{question.show(mdp, int(lane))}; rewards are finite numbers"
         )
@@ -199,7 +204,8 @@ def check_rewards(
 
     Raises:
         TypeError: they are no array of numbers.
-        ValueError: their shape is wrong, or one is not finite.
+        ValueError: their shape is wrong.
+        NotFiniteError: one is not finite.
     """
     rewards = _numbers(method, values)
     if rewards.shape != batch_shape:
@@ -209,7 +215,7 @@ def check_rewards(
         )
     if not _is_finite(rewards):
         lane = int(np.flatnonzero(~np.isfinite(rewards))[0])
-        raise ValueError(
+        raise NotFiniteError(
             f"{method} returned {rewards.reshape(-1)[lane]}{question.show(mdp, lane)}; "
             "rewards are finite numbers"
         )

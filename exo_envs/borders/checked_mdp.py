@@ -27,6 +27,7 @@ from exo_envs.mdp import (
     batch_shape,
 )
 from exo_envs.numbers import kind_of
+from exo_envs.original import HasOriginal, Outcome
 
 #: How far the probabilities of all n' may be from 1 in all.
 TOLERANCE = 1e-9
@@ -100,6 +101,31 @@ class CheckedMDP(ExoMDP):
             return values
         asked, shape = Question.of(state, action), batch_shape(state.endogenous)
         return check_part(self, "sample_endogenous", "endogenous", values, shape, asked)
+
+    def sample_outcome(self, state: State, action: IntArray, rng: np.random.Generator) -> Outcome:
+        """Draw n' and the reward of one step, of shapes (..., k) and (...).
+
+        The reward is what the model says, or, if the model was made of something that can be
+        played itself (:class:`exo_envs.original.HasOriginal`), what that paid in this very step.
+        """
+        if self.original is None:
+            reward = self.reward(state, action)
+            return Outcome(self.sample_endogenous(state, action, rng), reward)
+        if isinstance(self.model, CheckedMDP):
+            return self.model.sample_outcome(state, action, rng)
+        state = as_pair(state)
+        values, paid = self.original.sample_outcome(state, action, rng)
+        asked, shape = Question.of(state, action), batch_shape(state.endogenous)
+        return Outcome(
+            check_part(self, "sample_outcome", "endogenous", values, shape, asked),
+            check_rewards(self, "sample_outcome", paid, shape, asked),
+        )
+
+    @cached_property
+    def original(self) -> HasOriginal | None:
+        """The model as something that can be played itself, or None if it is all there is."""
+        model = unchecked(self)
+        return model if isinstance(model, HasOriginal) else None
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """Of the model, if its word can be taken (:func:`given_successors`)."""

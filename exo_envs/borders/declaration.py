@@ -9,6 +9,15 @@ import numpy as np
 from exo_envs.errors import ContractError, unknown_name
 from exo_envs.mdp import ExoMDP, Variable
 
+#: The methods that follow from others, and where what they would say belongs.
+COMPOSED = {
+    "reward": "put it into reward_terms, in a column for each of its reward_scopes "
+    '(variables that pay only together share one: reward_scopes = (("price", "load"), ...)), '
+    "and what depends on no exogenous variable into endogenous_reward",
+    "sample_next": "put it into sample_endogenous and sample_exogenous",
+    "transition": "put it into sample_endogenous, sample_exogenous and reward_terms",
+}
+
 
 def check_declaration(mdp: Any) -> None:
     """Rule ``declaration`` of the contract.
@@ -20,6 +29,7 @@ def check_declaration(mdp: Any) -> None:
     if not isinstance(mdp, ExoMDP):
         what = f"the class {mdp.__name__}" if isinstance(mdp, type) else type(mdp).__name__
         raise TypeError(f"needed: an ExoMDP, not {what}")
+    _check_composed(mdp)
     for attribute in ("endogenous_variables", "exogenous_variables"):
         variables = getattr(mdp, attribute, None)
         if not isinstance(variables, tuple) or not all(isinstance(v, Variable) for v in variables):
@@ -37,6 +47,16 @@ def check_declaration(mdp: Any) -> None:
         value = getattr(mdp, attribute, None)
         if not valid(value):
             _fail(f"{attribute} should be {wanted}, not {value!r}")
+
+
+def _check_composed(mdp: ExoMDP) -> None:
+    """Refuse a method that nobody would ask: learners and planners compose it themselves."""
+    for name, advice in COMPOSED.items():
+        if getattr(getattr(mdp, name), "__func__", None) is not getattr(ExoMDP, name):
+            _fail(
+                f"{type(mdp).__name__} has a method {name!r} of its own, which would be ignored: "
+                f"ExoMDP.{name} follows from other methods; {advice}"
+            )
 
 
 def _check_scopes(mdp: ExoMDP) -> None:

@@ -23,7 +23,7 @@ from exo_envs.rddl.grounding import Grounded, ground
 from exo_envs.rddl.intervals import Interval, intervals
 from exo_envs.rddl.loading import load
 from exo_envs.rddl.merging import merge_exclusive
-from exo_envs.rddl.model import RDDLMDP, Design
+from exo_envs.rddl.model import RDDLMDP, Design, model_of
 from exo_envs.rddl.nodes import Node
 from exo_envs.rddl.operations import DISTRIBUTIONS
 from exo_envs.rddl.partition import check_shared_draws, find_exogenous, parents_of
@@ -114,7 +114,6 @@ def from_rddl(
     exogenous = find_exogenous(process)
     check_shared_draws(process, exogenous)
     defer(process, exogenous, process.box() | chosen)
-    _carry_end(process, exogenous)
     _check_bounds(process, exogenous, grounded)
     _keep_draws_valid(process, process.box() | chosen)
     (reward,) = process.settled([process.reward])
@@ -128,7 +127,7 @@ def from_rddl(
             NoExogenousFluentsWarning,
             stacklevel=2,
         )
-    return RDDLMDP(
+    return model_of(
         Design(
             process=process,
             exogenous=exogenous,
@@ -239,26 +238,6 @@ def _keep_within_bounds(process: Process, chosen: Mapping[Node, Interval]) -> No
             "state and within the horizon, only at bounds that the user or an invariant gives): "
             + ", ".join(clipped)
         )
-
-
-def _carry_end(process: Process, exogenous: tuple[str, ...]) -> None:
-    """An end that depends on x is remembered in n: the step after it pays nothing."""
-    seen = process.looks_at(process.terminal) & set(exogenous)
-    if not seen:
-        return
-    graph = process.graph
-    name = next(n for n in ("ended", *(f"ended_{i}" for i in range(99))) if n not in process.kinds)
-    over = process.terminal
-    process.kinds[name] = "bool"
-    process.bounds[name] = (0, 1)
-    process.initial[name] = False
-    process.following[name] = graph.any((process.leaf(name), over))
-    process.reward = graph.choose(over, graph.constant(0), process.reward)
-    process.terminal = process.leaf(name)
-    process.notes.append(
-        f"the end of an episode depends on exogenous variables ({', '.join(sorted(seen))}); "
-        f"it is carried in {name!r}, and comes one step later, which pays nothing"
-    )
 
 
 def _check_bounds(process: Process, exogenous: tuple[str, ...], grounded: Grounded) -> None:

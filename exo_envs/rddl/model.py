@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.ends import DONE, CarriedEnd
 from exo_envs.inputs import as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.numbers import check_whole
@@ -18,6 +19,11 @@ from exo_envs.rddl.nodes import Node, leaves
 from exo_envs.rddl.operations import Array
 from exo_envs.rddl.process import Process
 from exo_envs.rddl.program import Program
+
+#: What a model says about its description.
+RDDL_ATTRIBUTES = (
+    *("action_names", "value_names", "constants", "parents", "end_looks_at", "notes", "name"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class RDDLMDP(ExoMDP):
         value_names: what the values of a variable are called, where they have names.
         constants: the fluents that never change, which are no variables.
         parents: the exogenous variables that each exogenous variable looks at.
+        end_looks_at: the exogenous variables that the end of an episode depends on.
         notes: what the import did that a user should know.
     """
 
@@ -103,6 +110,8 @@ class RDDLMDP(ExoMDP):
             if process.terminal.is_constant and not process.terminal.value
             else Program([process.terminal])
         )
+        looked_at = process.looks_at(process.terminal)
+        self.end_looks_at = tuple(name for name in design.exogenous if name in looked_at)
         self._fluents = dict(process.fluents)
         self._initial = [
             np.array([_stored(process, name) for name in part.names], dtype=self.dtype_of(which))
@@ -168,10 +177,15 @@ class RDDLMDP(ExoMDP):
         """Whether a termination condition of the description holds."""
         if self._terminal is None:
             return super().is_terminal(state)
-        values = as_values("endogenous", state[0], self.endogenous_variables)
-        n = flat_rows(values)
-        (found,) = self._terminal(self._parts["endogenous"].read(n), len(n))
-        return np.array(found, dtype=np.bool_).reshape(values.shape[:-1])
+        if self.end_looks_at:
+            shape, n, x, _ = as_batch(self, state, 0)
+            known = self._parts["endogenous"].read(n) | self._parts["exogenous"].read(x)
+        else:
+            values = as_values("endogenous", state[0], self.endogenous_variables)
+            shape, n = values.shape[:-1], flat_rows(values)
+            known = self._parts["endogenous"].read(n)
+        (found,) = self._terminal(known, len(n))
+        return np.array(found, dtype=np.bool_).reshape(shape)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """The one n' that follows, if nothing of n is drawn; else None."""
@@ -222,11 +236,53 @@ class RDDLMDP(ExoMDP):
         who looks at whom, not whether it makes a difference.
         """
         found = {name for name in self.exogenous_names if name in self._moving}
+        found.update(self.end_looks_at)
         while True:
             more = {parent for name in found for parent in self.parents[name]} - found
             if not more:
                 return tuple(name for name in self.exogenous_names if name in found)
             found |= more
+
+
+class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
+    """A model made from an RDDL description that ends episodes by what x is.
+
+    The end is carried in the endogenous variable ``done`` (:func:`exo_envs.carry_end`).
+
+    Attributes:
+        model: the model without that variable.
+    """
+
+    model: RDDLMDP
+
+    def __init__(self, design: Design) -> None:
+        """Compile the expressions of the description, and carry its end."""
+        self._design = design
+        model = RDDLMDP(design)
+        CarriedEnd.__init__(self, model, model.end_looks_at)
+        for name in RDDL_ATTRIBUTES:
+            setattr(self, name, getattr(model, name))
+        self._moving = model._moving
+        note = (
+            f"the end of an episode depends on exogenous variables "
+            f"({', '.join(self.end_looks_at)}); it is carried in {DONE.name!r}, and comes one step "
+            "later, which pays nothing"
+        )
+        self.notes += (note,)
+
+    def fluents(self, state: State) -> dict[str, NDArray[Any]]:
+        """Of the model."""
+        return self.model.fluents(self.without_end(state))
+
+    def action_fluents(self, action: int) -> dict[str, Any]:
+        """Of the model."""
+        return self.model.action_fluents(action)
+
+
+def model_of(design: Design) -> RDDLMDP:
+    """The model of a description; if its end depends on x, with the end in n."""
+    looked_at = design.process.looks_at(design.process.terminal)
+    return (RDDLMDP if looked_at.isdisjoint(design.exogenous) else CarriedRDDLMDP)(design)
 
 
 class _Columns:

@@ -23,10 +23,11 @@ from exo_envs.testing.exact import (
     check_payment,
     check_purity_and_determinism,
     check_reward,
-    check_terminal,
     check_terms,
 )
 from exo_envs.testing.form import check_initial, check_shapes, collect_states, draw_initial
+from exo_envs.testing.lanes import check_neighbours
+from exo_envs.testing.memory import check_memory, check_state
 from exo_envs.testing.probe import Probe
 from exo_envs.testing.statistical import check_batching, check_exogeneity, check_mean_payment
 
@@ -45,15 +46,18 @@ def check_mdp(
 
     The rules, in the order they are checked:
 
-    - ``declaration``: variables, actions, discount and horizon make sense.
+    - ``declaration``: variables, actions, discount and horizon make sense, and no method is
+      overridden that follows from others (``reward``, ``sample_next``, ``transition``).
     - ``shapes``: every method takes any leading dimensions and returns arrays of the right shape,
       kind and range.
     - ``purity``: arguments are not written to, and what is returned is the caller's to write to.
+    - ``memory``: an answer does not depend on what was asked before. The message says what the
+      model remembers: actions, n, x, its own draws, or how often it was asked.
     - ``determinism``: the same seed gives the same result, whatever was called in between.
-    - ``reward``: the reward is finite and the sum of its terms.
+    - ``reward``: the reward is finite.
     - ``terms``: reward term i depends on no x^j but x^i.
-    - ``terminal``: terminal states are absorbing and pay nothing.
-    - ``batching``: a batch has the distribution of as many single calls (statistical).
+    - ``batching``: a batch has the distribution of as many single calls, and a lane does not
+      depend on the others (statistical).
     - ``distribution``: if ``endogenous_distribution`` gives probabilities of n', they sum to 1 and
       ``sample_endogenous`` draws from them (statistical).
 
@@ -64,6 +68,9 @@ def check_mdp(
     - ``exogeneity``: they have the distribution P(n'|n,a,x) P(x'|x). So x' depends neither
       on n nor on the action, and n' and the end of the episode look at x, not at x'
       (statistical). What x' is after the end of an episode does not matter.
+    - ``memory``: the same state and action have the same future after different pasts, also if
+      the state is set (:func:`exo_envs.testing.audit`; statistical). That is not looked at in a
+      model that takes ``differences`` for granted.
 
     A model that keeps the contract fails a statistical rule with at most ``error_probability``
     in all (Hoeffding's inequality, divided among all comparisons).
@@ -97,26 +104,31 @@ def check_mdp(
         mdp = unchecked(mdp)
     check_declaration(mdp)
     check_initial(mdp, rng)
-    check_shapes(Probe.of(mdp, draw_initial(mdp, 8, rng), rng))  # before walking on from them
+    first = Probe.of(mdp, draw_initial(mdp, 8, rng), rng)
+    check_memory(first, rounds=1)  # first, because what it remembers may not fit other shapes
+    check_shapes(first)  # before walking on from them
     if any_state is None:
         any_state = not isinstance(mdp, AdaptedMDP)
     probe = Probe.of(mdp, collect_states(mdp, num_states, any_state, rng), rng)
     check_shapes(probe)
+    check_memory(probe)
     check_purity_and_determinism(probe)
     check_reward(probe)
     check_terms(probe.strict())
     check_lanes(probe.strict())
-    check_terminal(probe)
     if not isinstance(mdp, AdaptedMDP):
-        share = error_probability / 2
+        share = error_probability / 3
+        if mdp.is_batched:
+            check_neighbours(probe.strict(), num_samples, share)
         check_batching(probe, num_samples, share)
         if gives_distribution(probe):
             check_distribution(probe, num_samples, share)
         return
-    share = error_probability / 3
+    share = error_probability / 4
     check_batching(probe, num_samples, share)
     if reward_range is None:
         check_payment(probe, mdp)
     else:
         check_mean_payment(probe, mdp, num_samples, reward_range, share)
     check_exogeneity(probe, mdp, num_samples, share)
+    check_state(mdp, share)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.borders import Question, check_part, check_rewards
 from exo_envs.mdp import FloatArray, IntArray, Successors
-from exo_envs.testing.form import check_array, check_values
+from exo_envs.testing.form import rule
 from exo_envs.testing.probe import Probe, fail
 
 _RULE = "distribution"
@@ -62,8 +63,12 @@ def _ask(probe: Probe, index: Any) -> Successors:
         if not np.array_equal(given, kept):
             fail("purity", f"{method} writes to its arguments")
     width = np.shape(found.probabilities)[-1:] or (0,)
-    check_array(method, found.probabilities, (*shape, *width), "f", "probabilities")
-    check_values(method, probe.mdp, found.endogenous, (*shape, *width), endogenous=True)
+    with rule("shapes", not_finite=_RULE):
+        probabilities = (found.probabilities, (*shape, *width), Question())
+        check_rewards(probe.mdp, method, *probabilities)
+        check_part(
+            probe.mdp, method, "endogenous", found.endogenous, (*shape, *width), Question()
+        )
     total = np.asarray(found.probabilities.sum(axis=-1))
     if (found.probabilities < 0).any() or not (np.abs(total - 1.0) <= _TOLERANCE).all():
         fail(_RULE, f"the probabilities of {method} are negative or do not sum to 1")

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from exo_envs.adapter import AdaptedMDP
-from exo_envs.mdp import FloatArray, IntArray, State
-from exo_envs.testing.form import check_array
+from exo_envs.mdp import IntArray, State
+from exo_envs.testing.form import check_answer
 from exo_envs.testing.probe import Probe, fail
 
 _SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16
-_OTHER_CALLS = 24  # of every method, between two calls that should give the same
+_OTHER_CALLS = 8  # of every method, between two calls that should give the same
 _ROUNDING = {"rtol": 1e-9, "atol": 1e-9}  # a batch may be added up in another order
 
 
@@ -31,29 +31,38 @@ def check_purity_and_determinism(probe: Probe) -> None:
         first[name] = np.array(result)
         if isinstance(result, np.ndarray) and result.flags.writeable:
             result[...] = 0  # what a model returns is the caller's to overwrite
-    _ask_other_things(probe)
-    for name, call in reversed(probe.calls().items()):
-        state, action = probe.at(everything)
-        again = np.array(call(state, action, np.random.default_rng(seed)))
-        _numbers(name, again, first[name].shape)
-        changed = np.argwhere((again != first[name]) & ~(_is_nan(again) & _is_nan(first[name])))
-        if len(changed):
-            fail(
-                "determinism",
-                f"{name} gives another result for the same seed {probe.show(changed[0][0])} "
-                "(does it keep a generator, a state, an action or an array that it returned?)",
-            )
+    names, batched = [*first], probe.mdp.is_batched
+    _ask_other_things(probe, _OTHER_CALLS if batched else 0)
+    for k in range(len(names)):  # each method once right after other questions
+        _ask_other_things(probe, 1)
+        for name in (names[k:] + names[:k]) * 2 if batched else names[k : k + 1]:
+            _compare_again(probe, name, first[name], np.random.default_rng(seed))
 
 
-def _ask_other_things(probe: Probe) -> None:
-    """Ask about other states and actions, in batches of the same shape, and start anew.
+def _compare_again(probe: Probe, name: str, first: Any, rng: np.random.Generator) -> None:
+    """Rule ``determinism``: a method gives what it gave before."""
+    again = np.array(probe.calls()[name](*probe.at(slice(None)), rng))
+    _numbers(name, again, first.shape)
+    changed = np.argwhere((again != first) & ~(_is_nan(again) & _is_nan(first)))
+    if len(changed):
+        fail(
+            "determinism",
+            f"{name} gives another result for the same seed {probe.show(changed[0][0])} "
+            "(does it keep a generator, a state, an action or an array that it returned?)",
+        )
 
-    A model that remembers an action, or counts its calls, answers differently afterwards.
+
+def _ask_other_things(probe: Probe, rounds: int) -> None:
+    """Ask every method about other states and actions, in batches of the same shape.
+
+    A model that remembers an action, or counts its calls, answers differently afterwards. One that
+    answers one state at a time remembers the last of them; it is asked about that one only.
     """
-    order = np.roll(np.arange(len(probe.actions)), 1)
+    lanes = slice(None) if probe.mdp.is_batched else slice(-1, None)
+    order = np.roll(np.arange(len(probe.actions)), -1)[lanes]
     rng = np.random.default_rng(0)
-    for k in range(_OTHER_CALLS if probe.mdp.is_batched else 1):
-        state, action = probe.at(order)
+    for k in range(rounds):
+        state, action = probe.at(order)[0], probe.at(lanes)[1]
         action = (action + 1 + k) % probe.mdp.num_actions
         for call in probe.calls().values():
             call(state, action, rng)
@@ -83,34 +92,11 @@ def check_lanes(probe: Probe) -> None:
         lanes = len(probe.actions)
         shape = (lanes, len(probe.mdp.reward_scopes)) if name == "reward_terms" else (lanes,)
         together = _numbers(name, call(*probe.at(slice(None)), probe.rng), shape)
-        for lane in range(lanes):
-            alone = _numbers(name, call(*probe.at(lane), probe.rng), shape[1:])
-            if not np.allclose(together[lane], alone, **_ROUNDING, equal_nan=True):
-                fail("batching", f"{name} gives something else in a batch {probe.show(lane)}")
-
-
-def look_at_each_other(probe: Probe) -> bool:
-    """Whether lanes of what is drawn seem to depend on each other, by a few calls.
-
-    Under one seed, other lanes should stay as they are if the first one changes; and lanes of one
-    state should not all be drawn alike. A model whose noise depends on the state may do otherwise
-    for good reasons, so this only says where a statistical test is worth its time.
-    """
-    seed = int(probe.rng.integers(2**31))
-    one, other = probe.at(slice(None)), probe.at(slice(None))
-    for part, kept in zip((*other[0], other[1]), (*probe.states, probe.actions), strict=True):
-        part[0] = kept[-1]
-    same = probe.at(np.zeros(len(probe.actions), dtype=np.int64))
-    for name in ("sample_exogenous", "sample_endogenous"):
-        call = probe.calls()[name]
-        here, there = (np.asarray(call(*at, np.random.default_rng(seed))) for at in (one, other))
-        if (here[1:] != there[1:]).any():
-            return True
-        drawn = [np.asarray(call(*same, np.random.default_rng(seed + k))) for k in range(4)]
-        alike = np.all([(batch == batch[:1]).all(axis=0) for batch in drawn], axis=0)
-        if (alike & np.any([batch[0] != drawn[0][0] for batch in drawn], axis=0)).any():
-            return True
-    return False
+        singles = (call(*probe.at(lane), probe.rng) for lane in range(lanes))
+        alone = np.stack([_numbers(name, answer, shape[1:]) for answer in singles])
+        differ = np.argwhere(~np.isclose(together, alone, **_ROUNDING, equal_nan=True))
+        if len(differ):
+            fail("batching", f"{name} gives something else in a batch {probe.show(differ[0][0])}")
 
 
 def check_terms(probe: Probe) -> None:
@@ -160,16 +146,14 @@ def check_reward(probe: Probe) -> None:
     """Rule ``reward``."""
     mdp, (state, action) = probe.mdp, probe.at(slice(None))
     terms, fees = mdp.reward_terms(state, action), mdp.endogenous_reward(state.endogenous, action)
-    ended, lanes = mdp.is_terminal(state), action.shape
-    shape = (*lanes, len(mdp.reward_scopes))
-    check_array("reward_terms", terms, shape, "fiu", "numbers")
-    check_array("endogenous_reward", fees, lanes, "fiu", "numbers")
-    check_array("is_terminal", ended, lanes, "b", "booleans")
+    ended = mdp.is_terminal(state)
+    check_answer(mdp, "reward_terms", terms, state, action)
+    check_answer(mdp, "endogenous_reward", fees, state, action)
+    check_answer(mdp, "is_terminal", ended, state, action)
     total = np.where(ended, 0.0, terms.sum(axis=-1) + fees)
     infinite = np.argwhere(~np.isfinite(total))
     if len(infinite):
         fail("reward", f"the reward is not finite {probe.show(infinite[0][0])}")
-    _compare(probe, "reward() gives", mdp.reward(state, action), total)
 
 
 def check_payment(probe: Probe, mdp: AdaptedMDP) -> None:
@@ -181,34 +165,12 @@ def check_payment(probe: Probe, mdp: AdaptedMDP) -> None:
         "variable of them; or does the reward depend on chance? give AdaptedMDP reward_samples "
         "and check_mdp reward_range)"
     )
-    _compare(probe, "the environment pays", paid, mdp.reward(state, action), hint)
-
-
-def _compare(
-    probe: Probe, source: str, reward: FloatArray, total: FloatArray, hint: str = ""
-) -> None:
-    wrong = np.flatnonzero(~np.isclose(reward, total, rtol=1e-9, atol=1e-9))
+    total = mdp.reward(state, action)
+    wrong = np.flatnonzero(~np.isclose(paid, total, **_ROUNDING))
     if len(wrong):
         lane = wrong[0]
         fail(
             "reward",
-            f"{source} {reward[lane]:g} but the terms add up to {total[lane]:g} "
+            f"the environment pays {paid[lane]:g} but the terms add up to {total[lane]:g} "
             f"{probe.show(lane)}{hint}",
         )
-
-
-def check_terminal(probe: Probe) -> None:
-    """Rule ``terminal``."""
-    mdp, (state, action) = probe.mdp, probe.at(slice(None))
-    ended = np.flatnonzero(mdp.is_terminal(state))
-    if not len(ended):
-        return
-    state, action = probe.at(ended)
-    following = mdp.sample_next(state, action, probe.rng)
-    moved = (following.endogenous != state.endogenous).any(axis=-1) | (
-        following.exogenous != state.exogenous
-    ).any(axis=-1)
-    paid = mdp.reward(state, action) != 0
-    for wrong, what in ((moved, "moves on"), (paid, "pays")):
-        if wrong.any():
-            fail("terminal", f"a terminal state {what} {probe.show(ended[wrong.argmax()])}")

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from exo_envs import borders
+from exo_envs.borders import (
+    NotFiniteError,
+    Question,
+    check_flags,
+    check_part,
+    check_rewards,
+    check_terms,
+)
+from exo_envs.errors import ContractError
 from exo_envs.mdp import ExoMDP, State
-from exo_envs.testing.probe import Probe, fail
+from exo_envs.testing.probe import Probe
 
 _BATCH_SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (5,), (2, 3))
 _REPEATS = 4  # how often the range of everything is looked at
+
+
+@contextmanager
+def rule(name: str, *, not_finite: str = "reward") -> Iterator[None]:
+    """What :mod:`exo_envs.borders` refuses within breaks this rule, or the one about numbers."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        broken = not_finite if isinstance(error, NotFiniteError) else name
+        raise ContractError(broken, str(error)) from None
 
 
 def check_initial(mdp: ExoMDP, rng: np.random.Generator) -> None:
@@ -22,10 +44,8 @@ def check_initial(mdp: ExoMDP, rng: np.random.Generator) -> None:
 def draw_initial(mdp: ExoMDP, size: int, rng: np.random.Generator) -> State:
     """Initial states of the right shape and kind."""
     state = mdp.sample_initial(size, rng)
-    if not isinstance(state, State):
-        fail("shapes", f"sample_initial returns {type(state).__name__}, not State")
-    check_values("sample_initial", mdp, state.endogenous, (size,), endogenous=True)
-    check_values("sample_initial", mdp, state.exogenous, (size,), endogenous=False)
+    with rule("shapes"):
+        borders.check_initial(mdp, state, size)
     return state
 
 
@@ -43,11 +63,11 @@ def collect_states(
         action = rng.integers(mdp.num_actions, size=lanes)
         # As sample_next does, but each answer is looked at before anything is made of it.
         ended = mdp.is_terminal(state)
-        check_array("is_terminal", ended, (lanes,), "b", "booleans")
+        check_answer(mdp, "is_terminal", ended, state, action)
         x = mdp.sample_exogenous(state.exogenous, rng)
-        check_values("sample_exogenous", mdp, x, (lanes,), endogenous=False)
+        check_answer(mdp, "sample_exogenous", x, state, action)
         n = mdp.sample_endogenous(state, action, rng)
-        check_values("sample_endogenous", mdp, n, (lanes,), endogenous=True)
+        check_answer(mdp, "sample_endogenous", n, state, action)
         parts = zip(state, (n, x), strict=True)
         state = State(*(np.where(ended[:, None], old, new) for old, new in parts))
         walk.append(state)
@@ -61,32 +81,21 @@ def collect_states(
     return State(*(np.concatenate(part) for part in zip(met, anywhere, strict=True)))
 
 
-def check_values(
-    method: str, mdp: ExoMDP, values: Any, batch_shape: tuple[int, ...], *, endogenous: bool
-) -> None:
-    """Rule ``shapes``: numbers of the right kind and shape, each in the range of its variable."""
-    ranges = mdp.endogenous_ranges if endogenous else mdp.exogenous_ranges
-    shape = (*batch_shape, len(ranges.variables))
-    kinds = ("fiu", "numbers") if ranges.is_real else ("iu", "whole numbers")
-    check_array(method, values, shape, *kinds)
-    found = ranges.misfit(values)
-    if found is not None:
-        fail(
-            "shapes",
-            f"{method} gives {found.variable.name!r} the value {found.value}; "
-            f"its values are {found.variable.range}",
-        )
-
-
-def check_array(method: str, array: Any, shape: tuple[int, ...], kinds: str, what: str) -> None:
-    """Rule ``shapes``: an array of the right kind and shape."""
-    # A NumPy scalar is what most operations make of an array without dimensions.
-    if not isinstance(array, (np.ndarray, np.generic)):
-        fail("shapes", f"{method} returns {type(array).__name__}, not an array")
-    if array.dtype.kind not in kinds:
-        fail("shapes", f"{method} returns an array of {array.dtype}; it should hold {what}")
-    if array.shape != shape:
-        fail("shapes", f"{method} returns shape {array.shape}; it should be {shape}")
+def check_answer(mdp: ExoMDP, method: str, answer: Any, state: State, action: Any) -> None:
+    """Rules ``shapes`` and ``reward``: what a method returned, alone or for a batch of states."""
+    shape, asked = np.shape(action), Question.of(state, action)
+    with rule("shapes"):
+        if method == "sample_exogenous":
+            asked = Question(None, state.exogenous)
+            check_part(mdp, method, "exogenous", answer, shape, asked)
+        elif method == "sample_endogenous":
+            check_part(mdp, method, "endogenous", answer, shape, asked)
+        elif method == "reward_terms":
+            check_terms(mdp, answer, shape, asked)
+        elif method == "endogenous_reward":
+            check_rewards(mdp, method, answer, shape, Question(state.endogenous, None, action))
+        else:
+            check_flags(method, answer, shape)
 
 
 def check_shapes(
@@ -95,20 +104,37 @@ def check_shapes(
     repeats: int = _REPEATS,
 ) -> None:
     """Rule ``shapes`` for every other method, last with all states at once."""
-    mdp = probe.mdp
     everything = np.arange(len(probe.actions))
     for batch_shape in (*batch_shapes, *[everything.shape] * repeats):
         index = probe.rng.integers(len(probe.actions), size=batch_shape)
         if batch_shape == everything.shape:
             index = everything
-        state, action = probe.at(index)
-        results = {name: call(state, action, probe.rng) for name, call in probe.calls().items()}
-        terms_shape = (*batch_shape, len(mdp.reward_scopes))
-        for part in ("endogenous", "exogenous"):
-            method = f"sample_{part}"
-            check_values(method, mdp, results[method], batch_shape, endogenous=part == "endogenous")
-        check_array("reward_terms", results["reward_terms"], terms_shape, "fiu", "numbers")
-        check_array(
-            "endogenous_reward", results["endogenous_reward"], batch_shape, "fiu", "numbers"
-        )
-        check_array("is_terminal", results["is_terminal"], batch_shape, "b", "booleans")
+        for method in probe.calls():
+            state, action = probe.at(index)
+            answer = _ask(probe, method, index)
+            check_answer(probe.mdp, method, answer, state, action)
+
+
+def _ask(probe: Probe, method: str, index: Any) -> Any:
+    """What a method answers; it may be written for batches of one dimension only."""
+    call = probe.calls()[method]
+    try:
+        return call(*probe.at(index), probe.rng)
+    except Exception as error:
+        if np.ndim(index) == 1 or not _answers_rows(probe, method, np.reshape(index, -1)):
+            raise
+        asked = f"a batch of shape {np.shape(index)}" if np.ndim(index) else "a single state"
+        raise ContractError(
+            "shapes",
+            f"{method} fails for {asked}, with x of shape {probe.at(index)[0].exogenous.shape}: "
+            f"{error}. States have any leading dimensions, or none: write x[..., 0], not x[:, 0], "
+            "and sum over axis=-1, not axis=1",
+        ) from error
+
+
+def _answers_rows(probe: Probe, method: str, rows: Any) -> bool:
+    try:
+        probe.calls()[method](*probe.at(rows), probe.rng)
+    except Exception:  # noqa: BLE001 - then it was not the shape
+        return False
+    return True

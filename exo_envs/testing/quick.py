@@ -16,15 +16,15 @@ from exo_envs.testing.exact import (
     check_lanes,
     check_purity_and_determinism,
     check_reward,
-    check_terminal,
     check_terms,
-    look_at_each_other,
 )
 from exo_envs.testing.form import check_initial, check_shapes, collect_states, draw_initial
+from exo_envs.testing.lanes import check_neighbours, shares_noise
+from exo_envs.testing.memory import check_memory
 from exo_envs.testing.probe import Probe
 from exo_envs.testing.statistical import check_batching
 
-#: Samples of a state, if its lanes seem to depend on each other.
+#: Samples of a state, if lanes seem to depend on each other.
 SAMPLES = 300
 #: The probability that a good model fails by chance.
 ERROR_PROBABILITY = 1e-9
@@ -46,8 +46,8 @@ _ONE_BY_ONE = _Effort(4, ((), (2,)))  # each state is a step of somebody's simul
 def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     """Check the rules of :func:`check_mdp` that hold or do not, at a few states.
 
-    Those are ``declaration``, ``shapes``, ``purity``, ``determinism``, ``reward``, ``terms``,
-    ``terminal``, ``batching`` of what is certain and the form of a ``distribution``. Learners and
+    Those are ``declaration``, ``shapes``, ``memory``, ``purity``, ``determinism``, ``reward``,
+    ``terms``, ``batching`` of what is certain and the form of a ``distribution``. Learners and
     :func:`planners.estimate_objective` do this before anything else, unless they are told not to:
     a mask that was learned on a broken model is wrong and does not look it. What takes a
     statistical test is left to :func:`check_mdp`. An adapted environment is also played
@@ -75,17 +75,20 @@ def _check(timed: _TimedMDP, mdp: ExoMDP) -> None:
     effort = _BATCHED if mdp.is_batched else _ONE_BY_ONE
     check_initial(timed, rng)
     probe = Probe.of(timed, draw_initial(timed, 2, rng), rng)
+    check_memory(probe, rounds=1, max_calls=4)
     check_shapes(probe, effort.batch_shapes, repeats=1)  # before walking on from them
     states = collect_states(timed, effort.num_states, mdp.is_batched, rng)
     probe = Probe.of(timed, states, rng)
     check_shapes(probe, (), repeats=1)
+    check_memory(probe, rounds=2, max_calls=8)
     check_purity_and_determinism(probe)
     check_reward(probe)
     check_terms(probe.strict())
     check_lanes(probe.strict())
-    if mdp.is_batched and look_at_each_other(probe):
-        check_batching(probe, SAMPLES, ERROR_PROBABILITY)
-    check_terminal(probe)
+    if mdp.is_batched:
+        check_neighbours(probe.strict(), SAMPLES, ERROR_PROBABILITY / 2)
+        if shares_noise(probe.strict()):
+            check_batching(probe, SAMPLES, ERROR_PROBABILITY / 2)
     if gives_distribution(probe):
         check_given(probe)
 

@@ -12,7 +12,7 @@ import numpy as np
 from exo_envs.adapter import AdaptedMDP
 from exo_envs.mdp import IntArray, State
 from exo_envs.testing.comparison import find_difference
-from exo_envs.testing.form import check_values, draw_initial
+from exo_envs.testing.form import check_answer, draw_initial
 from exo_envs.testing.probe import Probe, fail
 
 _BATCH_STATES = 4  # states whose samples `batching` compares
@@ -55,11 +55,11 @@ def check_batching(probe: Probe, num_samples: int, error_probability: float) -> 
 
 def _draw(probe: Probe, state: State, action: Any) -> State:
     """Both parts of the next state, also of a terminal one."""
-    mdp, batch_shape = probe.mdp, np.shape(action)
+    mdp = probe.mdp
     n = mdp.sample_endogenous(state, action, probe.rng)
-    check_values("sample_endogenous", mdp, n, batch_shape, endogenous=True)
+    check_answer(mdp, "sample_endogenous", n, state, action)
     x = mdp.sample_exogenous(state.exogenous, probe.rng)
-    check_values("sample_exogenous", mdp, x, batch_shape, endogenous=False)
+    check_answer(mdp, "sample_exogenous", x, state, action)
     return State(n, x)
 
 

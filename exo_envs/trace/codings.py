@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.inputs import as_values
 from exo_envs.mdp import FloatArray, Variable
-from exo_envs.numbers import shown
-from exo_envs.trace.tables import Column
+from exo_envs.numbers import as_array, check_whole, shown
+from exo_envs.trace.tables import Column, as_column, missing_values
 
 #: Different values that whole numbers have at most to be counted one by one, unless told otherwise.
 MAX_LEVELS = 64
@@ -20,6 +21,10 @@ MAX_LEVELS = 64
 MAX_FRACTIONS = 16
 #: Different strings that a column has at most.
 MAX_STRINGS = 256
+#: Values of a range that is declared beforehand, at most.
+MAX_RANGE = 1_000_000
+#: The largest whole number below which 64-bit floats leave none out.
+EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,10 @@ class Coding:
 
         That much is declared and not learned: nothing is counted in the later part.
         """
+        values = as_column(name, values)
+        max_levels = check_whole("max_levels", max_levels, 1)
+        if not len(values) or missing_values(values).any():
+            raise ValueError(f"column {name!r} has no values, or some are missing")
         if values.dtype.kind == "O":
             levels = np.unique(values.astype(str))
             if len(levels) > MAX_STRINGS:
@@ -56,7 +65,7 @@ class Coding:
         levels = np.unique(values)
         is_whole = values.dtype.kind != "f" or bool((levels == np.floor(levels)).all())
         if len(levels) <= (max_levels if is_whole else min(max_levels, MAX_FRACTIONS)):
-            if is_whole and values.dtype.kind == "f":
+            if is_whole and values.dtype.kind == "f" and np.abs(levels).max() <= EXACT:
                 levels = levels.astype(np.int64)
             return cls(name, levels)
         return cls(name, None, float(levels[0]), float(levels[-1]))
@@ -64,6 +73,8 @@ class Coding:
     @classmethod
     def range_of(cls, name: str, first: int, last: int) -> Coding:
         """The whole numbers from ``first`` to ``last``, whether they occur or not."""
+        first = check_whole("first", first, -EXACT, EXACT)
+        last = check_whole("last", last, first, first + MAX_RANGE)
         return cls(name, np.arange(first, last + 1))
 
     @cached_property
@@ -79,18 +90,36 @@ class Coding:
         return self.levels is None
 
     def encode(self, values: Column) -> NDArray[Any]:
-        """Values as a model has them: numbers of levels, or floats."""
+        """Values as a model has them: numbers of levels, or floats; others are refused."""
+        values = as_column(self.name, values)
+        wants_strings = self.levels is not None and self.levels.dtype.kind == "U"
+        if wants_strings != (values.dtype.kind == "O"):
+            raise TypeError(
+                f"column {self.name!r} holds {'strings' if wants_strings else 'numbers'}, not "
+                f"{shown(values[:1].tolist())}"
+            )
         if self.levels is None:
-            return np.asarray(values, dtype=np.float64)
-        known = self.levels.astype(str) if self.levels.dtype.kind == "U" else self.levels
-        asked = values.astype(str) if values.dtype.kind == "O" else values
-        return np.searchsorted(known, asked)
+            return as_values("exogenous", values[:, None], (self.variable,))[:, 0]
+        asked = values.astype(str) if wants_strings else values
+        found = np.minimum(np.searchsorted(self.levels, asked), len(self.levels) - 1)
+        unknown = self.levels[found] != asked
+        if unknown.any():
+            raise ValueError(
+                f"column {self.name!r} is never {shown(asked[unknown].tolist()[0])}; its values "
+                f"are {shown(self.levels.tolist())}"
+            )
+        return found
 
     def decode(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What the table says, given what a model has."""
+        """What the table says, given what a model has; what no model has is refused."""
+        array = as_array(f"values of {self.name!r}", values)[..., None]
+        return self.look_up(as_values("exogenous", array, (self.variable,))[..., 0])
+
+    def look_up(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What the table says, given values of a model that have been checked."""
         if self.levels is None:
-            return np.asarray(values, dtype=np.float64)
-        return self.levels[np.asarray(values).astype(np.int64, copy=False)]
+            return values
+        return self.levels[values.astype(np.int64, copy=False)]
 
 
 def codings_of(

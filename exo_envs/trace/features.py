@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray
-from exo_envs.numbers import check_whole, shown
+from exo_envs.numbers import MAX_HORIZON, check_whole, shown
 from exo_envs.trace.tables import Column, Table
 
 #: What the calendar adds, with the smallest and the largest value; Monday is 0.
@@ -25,12 +24,26 @@ def shifted(table: Table, values: Column, steps: int) -> tuple[Column, BoolArray
     return values[inside], known
 
 
-def check_steps(name: str, steps: Any, least: int = 1) -> list[int]:
+def check_settings(name: str, settings: Any) -> Mapping[Any, Any]:
+    """Settings of single columns: a mapping from their names, or None if there are none."""
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise TypeError(
+            f"{name} is a mapping from names of columns, or None, not {shown(settings)}"
+        )
+    return settings
+
+
+def check_steps(name: str, steps: Any) -> list[int]:
     """Numbers of rows: one, or several different ones."""
-    given = [steps] if np.ndim(steps) == 0 else list(steps)
+    is_list = isinstance(steps, Sequence) and not isinstance(steps, (str, bytes))
+    is_list = is_list or (isinstance(steps, np.ndarray) and steps.ndim > 0)
+    given = list(steps) if is_list else [steps]
     if not given:
         raise ValueError(f"{name} is one or several numbers of rows, not {shown(steps)}")
-    whole = [check_whole(name, number, least) for number in given]
+    why = "more than any table has"
+    whole = [check_whole(name, number, 1, MAX_HORIZON, why=why) for number in given]
     if len(set(whole)) != len(whole):
         raise ValueError(f"{name} names a number of rows more than once: {shown(steps)}")
     return whole
@@ -42,24 +55,27 @@ def with_lags(
     """The table with ``price_lag_24`` for each lag; where all are known; and the longest."""
     known: BoolArray = np.ones(len(table), dtype=bool)
     columns, longest = {}, 0
-    for name, steps in (lags or {}).items():
-        if name not in table.columns:
-            raise unknown_name("column", name, table.columns)
+    for name, steps in check_settings("lags", lags).items():
+        values = table.column(name)
         for step in check_steps(f"the lags of {name!r}", steps):
-            columns[f"{name}_lag_{step}"], here = shifted(table, table.columns[name], step)
+            columns[f"{name}_lag_{step}"], here = shifted(table, values, step)
             known &= here
             longest = max(longest, step)
     return table.adding(columns), known, longest
 
 
 def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
-    """The table with those of hour, weekday and month that change in it, and their ranges."""
-    if table.time is None or table.time.dtype.kind != "M":
+    """The table with those of hour, weekday and month that change in it, and their ranges.
+
+    They are those of the clock on the wall, if the table has a time zone.
+    """
+    time = table.wall_time
+    if time is None or time.dtype.kind != "M":
         raise ValueError(
             "calendar=True needs dates: a pandas DatetimeIndex, or time= with the name of a column "
             "that holds dates"
         )
-    parts = calendar_of(table.time)
+    parts = calendar_of(time)
     parts = {name: values for name, values in parts.items() if (values != values[0]).any()}
     return table.adding(parts), {name: CALENDAR[name] for name in parts}
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from exo_envs.errors import unknown_name
 from exo_envs.mdp import BoolArray
-from exo_envs.numbers import check_real, check_whole, shown
-from exo_envs.trace.features import check_steps, shifted
-from exo_envs.trace.tables import Column, Table
+from exo_envs.numbers import MAX_HORIZON, as_array, check_real, check_whole, shown
+from exo_envs.trace.features import check_settings, check_steps, shifted
+from exo_envs.trace.tables import Column, Table, as_column
 
 
 class Forecast(ABC):
@@ -77,7 +77,8 @@ class Noisy(Forecast):
     def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
         """The values of later rows, with noise."""
         found, known = Perfect(self.steps).columns(table, name)
-        sigmas = [self.sigma] * len(found) if np.ndim(self.sigma) == 0 else list(self.sigma)  # type: ignore[arg-type]
+        given = as_array("sigma", self.sigma)
+        sigmas = [self.sigma] * len(found) if not given.ndim else [*given]
         if len(sigmas) != len(found):
             raise ValueError(
                 f"sigma is one number, or one for each of {len(found)} steps, not "
@@ -115,7 +116,7 @@ class Persistence(Forecast):
     def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
         """The values of this row, or of earlier ones."""
         out, known = {}, np.ones(len(table), dtype=bool)
-        season = check_whole("season", self.season, 1, optional=True)
+        season = check_whole("season", self.season, 1, MAX_HORIZON, optional=True)
         for step in check_steps(f"the steps of the forecast of {name!r}", self.steps):
             if season is not None and step > season:
                 raise ValueError(
@@ -134,17 +135,20 @@ class Persistence(Forecast):
 
 @dataclass(frozen=True)
 class FromColumns(Forecast):
-    """Forecasts that the table has already: ``FromColumns({6: "price said six hours before"})``.
+    """Forecasts of a file, which are columns of the table: ``FromColumns({6: "said at noon"})``.
 
-    The columns are renamed, so that models with other forecasts have the same names.
+    Join the file to the table first: ``table.join(pandas.read_csv("forecasts.csv", ...))``. In each
+    row it has what was known then about a later one. The columns are renamed, so that models with
+    other forecasts have the same names.
     """
 
     names: Mapping[int, str]
 
     def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
         """The columns under their new names."""
-        steps = check_steps(f"the steps of the forecast of {name!r}", list(self.names))
-        out = {_named(name, step): table.column(self.names[step]) for step in steps}
+        names = check_settings("FromColumns", self.names)
+        steps = check_steps(f"the steps of the forecast of {name!r}", list(names))
+        out = {_named(name, step): table.column(names[step]) for step in steps}
         return out, np.ones(len(table), dtype=bool)
 
     @property
@@ -155,11 +159,22 @@ class FromColumns(Forecast):
     @property
     def used(self) -> tuple[str, ...]:
         """The columns under their old names."""
-        return tuple(self.names.values())
+        return tuple(check_settings("FromColumns", self.names).values())
 
 
 def _named(name: str, step: int) -> str:
     return f"{name}_forecast_{step}"
+
+
+def _as_made(table: Table, handler: Forecast, name: str, values: Any) -> Column:
+    """A column that a handler made, with a value for each row of the table."""
+    column = as_column(name, values)
+    if len(column) != len(table):
+        raise ValueError(
+            f"{type(handler).__name__} made {name!r} with {len(column)} values for {len(table)} "
+            "rows"
+        )
+    return column
 
 
 def with_forecasts(
@@ -170,9 +185,8 @@ def with_forecasts(
     columns: dict[str, Column] = {}
     used: set[str] = set()
     ahead = 0
-    for name, handler in (forecasts or {}).items():
-        if name not in table.columns:
-            raise unknown_name("column", name, table.columns)
+    for name, handler in check_settings("forecasts", forecasts).items():
+        table.column(name)
         if handler is None:
             continue
         if not isinstance(handler, Forecast):
@@ -181,10 +195,9 @@ def with_forecasts(
                 f"not {shown(handler)}"
             )
         made, here = handler.columns(table, name)
-        columns |= made
+        columns |= {key: _as_made(table, handler, key, values) for key, values in made.items()}
         known &= here
         used |= set(handler.used)
         ahead = max(ahead, handler.ahead)
     kept = {name: values for name, values in table.columns.items() if name not in used}
-    fewer = Table(kept, table.time, table.segment, table.row)
-    return fewer.adding(columns), known, ahead
+    return replace(table, columns=kept).adding(columns), known, ahead

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from exo_envs.errors import hint_at, unknown_name
 from exo_envs.inputs import check_function
-from exo_envs.mdp import FloatArray, Variable
-from exo_envs.numbers import check_whole, shown
+from exo_envs.mdp import BoolArray, FloatArray, Variable
+from exo_envs.numbers import as_array, check_whole, shown
 from exo_envs.trace.codings import Coding
 
 #: How far n' may be out of the range of a real variable, as a share of it: rounding, and no more.
 DUST = 1e-9
+#: Actions that a model has at most: each is a value in memory.
+MAX_ACTIONS = 1_000_000
 
 
 class Columns:
@@ -100,17 +102,17 @@ class Interface:
         self.takes_noise = _num_arguments(step) >= 4
         self._endogenous_names = tuple(v.name for v in endogenous)
         self._exogenous_names = tuple(coding.name for coding in codings)
-        self._decoders = tuple(coding.decode for coding in codings)
+        self._decoders = tuple(coding.look_up for coding in codings)
         self._is_real = any(v.is_real for v in endogenous)
 
     def views(
         self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
     ) -> tuple[Columns, NDArray[Any], Columns]:
-        """What functions see of states and actions."""
+        """What functions see of states and actions, which are in range; nobody writes to them."""
         return (
-            Columns(n, self._endogenous_names),
+            Columns(_read_only(n), self._endogenous_names),
             self.actions[a],
-            Columns(x, self._exogenous_names, self._decoders),
+            Columns(_read_only(x), self._exogenous_names, self._decoders),
         )
 
     def next_endogenous(
@@ -126,53 +128,30 @@ class Interface:
             parts = [
                 found.get(v.name, n[:, i]) for i, v in enumerate(self.endogenous)
             ]  # what is not named stays
-        elif isinstance(found, Columns) or (
-            isinstance(found, (tuple, list)) and len(found) == len(self.endogenous)
-        ):
-            parts = list(found)
+        elif isinstance(found, (tuple, list, Columns)) and len([*found]) == len(self.endogenous):
+            parts = [*found]
         else:
-            array = np.asarray(found)
+            array = as_array("what step returned", found)
             if array.ndim < 2 and len(self.endogenous) == 1:
-                array = np.broadcast_to(array, len(n))[:, None]
-            if array.shape != n.shape:
+                parts = [array]
+            elif array.shape == n.shape:
+                parts = [*array.T]
+            else:
                 raise ValueError(
                     f"step returned an array of shape {array.shape} for {len(n)} states; n' is a "
                     f"mapping or a tuple of {len(self.endogenous)} arrays, or an array of shape "
                     f"{n.shape}"
                 )
-            parts = list(array.T)
         out = np.empty(n.shape, dtype=np.float64 if self._is_real else np.int64)
         for i, (variable, values) in enumerate(zip(self.endogenous, parts, strict=True)):
-            out[:, i] = self._fitting(variable, values, len(n))
+            out[:, i] = fitting("step", variable, values, len(n))
         return out
 
-    def _fitting(self, variable: Variable, values: Any, size: int) -> NDArray[Any]:
-        """N' of one variable, of which rounding errors are taken away and no more."""
-        column = np.asarray(values)
-        try:
-            column = np.broadcast_to(column, (size,))
-        except ValueError:
-            raise ValueError(
-                f"step returned {variable.name!r} of shape {column.shape} for {size} states"
-            ) from None
-        if column.dtype.kind not in "biuf":
-            raise TypeError(f"step returned {variable.name!r} as {column.dtype}, not as numbers")
-        if variable.is_real:
-            low, high = variable.bounds
-            dust = DUST * max(1.0, high - low)
-            near = (column > low - dust) & (column < high + dust)
-            return np.where(near, np.clip(column, low, high), column)
-        if column.dtype.kind == "f":
-            whole = np.rint(column)
-            odd = ~(np.abs(column - whole) <= DUST * np.maximum(1.0, np.abs(whole)))
-            if odd.any():
-                raise ValueError(
-                    f"step returned {variable.name!r} = {shown(float(column[odd][0]))}; its values "
-                    f"are whole, 0 ... {variable.size - 1}. Round it, or declare a real variable: "
-                    f"Variable({variable.name!r}, low=..., high=...)"
-                )
-            column = whole
-        return column
+    def ended(self, terminal: Callable[..., Any], n: NDArray[Any]) -> BoolArray:
+        """What a user's function of n returns about the end of episodes, shape (B,)."""
+        found = terminal(Columns(_read_only(n), self._endogenous_names))
+        flags = _as_answers("terminal", found, len(n), "b", "booleans")
+        return np.broadcast_to(flags, (len(n),)).copy()
 
     def paid(
         self, reward: Callable[..., Any], n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
@@ -182,9 +161,51 @@ class Interface:
         if not isinstance(found, Mapping):
             return {None: _as_rewards("reward", found, len(n))}
         named = {_as_scope(scope, self._exogenous_names): part for scope, part in found.items()}
+        if len(named) != len(found):
+            raise ValueError(f"reward returned two terms of the same columns: {list(found)}")
         return {
             scope: _as_rewards(f"reward[{scope}]", part, len(n)) for scope, part in named.items()
         }
+
+
+def fitting(what: str, variable: Variable, values: Any, size: int) -> NDArray[Any]:
+    """Values of an endogenous variable, shape (size,), of which rounding errors are taken away.
+
+    Whether they are in range is looked at where they enter.
+
+    Args:
+        what: the function that returned them, for errors.
+        variable: the variable.
+        values: what was returned: one number, or one for each state.
+        size: the number of states.
+    """
+    name = variable.name
+    column = _as_answers(f"{what}, for {name!r},", values, size)
+    if variable.is_real:
+        low, high = variable.bounds
+        dust = DUST * max(1.0, high - low)
+        near = (column > low - dust) & (column < high + dust)
+        return np.where(near, np.clip(column, low, high), column)
+    if column.dtype.kind not in "uf":
+        return column
+    whole = np.rint(column)
+    magnitude = np.abs(whole)
+    is_near = np.abs(column - whole) <= DUST * np.maximum(1.0, magnitude)
+    fits = is_near & (magnitude < 2.0**63)
+    if not fits.all():  # NaN does not fit, either
+        raise ValueError(
+            f"{what} returned {name!r} = {shown(float(column[~fits][0]))}; its values are whole, "
+            f"{variable.range}. Round it, or declare a real variable: "
+            f"Variable({name!r}, low=..., high=...)"
+        )
+    return whole
+
+
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """The same values; who writes to them gets an error, and the state stays as it is."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def _as_scope(scope: Any, names: Sequence[str]) -> tuple[str, ...]:
@@ -209,29 +230,33 @@ def as_scopes(scopes: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def _as_rewards(what: str, values: Any, size: int) -> FloatArray:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{what} returned {array.dtype}, not numbers")
-    try:
-        return np.broadcast_to(array, (size,)).astype(np.float64)
-    except ValueError:
-        raise ValueError(f"{what} returned shape {array.shape} for {size} states") from None
+    return np.broadcast_to(_as_answers(what, values, size), (size,)).astype(np.float64)
+
+
+def _as_answers(
+    what: str, values: Any, size: int, kinds: str = "biuf", wanted: str = "numbers"
+) -> NDArray[Any]:
+    """What a function returned for so many states: one value, or one for each of them."""
+    array = as_array(f"what {what} returned", values)
+    if array.dtype.kind not in kinds:
+        raise TypeError(f"{what} returned {array.dtype}, not {wanted}")
+    if array.shape not in ((), (1,), (size,)):
+        raise ValueError(f"{what} returned shape {array.shape} for {size} states")
+    return array
 
 
 def _as_actions(actions: Any) -> NDArray[Any]:
     """What each action is to the functions: its number, or what the user calls it."""
-    if np.ndim(actions) == 0 and not isinstance(actions, str):
-        return np.arange(check_whole("actions", actions, 1))
-    named = np.asarray(actions)
-    if (
-        isinstance(actions, str)
-        or named.ndim != 1
-        or not len(named)
-        or named.dtype.kind not in "biufU"
-    ):
+    named = as_array("the list of actions", actions)
+    if not named.ndim and not isinstance(actions, (str, bytes)):
+        why = "each is kept in memory"
+        return np.arange(check_whole("actions", actions, 1, MAX_ACTIONS, why=why))
+    if named.ndim != 1 or not len(named) or named.dtype.kind not in "biufU":
         raise TypeError(
             f"actions are a number, or a list of names or numbers, not {shown(actions)}"
         )
+    if named.dtype.kind == "f" and not np.isfinite(named).all():
+        raise ValueError(f"actions are names or finite numbers, not {shown(actions)}")
     if len(np.unique(named)) != len(named):
         raise ValueError(f"actions are all different, not {shown(actions)}")
     return named

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.errors import check_choice, unknown_name
+from exo_envs.errors import check_choice
 from exo_envs.mdp import BoolArray
+from exo_envs.numbers import check_real, shown
 from exo_envs.trace.tables import Column, Table, missing_values
 
 #: How whole tables, and how single columns are filled.
 FILLS, COLUMN_FILLS = ("forward", "linear", "split"), ("forward", "linear")
 #: How far apart two equal steps of time may be, as a share of a step: times may be rounded.
 TOLERANCE = 1e-6
+#: Rows that filling adds at most: a time that was mistyped would take all memory.
+MAX_ADDED = 10_000_000
 
 Fill = str | Mapping[str, Any] | None
 
@@ -32,18 +36,24 @@ def without_gaps(table: Table, fill: Fill) -> Table:
     """
     _check_fill(table, fill)
     missing = _missing_steps(table)
-    number = int(missing.sum())
+    number = float(missing.sum())
     if number and fill is None:
         raise ValueError(
-            f"{number} rows are missing in {np.count_nonzero(missing)} gaps of time, the first "
-            f"after {table.where(int(np.argmax(missing > 0)))}; {_HELP}"
+            f"{number:.15g} rows are missing in {np.count_nonzero(missing)} gaps of time, the "
+            f"first after {table.where(int(np.argmax(missing > 0)))}; {_HELP}"
         )
     if fill == "split":
         return _split(table, missing)
+    if number > MAX_ADDED:
+        raise ValueError(
+            f"fill={shown(fill)} would add {number:.15g} rows, more than {MAX_ADDED:,}; most of "
+            f"them after {table.where(int(np.argmax(missing)))}. Is that time right? If so, "
+            "fill='split' leaves the gap out"
+        )
     if number:
-        table = _with_rows(table, missing)
+        table = _with_rows(table, missing.astype(np.int64))
     filled = {name: _filled(table, name, values, fill) for name, values in table.columns.items()}
-    return Table(filled, table.time, table.segment, table.row)
+    return replace(table, columns=filled)
 
 
 _HELP = (
@@ -55,33 +65,34 @@ _HELP = (
 def _check_fill(table: Table, fill: Fill) -> None:
     if isinstance(fill, Mapping):
         for name, how in fill.items():
-            if name not in table.columns:
-                raise unknown_name("column", name, table.columns)
-            if isinstance(how, str) and table.columns[name].dtype.kind != "O":
+            is_text = table.column(name).dtype.kind == "O"
+            if isinstance(how, str) and not is_text:
                 check_choice("way to fill a column", how, COLUMN_FILLS)
+            elif is_text and how is not None and not isinstance(how, str):
+                raise TypeError(f"column {name!r} holds strings; fill it with one, not {how!r}")
+            elif how is not None and not is_text:
+                check_real(f"what column {name!r} is filled with", how)
     elif fill is not None:
         check_choice("way to fill gaps", fill, FILLS)
 
 
-def _missing_steps(table: Table) -> NDArray[np.int64]:
+def _missing_steps(table: Table) -> NDArray[np.float64]:
     """How many rows are missing after each row, shape (rows,); times that go back are refused."""
-    missing = np.zeros(len(table), dtype=np.int64)
-    if table.time is None or len(table) < 2:
-        return missing
-    steps = np.diff(table.time)
-    if steps.dtype.kind == "m":
-        steps = steps.astype("timedelta64[ns]").astype(np.float64)
+    missing = np.zeros(len(table))
     inside = np.diff(table.segment) == 0
-    if not inside.any():
+    if table.time is None or not inside.any():
         return missing
-    wrong = inside & (steps <= 0)
+    wrong = inside & (table.time[1:] <= table.time[:-1])
     if wrong.any():
         row = int(np.argmax(wrong)) + 1
         raise ValueError(f"times increase, but {table.where(row)} is not after the row before it")
+    steps = np.where(inside, _differences(table.time), 0.0)
     step = float(np.median(steps[inside]))
-    ratio = steps / step
-    whole = np.rint(ratio)
-    odd = inside & ((np.abs(ratio - whole) > TOLERANCE * whole) | (whole < 1))
+    with np.errstate(invalid="ignore"):
+        ratio = steps / step
+        whole = np.rint(ratio)
+        even = (np.abs(ratio - whole) <= TOLERANCE * whole) & (whole >= 1)  # not if it is infinite
+    odd = inside & ~even
     if odd.any():
         if _are_months(table.time):
             return missing
@@ -90,8 +101,17 @@ def _missing_steps(table: Table) -> NDArray[np.int64]:
             f"times are evenly spaced, but {table.where(row)} is {ratio[row - 1]:.3g} steps after "
             "the row before it; resample the table, or drop the times to take rows as they are"
         )
-    missing[:-1][inside] = whole[inside].astype(np.int64) - 1
+    missing[:-1][inside] = whole[inside] - 1
     return missing
+
+
+def _differences(time: NDArray[Any]) -> NDArray[np.float64]:
+    """From each time to the next, shape (rows - 1,), in whatever unit; right if they increase."""
+    if time.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return np.diff(time)
+    # Without a sign no difference is too large.
+    return np.diff(time.astype(np.int64).view(np.uint64)).astype(np.float64)
 
 
 def _are_months(time: NDArray[Any]) -> bool:
@@ -102,7 +122,7 @@ def _are_months(time: NDArray[Any]) -> bool:
     return bool(days.min() >= 28 and days.max() <= 366)
 
 
-def _split(table: Table, missing: NDArray[np.int64]) -> Table:
+def _split(table: Table, missing: NDArray[np.float64]) -> Table:
     """Without the rows that lack a value; segments end before gaps."""
     bad: BoolArray = np.zeros(len(table), dtype=bool)
     for values in table.columns.values():
@@ -112,7 +132,7 @@ def _split(table: Table, missing: NDArray[np.int64]) -> Table:
     begins = np.ones(len(table), dtype=bool)
     begins[1:] = (np.diff(table.segment) != 0) | (missing[:-1] > 0) | bad[:-1]
     segment = np.cumsum(begins) - 1
-    return Table(table.columns, table.time, segment, table.row).take(~bad)
+    return replace(table, segment=segment).take(~bad)
 
 
 def _with_rows(table: Table, missing: NDArray[np.int64]) -> Table:
@@ -134,7 +154,7 @@ def _with_rows(table: Table, missing: NDArray[np.int64]) -> Table:
         inside = np.diff(table.segment) == 0
         step = np.diff(time)[inside].min()
         time = time[source] + step * (np.arange(length) - last)
-    return Table(columns, time, table.segment[source], table.row[source])
+    return Table(columns, time, table.segment[source], table.row[source], table.zone)
 
 
 def _filled(table: Table, name: str, values: Column, fill: Fill) -> Column:
@@ -170,7 +190,10 @@ def _forward(table: Table, name: str, values: Column, missing: BoolArray) -> Col
 
 def _linear(table: Table, name: str, values: Column, missing: BoolArray) -> Column:
     if values.dtype.kind == "O":
-        raise ValueError(f"column {name!r} holds strings, which fill='linear' cannot fill")
+        raise ValueError(
+            f"column {name!r} holds strings, which 'linear' cannot fill; say for each column how "
+            f"it is filled: fill={{{name!r}: 'forward', ...: 'linear'}}"
+        )
     out = values.copy()
     for number in np.unique(table.segment[missing]).tolist():
         rows = np.flatnonzero(table.segment == number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_function
+from exo_envs.errors import check_choice
+from exo_envs.inputs import as_actions, as_part, as_size, check_function, flat_rows, flatten
 from exo_envs.mdp import (
     BoolArray,
     ExoMDP,
@@ -22,10 +21,10 @@ from exo_envs.mdp import (
     Variable,
     as_pair,
 )
-from exo_envs.numbers import check_discount, check_lanes, check_whole, shown
+from exo_envs.numbers import check_discount, check_horizon, check_whole, shown
 from exo_envs.trace.codings import MAX_LEVELS, codings_of, encoded
 from exo_envs.trace.forecasts import Forecast
-from exo_envs.trace.functions import Columns, Interface
+from exo_envs.trace.functions import Columns, Interface, fitting
 from exo_envs.trace.gaps import Fill
 from exo_envs.trace.preparation import as_variables, horizon_of, prepared, probes_of
 from exo_envs.trace.record import Record
@@ -66,6 +65,11 @@ class TraceMDP(ExoMDP):
         terminal: Callable[[Columns], Any] | None = None,
         held_out: TraceMDP | None = None,
     ) -> None:
+        if not isinstance(record, Record) or not isinstance(interface, Interface):
+            raise TypeError(
+                "a TraceMDP is made by TraceMDP.from_frame(table, ...), which makes its record, "
+                f"not of {shown(record)}"
+            )
         self.record = record
         self.interface = interface
         self.actions = interface.actions
@@ -73,7 +77,8 @@ class TraceMDP(ExoMDP):
         self.endogenous_variables = interface.endogenous
         self.exogenous_variables = tuple(coding.variable for coding in interface.codings)
         self.num_actions = len(interface.actions)
-        self.horizon, self.discount = horizon, discount
+        self.horizon = check_horizon("horizon", horizon)
+        self.discount = check_discount("discount", discount)
         self.reward_scopes = rule.scopes
         self._rule = rule
         self._initial = initial
@@ -141,8 +146,8 @@ class TraceMDP(ExoMDP):
                 looks at and which of them pay together.
             horizon: steps of an episode. By default the rows of the shortest of several episodes.
             test: what is held out (:attr:`held_out`): the last share of the rows (0.3), everything
-                from a row (5000) or a date on, or a second table. Nothing is learned from as many
-                rows before as an episode, the longest lag and the longest look ahead have.
+                from a row (5000) or a local date on, or a second table. Nothing is learned from as
+                many rows before as an episode, the longest lag and the longest look ahead have.
             discount: gamma.
             initial: the n in which episodes begin: a mapping from names to values, or a function of
                 a number of states and a generator that returns such a mapping, of arrays. What is
@@ -156,9 +161,11 @@ class TraceMDP(ExoMDP):
             fill: what to do about missing rows and values, which are refused by default: "forward",
                 "linear", "split", or a mapping for single columns.
             lags: ``{"price": [1, 24]}`` adds ``price_lag_1`` and ``price_lag_24``.
-            calendar: whether to add hour, weekday and month, as far as they change.
+            calendar: whether to add hour, weekday and month, as far as they change: those of the
+                clock on the wall, if the times have a time zone.
             forecasts: ``{"price": Perfect([1, 6])}`` adds ``price_forecast_1`` and
-                ``price_forecast_6``; see :mod:`exo_envs.trace.forecasts`.
+                ``price_forecast_6``. Those of a file are columns of the table, which
+                ``FromColumns`` names. See :mod:`exo_envs.trace.forecasts`.
             max_levels: different whole numbers that are counted one by one at most.
         """
         variables = as_variables(endogenous)
@@ -221,7 +228,7 @@ class TraceMDP(ExoMDP):
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
         """Windows of the record, with n to begin in."""
-        size = check_lanes("size", size, len(self.exogenous_variables))
+        size = as_size(self, size)
         return self.windows(self.record.draw(size, num_steps, rng), num_steps, rng)
 
     def num_separate(self, num_steps: int) -> int:
@@ -235,40 +242,47 @@ class TraceMDP(ExoMDP):
         self, starts: NDArray[np.int64], num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
         """The windows that begin at some rows of the record."""
-        rows = self.record.rows
-        state = State(self.initial_endogenous(len(starts), rng), rows[starts])
-        return state, (rows[starts + t] for t in range(1, num_steps + 1))
+        rows, (begin, num_steps) = self.record.rows, self.record.check_windows(starts, num_steps)
+        state = State(self.initial_endogenous(len(begin), rng), rows[begin])
+        return state, (rows[begin + t] for t in range(1, num_steps + 1))
 
     def initial_endogenous(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """The n in which episodes begin, shape (size, k)."""
+        size = as_size(self, size)
         n = self.endogenous_ranges.draw(size, rng)
         given = self._initial(size, rng) if callable(self._initial) else self._initial
+        if given is None:
+            return n
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                "initial is a mapping from names to values, or a function that returns one, not "
+                f"{shown(given)}"
+            )
         names = [v.name for v in self.endogenous_variables]
-        for name, value in (given or {}).items():
-            if name not in names:
-                raise unknown_name("endogenous variable", name, names)
-            n[:, names.index(name)] = value
+        for name, value in given.items():
+            check_choice("endogenous variable", name, names)
+            i = names.index(name)
+            n[:, i] = fitting("initial", self.endogenous_variables[i], value, size)
         return n
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The first row of a window of the record, and n to begin in."""
-        size = check_lanes("size", size, len(self.exogenous_variables))
+        size = as_size(self, size)
         starts = self.record.starts(self.horizon - 1)
         rows = starts[rng.integers(len(starts), size=size)]
         return State(self.initial_endogenous(size, rng), self.record.rows[rows])
 
     def sample_uniform(self, size: int, rng: np.random.Generator) -> State:
         """Any n, and x of the record: no other x can be followed."""
-        size = check_lanes("size", size, len(self.exogenous_variables))
+        size = as_size(self, size)
         rows = rng.integers(len(self.record), size=size)
         return State(self.endogenous_ranges.draw(size, rng), self.record.rows[rows])
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """A row after one that is equal to x, where there is one."""
-        x = _as_part("exogenous", exogenous, len(self.exogenous_variables))
-        return self.record.following(x.reshape(-1, x.shape[-1]), rng).reshape(x.shape)
+        return self.record.following(exogenous, rng)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -290,59 +304,43 @@ class TraceMDP(ExoMDP):
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """What the user's reward pays whatever x is."""
-        n = _as_part("endogenous", endogenous, len(self.endogenous_variables))
-        shape = np.broadcast_shapes(n.shape[:-1], np.shape(action))
-        flat = np.broadcast_to(n, (*shape, n.shape[-1])).reshape(-1, n.shape[-1])
-        a = self._actions(action, shape)
-        return self._rule.base(flat, a).reshape(shape)
+        n = as_part(self, "endogenous", endogenous)
+        shape, (n,), a = self._flat((n,), action)
+        return self._rule.base(n, a).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
         """What the user's ``terminal`` says, if there is one."""
-        n = _as_part("endogenous", as_pair(state).endogenous, len(self.endogenous_variables))
+        n = as_part(self, "endogenous", as_pair(state).endogenous)
         if self._terminal is None:
             return np.zeros(n.shape[:-1], dtype=np.bool_)
-        names = tuple(v.name for v in self.endogenous_variables)
-        ended = np.asarray(self._terminal(Columns(n.reshape(-1, n.shape[-1]), names)))
-        if ended.dtype.kind != "b":
-            raise TypeError(f"terminal returned {ended.dtype}, not booleans")
-        return np.broadcast_to(ended, (math.prod(n.shape[:-1]),)).reshape(n.shape[:-1]).copy()
+        return self.interface.ended(self._terminal, flat_rows(n)).reshape(n.shape[:-1])
 
     def decoded(self, exogenous: IntArray) -> dict[str, NDArray[Any]]:
         """What x says in the words of the table: name -> values (...)."""
-        x = _as_part("exogenous", exogenous, len(self.exogenous_variables))
-        return {coding.name: coding.decode(x[..., j]) for j, coding in enumerate(self.codings)}
+        x = as_part(self, "exogenous", exogenous)
+        return {coding.name: coding.look_up(x[..., j]) for j, coding in enumerate(self.codings)}
 
     def _lanes(
         self, state: State, action: IntArray
     ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[np.int64], NDArray[Any]]:
         """The shape of a batch; n (B, k), actions (B,) and x (B, m)."""
         state = as_pair(state)
-        n = _as_part("endogenous", state.endogenous, len(self.endogenous_variables))
-        x = _as_part("exogenous", state.exogenous, len(self.exogenous_variables))
-        shape = np.broadcast_shapes(n.shape[:-1], x.shape[:-1], np.shape(action))
-        rows = (np.broadcast_to(part, (*shape, part.shape[-1])) for part in (n, x))
-        n, x = (part.reshape(-1, part.shape[-1]) for part in rows)
-        return shape, n, self._actions(action, shape), x
+        n = as_part(self, "endogenous", state.endogenous)
+        x = as_part(self, "exogenous", state.exogenous)
+        shape, (n, x), a = self._flat((n, x), action)
+        return shape, n, a, x
 
-    def _actions(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        a = np.asarray(action)
-        if a.dtype.kind not in "iu":
-            raise TypeError(f"actions are whole numbers, not {a.dtype}")
-        if a.size and not 0 <= int(a.min()) <= int(a.max()) < self.num_actions:
-            raise ValueError(f"actions are 0 ... {self.num_actions - 1}, not {shown(a)}")
-        return np.broadcast_to(a, shape).reshape(-1).astype(np.int64)
+    def _flat(
+        self, parts: tuple[NDArray[Any], ...], action: Any
+    ) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
+        """The shape of a batch; its parts and actions with one batch dimension."""
+        shape = getattr(action, "shape", ())
+        if len(shape) == 1 and all(part.shape[:-1] == shape for part in parts):
+            return shape, parts, as_actions(self, action, shape)  # there is nothing to broadcast
+        return flatten(self, parts, action)
 
 
 _NO_NOISE = np.random.default_rng(0)  # is handed to functions that do not take it
-
-
-def _as_part(part: str, values: Any, width: int) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" or not array.ndim or array.shape[-1] != width:
-        raise ValueError(
-            f"the {part} part of a state is an array (..., {width}) of numbers, not {shown(values)}"
-        )
-    return array
 
 
 def _try_out(mdp: TraceMDP) -> None:

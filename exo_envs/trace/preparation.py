@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from exo_envs.mdp import Variable
-from exo_envs.numbers import check_horizon, shown
+from exo_envs.numbers import check_flag, check_horizon, shown
 from exo_envs.trace.features import with_calendar, with_lags
 from exo_envs.trace.forecasts import Forecast, with_forecasts
 from exo_envs.trace.functions import Interface
@@ -32,7 +33,7 @@ def prepared(
     """A table with all its columns; known ranges; how many rows its rows look back and ahead."""
     table = without_gaps(read_table(frame, columns=columns, time=time, episode=episode), fill)
     ranges: dict[str, tuple[int, int]] = {}
-    if calendar:
+    if check_flag("calendar", calendar):
         table, ranges = with_calendar(table)
     table, are_known, longest = with_lags(table, lags)
     table, are_forecast, ahead = with_forecasts(table, forecasts)
@@ -63,14 +64,20 @@ def horizon_of(table: Table, horizon: int | None, episode: str | None) -> int:
 
 def as_variables(endogenous: Any) -> tuple[Variable, ...]:
     """The variables of n, checked."""
-    given = [endogenous] if isinstance(endogenous, Variable) else list(endogenous)
+    try:
+        given = [endogenous] if isinstance(endogenous, Variable) else list(endogenous)
+    except TypeError:
+        raise TypeError(f"endogenous is a sequence of Variable, not {shown(endogenous)}") from None
+    if not given:
+        raise ValueError("endogenous has one Variable at least: what the agent moves")
     for variable in given:
         if not isinstance(variable, Variable):
             raise TypeError(
                 f"endogenous is a sequence of Variable, such as [Variable('stock', 12)], not of "
                 f"{shown(variable)}"
             )
-        if variable.is_real and not np.isfinite(variable.bounds).all():
+        low, high = variable.bounds
+        if variable.is_real and not math.isfinite(high - low):
             raise ValueError(
                 f"endogenous variable {variable.name!r} needs finite bounds: low=..., high=..."
             )

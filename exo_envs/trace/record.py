@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.borders.answers import is_plain
+from exo_envs.inputs import as_integers, as_values, flat_rows
 from exo_envs.mdp import BoolArray, IntArray
+from exo_envs.numbers import MAX_HORIZON, check_lanes, check_whole
 from exo_envs.trace.codings import Coding
 from exo_envs.trace.tables import Table
 
@@ -33,7 +36,8 @@ class Record:
     Attributes:
         rows: (T, m).
         remaining: rows that follow each row in its segment, shape (T,).
-        labels: when each row was recorded: its time, or the number of the row, shape (T,).
+        labels: when each row was recorded: its time, by the clock on the wall if the table has a
+            time zone, or the number of the row, shape (T,).
     """
 
     def __init__(
@@ -43,8 +47,10 @@ class Record:
             rows = rows + 0.0  # there is one zero, and not a negative one beside it
         self.rows = rows
         self.horizon = horizon
-        self.labels = table.row if table.time is None else table.time
+        times = table.wall_time
+        self.labels = table.row if times is None else times
         self._codings = codings
+        self._variables = tuple(coding.variable for coding in codings)
         last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
         ends = last[np.searchsorted(last, np.arange(len(rows)))]
         self.remaining: Rows = ends - np.arange(len(rows))
@@ -62,6 +68,7 @@ class Record:
 
     def starts(self, num_steps: int) -> Rows:
         """The rows that at least ``num_steps`` rows follow; there has to be one."""
+        num_steps = _check_steps("num_steps", num_steps)
         found = np.flatnonzero(self.remaining >= num_steps)
         if not len(found):
             raise ValueError(
@@ -70,12 +77,34 @@ class Record:
             )
         return found
 
+    def check_windows(self, starts: Any, num_steps: Any) -> tuple[Rows, int]:
+        """Rows at which windows of so many steps begin, shape (windows,); others are refused."""
+        num_steps, rows = _check_steps("num_steps", num_steps), as_integers("starts", starts)
+        if rows.ndim != 1:
+            raise ValueError(f"starts has one axis, a row for each window, not shape {rows.shape}")
+        wrong = (rows < 0) | (rows >= len(self))
+        if wrong.any():
+            raise ValueError(
+                f"there is no row {rows[wrong][0]}; the rows of the record are 0 ... "
+                f"{len(self) - 1}"
+            )
+        short = self.remaining[rows] < num_steps
+        if short.any():
+            row = int(rows[short][0])
+            raise ValueError(
+                f"a window of {num_steps + 1} rows cannot begin at row {row}, which "
+                f"{int(self.remaining[row])} follow without a gap"
+            )
+        return rows, num_steps
+
     def draw(self, size: int, num_steps: int, rng: np.random.Generator) -> Rows:
         """Where ``size`` windows begin, in random order.
 
         As long as there is room they have no transition in common. More of them overlap: one
         begins by chance in each of as many parts of the record.
         """
+        num_steps = _check_steps("num_steps", num_steps)
+        size = check_lanes("size", size, self.rows.shape[1])
         starts = self.starts(num_steps)
         if 0 < size <= int(self._room(num_steps).sum()):
             return rng.permutation(self._apart(size, num_steps, rng))
@@ -84,6 +113,7 @@ class Record:
 
     def num_separate(self, num_steps: int) -> int:
         """Windows with no transition in common that use up the record, save for some slack."""
+        num_steps = _check_steps("num_steps", num_steps)
         room = self._room(num_steps)
         looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
         return int(np.where(room > 0, np.maximum(looser, 1), 0).sum())
@@ -110,6 +140,8 @@ class Record:
 
     def spaced(self, num_steps: int, stride: int) -> Rows:
         """Where windows begin in order of time, ``stride`` rows apart in each segment."""
+        num_steps = _check_steps("num_steps", num_steps)
+        stride = _check_steps("stride", stride, least=1)
         self.starts(num_steps)
         position = np.arange(len(self)) - self._segment_starts
         return np.flatnonzero((self.remaining >= num_steps) & (position % stride == 0))
@@ -132,17 +164,22 @@ class Record:
     # --- following an x -------------------------------------------------------------------
 
     def following(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """A row after one that is equal to x, for each x of shape (B, m); see :class:`TraceMDP`."""
+        """A row after one that is equal to x, for each x of shape (..., m); see :class:`TraceMDP`.
+
+        Values are not looked at unless an x was never recorded: all others are in range.
+        """
         places = self._places
-        draws = rng.random(len(exogenous))  # as many whatever x is
-        group = self._groups_of(exogenous)
+        x: NDArray[Any] = exogenous
+        if not is_plain(x, self.rows.dtype, (*getattr(x, "shape", ())[:1], self.rows.shape[1])):
+            x = as_values("exogenous", x, self._variables, in_range=False)
+        group = self._groups_of(x if x.ndim == 2 else flat_rows(x))
+        draws = rng.random(len(group))  # as many whatever x is
         chosen = places.first[group] + (draws * places.followed[group]).astype(np.int64)
         row = places.order[chosen]
-        return self.rows[row + (self.remaining[row] > 0)]
+        return self.rows[row + (self.remaining[row] > 0)].reshape(x.shape)
 
-    def _groups_of(self, exogenous: IntArray) -> Rows:
-        """Which group of equal rows each x belongs to; an x that never occurred is refused."""
-        x = np.ascontiguousarray(exogenous, dtype=self.rows.dtype)
+    def _groups_of(self, x: NDArray[Any]) -> Rows:
+        """Which group of equal rows each x, (B, m), belongs to; one of none is refused."""
         if x.dtype.kind == "f":
             x = x + 0.0
         places = self._places
@@ -150,9 +187,10 @@ class Record:
         group = np.minimum(group, len(places.hashes) - 1)
         unknown: BoolArray = (self.rows[places.order[places.first[group]]] != x).any(axis=1)
         if unknown.any():
+            as_values("exogenous", x, self._variables)  # some values are out of range altogether
             row = x[int(np.argmax(unknown))]
             shown = ", ".join(
-                f"{coding.name}={coding.decode(row[j : j + 1])[0]}"
+                f"{coding.name}={coding.look_up(row[j : j + 1])[0]}"
                 for j, coding in enumerate(self._codings[:SHOWN])
             )
             more = " ..." if len(self._codings) > SHOWN else ""
@@ -169,6 +207,11 @@ class Record:
             if found is not None:
                 return found
         raise RuntimeError("no hash tells the rows of the record apart")  # pragma: no cover
+
+
+def _check_steps(name: str, number: Any, least: int = 0) -> int:
+    """A number of rows as a Python integer."""
+    return check_whole(name, number, least, MAX_HORIZON, why="more than any record has")
 
 
 class _Places(NamedTuple):

@@ -105,7 +105,10 @@ class NamedTerms(RewardRule):
     def terms(self, n: NDArray[Any], a: NDArray[np.int64], x: NDArray[Any]) -> FloatArray:
         """As the function says."""
         found = self._paid((n, a, x))
-        return np.stack([found[scope] for scope in self.scopes], axis=-1)
+        terms = np.empty((len(n), len(self.scopes)))
+        for j, scope in enumerate(self.scopes):
+            terms[:, j] = found[scope]
+        return terms
 
     def base(self, n: NDArray[Any], a: NDArray[np.int64]) -> FloatArray:
         """The term of the scope (), which is the same for any x."""
@@ -205,6 +208,13 @@ def find_rule(
 ) -> RewardRule:
     """The terms of a reward; see the module."""
     first = interface.paid(reward, *probes[:3])
+    for scope, values in first.items():
+        if not np.isfinite(values).all():
+            term = "" if scope is None else f" for {scope}"
+            raise ValueError(
+                f"reward returned {values[~np.isfinite(values)][0]}{term}; rewards are finite "
+                "numbers"
+            )
     if None not in first:
         return NamedTerms(interface, reward, probes, scopes)
     if scopes is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,18 @@ import numpy as np
 from exo_envs.mdp import BoolArray
 from exo_envs.numbers import shown
 from exo_envs.trace.tables import Table
+from exo_envs.trace.zones import as_utc, refuse_zone
 
 
 def is_table(test: Any) -> bool:
     """Whether ``test`` is a second table, and not a share or a time."""
-    return hasattr(test, "columns") or isinstance(test, dict) or np.ndim(test) > 0
+    if (
+        hasattr(test, "collect")
+        or hasattr(test, "columns")
+        or isinstance(test, (Mapping, Sequence))
+    ):
+        return not isinstance(test, (str, bytes))
+    return isinstance(test, np.ndarray) and (test.ndim > 0 or test.dtype.names is not None)
 
 
 def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[BoolArray, BoolArray]:
@@ -52,17 +60,21 @@ def _first_row(table: Table, test: Any, by_segment: bool) -> int:
             return int(np.argmax(table.segment == later))
         return round(len(table) * (1 - float(test)))
     if isinstance(test, (int, np.integer)) and not isinstance(test, bool):
-        return int(np.searchsorted(table.row, test))
+        return int(np.count_nonzero(table.row < test))  # whatever the size of the number
     if table.time is None or table.time.dtype.kind != "M":
         raise ValueError(
             f"test={shown(test)} is no share (0.3), no row (5000) and no second table; a date "
             "needs a table with dates: a DatetimeIndex, or time='...'"
         )
+    utc = as_utc(test)
+    if utc is not None and table.zone is None:
+        raise refuse_zone(test)
+    times: Any = table.wall_time if utc is None else table.time
     try:
-        when = np.datetime64(test)
-    except (TypeError, ValueError):
+        later = times >= (np.datetime64(test) if utc is None else utc)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             "test is a share (0.3), a row (5000), a date ('2024-07-01') or a table, not "
             f"{shown(test)}"
         ) from None
-    return int(np.argmax(table.time >= when)) if (table.time >= when).any() else len(table)
+    return int(np.argmax(later)) if later.any() else len(table)

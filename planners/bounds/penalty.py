@@ -140,7 +140,7 @@ def penalties(
     for part in chunks(count, num_fresh * max(exogenous.shape[1], num_states)):
         rows = part.stop - part.start
         repeated = np.repeat(exogenous[part], num_fresh, axis=0)
-        fresh = mdp.sample_exogenous(repeated, rng).astype(np.int64, copy=False)
+        fresh = mdp.sample_exogenous(repeated, rng).astype(mdp.dtype_of("exogenous"), copy=False)
         for f, function in enumerate(values):
             expected = _asked(function, fresh, num_states).reshape(rows, num_fresh, num_states)
             met = _asked(function, following[part], num_states)

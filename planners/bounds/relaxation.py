@@ -104,9 +104,10 @@ def relax(
     used = [draws.num_successors, max(1, draws.num_successors // 2)]
     per_row = questions.num_states * mdp.num_actions * max(1, width)
     left = [function.backwards(horizon) for function in values] if np.any(weights) else []
-    following: Ints = np.zeros((count, width), np.int64)
+    dtype = mdp.dtype_of("exogenous")
+    following = np.zeros((count, width), dtype)
     for t in reversed(range(horizon)):
-        x = scenarios.exogenous[t].astype(np.int64)
+        x = scenarios.exogenous[t].astype(dtype)
         functions = [_next(values_left) for values_left in left]
         if functions and t + 1 < horizon:
             cost = penalties(mdp, functions, x, following, draws.num_fresh, fresh_rng)

@@ -109,7 +109,7 @@ class CompiledModel(NamedTuple):
         exact("conditions", self.conditions, 0, conditions, length=outcomes)
         paid = len(exact("joint_reward_conditions", self.joint_reward_conditions, 0, conditions))
         exact_reals("joint_rewards", self.joint_rewards, (paid,))
-        if paid or len(self.joint_reward_starts):
+        if paid or len(exact("joint_reward_starts", self.joint_reward_starts)):
             exact_starts("joint_reward_starts", self.joint_reward_starts, lists, paid)
         exact("atoms", self.atoms, 0, atoms)
         exact_starts("atom_starts", self.atom_starts, conditions, len(self.atoms))

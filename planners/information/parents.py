@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.inputs import check_level, check_whole, convert
-from exo_envs.mdp import IntArray
+from exo_envs.mdp import FloatArray, IntArray
 from planners.checks import as_positions, check_kind
 from planners.information.forward_selection import select_forward
 from planners.information.rollouts import ExogenousData
@@ -44,6 +44,8 @@ SCREENING = 12_000
 TESTED = 6
 #: Candidates that are ranked again once the first parent is chosen.
 LIVE = 32
+#: Decimals of a gain that count: what differs by rounding is the same.
+TIED = 6
 #: Cells, rows times values, of a table with several parents.
 MAX_CELLS = 2**18
 #: Cells of a table with one parent.
@@ -159,6 +161,12 @@ class ParentSearch:
 
     def _forward(self, target: int, candidates: IntArray, acting: set[int]) -> list[int]:
         log_level = math.log(self.level) - math.log(max(1, len(candidates)))
+        acts = np.zeros(len(self.data.names), dtype=bool)
+        acts[sorted(acting)] = True
+
+        def order(live: IntArray, gain: FloatArray) -> IntArray:
+            """The largest gain first; of those that say the same, what is known to act."""
+            return np.lexsort((live, ~acts[live], live != target, -np.round(gain, TIED)))
 
         def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
             if self.all.is_certain(target, chosen):
@@ -166,14 +174,14 @@ class ParentSearch:
             live = live[self.data.sizes[live] <= self._largest_parent(target, chosen)]
             statistic, freedom = self.few.screen(target, chosen, live)
             # The variable itself first, where others say just as much.
-            live = live[np.lexsort((live, live != target, 2.0 * freedom - statistic))]
+            live = live[order(live, statistic - 2.0 * freedom)]
             if chosen:
                 live = live[:LIVE]
             best = live[:TESTED]
             statistic, freedom = self.all.screen(target, chosen, best)
             gain = statistic - 2.0 * freedom
-            order = np.lexsort((best, best != target, -gain))
-            return live, best[order][gain[order] > 0].tolist()
+            ranked = order(best, gain)
+            return live, best[ranked][gain[ranked] > 0].tolist()
 
         def passes(chosen: list[int], j: int) -> bool:
             passed = self._passes(target, chosen, [j], log_level, acting)

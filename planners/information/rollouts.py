@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from exo_envs import ExoMDP, State, TraceMDP, Variable
 from exo_envs.borders import checked, unchecked
 from exo_envs.errors import unknown_name
-from exo_envs.inputs import as_generator, check_horizon, check_lanes, check_whole
+from exo_envs.inputs import as_generator, check_horizon, check_rollouts, check_whole
 from exo_envs.mdp import BoolArray, IntArray
+from exo_envs.numbers import MAX_VALUES as MOST_VALUES
 from planners.arrays import Ints
 from planners.bin_edges import Responses
 from planners.checks import KERNEL_TYPES, check_names, whole_numbers
@@ -35,7 +36,7 @@ NUM_TRANSITIONS = 100_000
 SLOWER = 10
 #: Rollouts at least: what never changes within an episode is seen once in each.
 MIN_ROLLOUTS = 200
-#: Values at most, over all rollouts, steps and variables, unless MIN_ROLLOUTS have more.
+#: Values, over all rollouts, steps and variables, up to which more than MIN_ROLLOUTS are taken.
 MAX_VALUES = 250_000_000
 #: Walks of an agent that acts at random, and their steps at most: they show which n occur.
 WALKS, WALK_STEPS = 80, 64
@@ -110,7 +111,8 @@ class ExogenousData:
             if (mdp.exogenous_sizes > MANY_VALUES).any():  # values take more bytes than bins
                 width *= np.dtype(_smallest_type(mdp.exogenous_sizes)).itemsize
             affordable = MAX_VALUES // ((steps + 1) * width)
-            num_rollouts = max(MIN_ROLLOUTS, min(math.ceil(transitions / steps), affordable))
+            fewest = max(1, min(MIN_ROLLOUTS, MOST_VALUES // ((steps + 1) * width)))
+            num_rollouts = max(fewest, min(math.ceil(transitions / steps), affordable))
         names = mdp.exogenous_names
         values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, names)
         bins = _fit_bins(checked(mdp), values, rng)
@@ -134,6 +136,12 @@ class ExogenousData:
             values=np.concatenate([self.values, seen]),
             initial_endogenous=np.concatenate([self.initial_endogenous, endogenous]),
         )
+
+    def beginning_with(self, endogenous: IntArray) -> ExogenousData:
+        """The same rollouts of x, drawn with another n each, shape (rollouts, k)."""
+        if np.array_equal(endogenous, self.initial_endogenous):
+            return self
+        return replace(self, initial_endogenous=endogenous)
 
     def restrict(self, names: Sequence[str]) -> ExogenousData:
         """The same rollouts of fewer variables."""
@@ -266,7 +274,8 @@ def _roll_out(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Values of x, (rollouts, num_steps + 1, names), and the initial n, (rollouts, k)."""
     mdp = checked(mdp)
-    num_rollouts = check_lanes("num_rollouts", num_rollouts, len(mdp.exogenous_variables), 1)
+    num_variables = len(mdp.exogenous_variables)
+    num_rollouts = check_rollouts("num_rollouts", num_rollouts, num_steps + 1, num_variables)
     # A slice where everything is kept: no copy of each step.
     everything = names == mdp.exogenous_names
     columns: Any = slice(None) if everything else mdp.exogenous_indices(names)

@@ -1,14 +1,14 @@
-"""Whether a difference is more than chance: G-tests and the chi-squared distribution."""
+"""Whether a difference is more than chance: G-tests."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from exo_envs.mdp import FloatArray
 from planners.arrays import Ints
+from planners.chi_squared import chi_squared_log_tail
 
 #: Where nothing is to be found, a mean of G / freedom as large as this counts as inflated.
 NOTICEABLE = 1.25
@@ -70,40 +70,3 @@ def compare_histograms(first: Ints, second: Ints) -> tuple[FloatArray, Ints]:
         ratio = np.where(counts > 0, 2.0 * counts / np.maximum(both, 1), 1.0)
         statistic += 2.0 * (counts * np.log(ratio)).sum(axis=-1)
     return statistic, np.count_nonzero(both, axis=-1) - 1
-
-
-def chi_squared_log_tail(statistic: float, freedom: float) -> float:
-    """The logarithm of P(chi-squared with ``freedom`` degrees > ``statistic``).
-
-    The regularised incomplete gamma function: its series below the mean, its continued fraction
-    (by Lentz) above. Logarithms, because p-values of strong effects underflow.
-
-    >>> round(math.exp(chi_squared_log_tail(3.841459, 1)), 6)
-    0.05
-    """
-    if freedom <= 0 or statistic <= 0:
-        return 0.0
-    a, x = freedom / 2.0, statistic / 2.0
-    log_front = a * math.log(x) - x - math.lgamma(a)
-    if x < a + 1.0:
-        term = total = 1.0 / a
-        n = a
-        while term > total * 1e-16:
-            n += 1.0
-            term *= x / n
-            total += term
-        below = math.exp(log_front + math.log(total))
-        return math.log1p(-below) if below < 1.0 else -math.inf
-    b = x + 1.0 - a
-    c, d = 1e300, 1.0 / b
-    fraction, n = d, 0.0
-    change = 2.0
-    while abs(change - 1.0) > 1e-15:
-        n += 1.0
-        factor = -n * (n - a)
-        b += 2.0
-        d = 1.0 / (factor * d + b)
-        c = b + factor / c
-        change = c * d
-        fraction *= change
-    return log_front + math.log(fraction)

@@ -20,6 +20,9 @@ from planners.memory import Memory
 SHIFTS = 6
 #: Rollouts are shifted by 1 ... MORE_SHIFTS where the inflation is noticeable.
 MORE_SHIFTS = 32
+#: A variable that agrees with another rollout of it beyond chance, by this share of what chance
+#: leaves, is a clock: it tells the step, and another rollout of it tells as much.
+CLOCK = 0.9
 
 
 class TransitionCounts:
@@ -102,7 +105,10 @@ class TransitionCounts:
         return self.memory.information.get((self.stride, target, *given, -1, *group), count)
 
     def null(self, target: int, given: Sequence[int], *group: int) -> Null:
-        """How G behaves where there is nothing to find: between different rollouts."""
+        """How G behaves where there is nothing to find: between different rollouts.
+
+        Of clocks, which are the same in all of them, other rollouts begin at other steps, too.
+        """
 
         def ratios(first: int, last: int) -> list[float]:
             """G / freedom if the rollouts of the group are shifted by ``first`` to ``last``."""
@@ -111,8 +117,15 @@ class TransitionCounts:
             if not len(shifts):
                 return []
             rows = self.rows(group)
+            row = rows.row.reshape(number, -1)
             origin = (np.arange(number) - shifts[:, None]) % number
-            shifted = rows.row.reshape(number, -1)[origin].reshape(len(shifts), -1)
+            if _is_clock(row, rows.count):
+                rng = np.random.default_rng([self.data.seed, first, *group])
+                begins = rng.integers(row.shape[1], size=(*origin.shape, 1))
+                steps = (np.arange(row.shape[1]) + begins) % row.shape[1]
+                shifted = row[origin[..., None], steps].reshape(len(shifts), -1)
+            else:
+                shifted = row[origin].reshape(len(shifts), -1)
             columns = Columns.contiguous(shifted, rows.count)
             each = np.arange(len(shifts))
             statistic, freedom = columns.information(self.cases(target, given), each)
@@ -126,3 +139,12 @@ class TransitionCounts:
             return Null.of(found)
 
         return self.memory.nulls.get((self.stride, target, *given, -1, *group), measure)
+
+
+def _is_clock(row: IntArray, count: int) -> bool:
+    """Whether something, shape (rollouts, steps), is much the same in all rollouts."""
+    agreement = np.mean(row[1:] == row[:-1]) if len(row) > 1 else 0.0
+    if agreement < CLOCK:
+        return False
+    chance = float(((np.bincount(row.reshape(-1), minlength=count) / row.size) ** 2).sum())
+    return bool(agreement - chance >= CLOCK * (1.0 - chance) > 0.0)

@@ -4,6 +4,7 @@
 * ``tabulated``, ``simulated``: its two kinds, with n enumerated and not.
 * ``factors``: P(x' | x) of the masked variables, counted in rollouts.
 * ``survey``: what was learned about n and the rewards, for all masks.
+* ``resurvey``: the same for another task in which n moves as before.
 * ``surveyed_states``, ``successors``, ``rewards``: which n are asked about; where they lead; what
   they pay.
 * ``total_rewards``: what pays, of a model that only tells how much it is in all.
@@ -18,6 +19,7 @@ from planners.reduction.affordable import affordable_part
 from planners.reduction.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduction.marginals import MAX_OPEN
 from planners.reduction.reduced_mdp import ReducedMDP, SampleCounts
+from planners.reduction.resurvey import survey_again
 from planners.reduction.rewards import EndDependsOnExogenousError
 from planners.reduction.simulated import SimulatedReducedMDP
 from planners.reduction.survey import EndogenousSurvey, Reward, check_reward
@@ -38,5 +40,6 @@ __all__ = [
     "can_enumerate",
     "check_ignored_rewards",
     "check_reward",
+    "survey_again",
     "tabulate",
 ]

@@ -30,6 +30,8 @@ MIN_DRAWS = 200
 MAX_DRAWS = 10_000
 #: States that are drawn for the rows of all tables together.
 DRAW_STATES = 5_000_000
+#: The same three for a model that answers one question at a time.
+SLOW_MIN_DRAWS, SLOW_MAX_DRAWS, SLOW_DRAW_STATES = 24, 200, 200_000
 #: Values of single variables that are drawn for the rows of all tables together.
 DRAW_VALUES = 200_000_000
 
@@ -79,8 +81,7 @@ class DecisionListEstimator:
         draws = CERTAIN_DRAWS
         if self.is_noisy:
             total = sum(len(rule.rows) for found in learned.values() for rule in found.rules)
-            affordable = min(DRAW_STATES, DRAW_VALUES // max(1, len(data.sizes))) // max(1, total)
-            draws = self.num_draws or max(MIN_DRAWS, min(MAX_DRAWS, affordable))
+            draws = self.num_draws or self._affordable(total, len(data.sizes))
 
         # Small tables are asked for together: as few calls as there are widths.
         small: dict[int, dict[int, RuleSkeleton]] = defaultdict(dict)
@@ -104,6 +105,14 @@ class DecisionListEstimator:
                 undecided[pair] = self._draw_in_backgrounds(pair)
         return lists, undecided
 
+    def _affordable(self, num_rows: int, num_variables: int) -> int:
+        """Draws for each of so many rows."""
+        least, most, states = SLOW_MIN_DRAWS, SLOW_MAX_DRAWS, SLOW_DRAW_STATES
+        if self.sampler.mdp.is_batched:
+            least, most, states = MIN_DRAWS, MAX_DRAWS, DRAW_STATES
+        affordable = min(states, DRAW_VALUES // max(1, num_variables)) // max(1, num_rows)
+        return max(least, min(most, affordable))
+
     def _rules(
         self, pairs: Iterable[int], skeletons: Collection[RuleSkeleton], draws: int
     ) -> list[Rule]:
@@ -125,7 +134,8 @@ class DecisionListEstimator:
             # Certain as far as we know; where it turns out not to be, we look again.
             sure = [~np.isin(cells // num_states, unsure) for cells, _ in counted]
             counted = [(c[kept], n[kept]) for (c, n), kept in zip(counted, sure, strict=True)]
-            counted += self._count(asked, unsure, MAX_DRAWS // 4)
+            again = MAX_DRAWS // 4 if self.sampler.mdp.is_batched else SLOW_MAX_DRAWS
+            counted += self._count(asked, unsure, again)
             table = count_outcomes(counted, len(of), num_states)
         rules = []
         for found, start in zip(skeletons, starts.tolist(), strict=False):

@@ -158,8 +158,9 @@ class ReducedMDP(ExoMDP):
                 the paper. "optimistic": their mean where that is a gain, for problems that are
                 solved only to see where an agent may go. See
                 :mod:`planners.reduction.ignored_rewards`.
-            memory: what was counted for other masks with the same ``data`` and ``survey``, which
-                are given too or are in the memory already; by default nothing is shared.
+            memory: what was counted for other masks with the same ``data`` and ``survey``. They are
+                in the memory already, are given too, or are collected, and are in it from then on;
+                by default nothing is shared.
         """
         # Here, not above: the two kinds of reduced models are subclasses of this one.
         from planners.reduction.simulated import SimulatedReducedMDP
@@ -176,8 +177,6 @@ class ReducedMDP(ExoMDP):
         names, rng = as_mask(mdp, mask), as_generator("rng", rng)
         if memory is not None:
             data, survey = data or memory.data, survey or memory.survey
-            if data is None or survey is None:
-                raise ValueError("a memory is about data and a survey; give both with it")
         smoothing = check_positive("smoothing", smoothing)
         if data is None:
             data = ExogenousData.collect(mdp, num_rollouts, rng)
@@ -191,6 +190,7 @@ class ReducedMDP(ExoMDP):
         search = ParentSearch(data, level=level, **limits, memory=counted)
         if survey is None:
             survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
+        counted.bind(data=data, survey=survey)
         _check_names("survey", survey.names, mdp)
         columns = [int(j) for j in mdp.exogenous_indices(names)]
 

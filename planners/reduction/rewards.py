@@ -23,6 +23,8 @@ from planners.tables import Scope, by_scope, refuse_large_scope, scope_shape
 NUM_PROBES = 32
 #: States that a call which asks what is paid has at most, unless there are more pairs (n, a).
 FEW_STATES = 512
+#: The same for a model that answers one state at a time, and never one twice in a call.
+MANY_STATES = 50_000
 #: Rewards that differ by a smaller share of their size are the same.
 TOLERANCE = 1e-9
 
@@ -60,8 +62,8 @@ def terminal_states(
     if len(varies):
         raise EndDependsOnExogenousError(
             f"whether n = {endogenous[varies[0]].tolist()} is terminal depends on x; a planner "
-            "cannot tell from n alone. Carry the end of the episode in an endogenous variable "
-            "(such as 'done', which sample_endogenous sets)"
+            "cannot tell from n alone. exo_envs.carry_end(mdp) is the same model with the end of "
+            "the episode in an endogenous variable"
         )
     return np.asarray(terminal[0])
 
@@ -92,7 +94,8 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
         columns = {column for column, scope in enumerate(scopes) if scope in together}
         most = max(number[scope] for scope in group)
         x = scope_values(group, np.arange(most), sizes)
-        for part in _parts(most * pairs, pairs, len(sizes)):
+        few = FEW_STATES if mdp.is_batched else MANY_STATES
+        for part in _parts(most * pairs, max(pairs, few), len(sizes)):
             value, pair = np.divmod(np.arange(part.start, part.stop), pairs)
             terms = mdp.reward_terms(State(endogenous[n[pair]], x[value]), action[pair])
             for column in columns.intersection(np.flatnonzero((terms != 0).any(axis=0)).tolist()):
@@ -108,10 +111,9 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
     return as_rewards(base, scoped, terminal, sizes)
 
 
-def _parts(count: int, pairs: int, width: int) -> Iterator[slice]:
-    """Slices of some questions, small enough to stay in the cache if all pairs are."""
+def _parts(count: int, step: int, width: int) -> Iterator[slice]:
+    """Slices of some questions, of so many at most."""
     for chunk in chunks(count, width):
-        step = max(pairs, FEW_STATES)
         for start in range(chunk.start, chunk.stop, step):
             yield slice(start, min(chunk.stop, start + step))
 

@@ -43,13 +43,19 @@ MAX_SAMPLE_TESTS = 1_000_000
 MIN_TESTS = 32
 #: Comparisons per pair and round with a model that answers one question at a time.
 SLOW_TESTS = 32
-#: Draws of n' for each row of a table from a model that answers one question at a time.
-SLOW_DRAWS = 200
 
 
 def check_reward(reward: str) -> None:
     """Refuse what is no kind of reward, and name the choices."""
     check_choice("kind of reward", reward, ("terms", "total"))
+
+
+def tests_per_pair(mdp: ExoMDP, num_pairs: int, is_complete: bool) -> int:
+    """Comparisons per pair and round, for so many pairs of all n or of a sample of them."""
+    if not mdp.is_batched:
+        return SLOW_TESTS
+    affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, num_pairs)
+    return max(MIN_TESTS, min(NUM_TESTS, affordable))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +134,6 @@ class EndogenousSurvey:
         num_draws = check_whole("num_draws", num_draws, 1, optional=True)
         mdp, rng = CountedMDP(coarsened(mdp, data.bins)), as_generator("rng", rng)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
-        if not mdp.is_batched:
-            num_tests, num_draws = num_tests or SLOW_TESTS, num_draws or SLOW_DRAWS
 
         endogenous, is_complete = survey_states(mdp, rng)
         if reward == "total" and not is_complete:
@@ -145,8 +149,7 @@ class EndogenousSurvey:
         backgrounds = Backgrounds.draw(data, rng)
         sampler = SuccessorSampler(mdp, endogenous, rng)
         alive = np.flatnonzero(~np.repeat(terminal, mdp.num_actions))  # pairs
-        affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, len(alive))
-        tests = num_tests or max(MIN_TESTS, min(NUM_TESTS, affordable))
+        tests = num_tests or tests_per_pair(mdp, len(alive), is_complete)
         is_noisy = sampler.look_at_noise(alive, data, tests)
         num_pairs = len(endogenous) * mdp.num_actions
         relevant = find_relevant(

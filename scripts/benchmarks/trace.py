@@ -11,6 +11,7 @@ import numpy as np
 
 from examples import battery, building, generated, inventory, recorded
 from exo_envs import TraceMDP, Variable
+from exo_envs.trace import Perfect
 from planners import Backtest, backtest, estimate_objective
 from wrappers import CalibratedMaskLearner, UndecidedWarning
 
@@ -22,13 +23,15 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="of each of them")
     parser.add_argument("--columns", type=int, default=60, help="of each of them")
     parser.add_argument("--real-seeds", type=int, default=3, help="of learning from real data")
+    parser.add_argument("--only", choices=REAL, help="one of the models of real data")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Recall and precision where drivers are known, then what masks of real data earn."""
     warnings.simplefilter("ignore", UndecidedWarning)
-    known_drivers(arguments.seeds, arguments.rows, arguments.columns)
+    if arguments.seeds:
+        known_drivers(arguments.seeds, arguments.rows, arguments.columns)
     if not arguments.real_seeds:
         return
     if not recorded.is_installed():
@@ -39,6 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
         f"{'learned less all':>30}  (95 %, blocks)"
     )
     for name, (make, cost_weight) in REAL.items():
+        if arguments.only not in {None, name}:
+            continue
         mdp = make()
         for seed in range(arguments.real_seeds):
             judge(name, mdp, cost_weight, seed)
@@ -97,21 +102,12 @@ def prices_and_a_city() -> TraceMDP:
     return battery.model(columns)
 
 
-#: Models of real data, and λ.
+#: Models, and λ.
 REAL: dict[str, tuple[Any, float]] = {
-    "battery, prices 2019": (
-        lambda: battery.model(battery.table(is_generated=False, share=1.0)),
-        battery.COST_WEIGHT,
-    ),
-    "battery, four years": (prices_and_a_city, battery.COST_WEIGHT),
-    "building": (
-        lambda: building.model(building.table(is_generated=False, share=1.0)),
-        building.COST_WEIGHT,
-    ),
-    "inventory (generated)": (
-        lambda: inventory.model(inventory.table(is_generated=True, share=1.0)),
-        inventory.COST_WEIGHT,
-    ),
+    "battery, prices 2019": (lambda: battery.model(recorded.dutch_year()), 0.1),
+    "battery, four years": (prices_and_a_city, 0.1),
+    "building": (lambda: building.model(recorded.city()), 0.02),
+    "inventory (generated)": (lambda: inventory.model(generated.shop(), Perfect(1)), 0.1),
 }
 
 

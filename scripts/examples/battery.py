@@ -3,44 +3,29 @@
 Four hours of charge, bought and sold at the price of the hour; a tenth is lost on the way through.
 """
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from examples import generated, recorded
+from examples.report import report
 from exo_envs import TraceMDP, Variable
-from exo_envs.trace import Columns
-
-CAPACITY = 8
-TITLE = "battery: euros a megawatt of power earns in two days"
-#: λ: what a column has to earn to be looked at.
-COST_WEIGHT = 0.1
-SHOWN = "price"
+from planners import backtest, estimate_objective
+from wrappers import CalibratedMaskLearner
 
 
-def table(*, is_generated: bool, share: float) -> pd.DataFrame:
-    """A year of hours, or the first share of it."""
-    hours = generated.dutch_like() if is_generated else recorded.dutch_year()
-    return hours[: int(share * len(hours))]
+def model(hours: Any) -> TraceMDP:
+    """The battery: how its charge moves by half hours, and what is paid for each."""
 
-
-def model(hours: pd.DataFrame) -> TraceMDP:
-    """The battery: how charge moves, and what is paid."""
-
-    def step(n: Columns, a: np.ndarray, _: Columns) -> np.ndarray:
-        return np.clip(n.charge + a, 0, CAPACITY)
-
-    def reward(n: Columns, a: np.ndarray, x: Columns) -> np.ndarray:
-        bought = np.clip(n.charge + a, 0, CAPACITY) - n.charge
-        return -0.5 * x.price * bought * np.where(bought > 0, 1 / 0.95, 0.95)
+    def bought(n: Any, a: Any) -> Any:
+        return np.clip(n.charge + a, 0, 8) - n.charge
 
     return TraceMDP.from_frame(
         hours,
-        endogenous=[Variable("charge", CAPACITY + 1)],
+        endogenous=[Variable("charge", 9)],
         actions=[-2, -1, 0, 1, 2],
-        step=step,
-        reward=reward,
+        step=lambda n, a, x: n.charge + bought(n, a),
+        reward=lambda n, a, x: -x.price * np.maximum(bought(n, a) / 1.9, bought(n, a) * 0.475),
         horizon=48,
         discount=0.98,
         initial={"charge": 0},
@@ -48,3 +33,13 @@ def model(hours: pd.DataFrame) -> TraceMDP:
         lags={"price": [1, 2, 3, 24]},
         test=0.3,
     )
+
+
+def main(hours: Any, folder: Path, seed: int = 0) -> None:
+    """Learn what to look at, play that in later time beside a plan with all columns, and draw."""
+    mdp = model(hours)
+    learner = CalibratedMaskLearner(cost_weight=0.1).fit(mdp, rng=seed)  # λ: euros in two days
+    plan = estimate_objective(mdp, mdp.exogenous_names, rng=seed).plan
+    policies = {"learned": learner.policy_, "all columns": plan.policy}
+    earned = {k: backtest(p, mdp, continued=True, discount=1.0) for k, p in policies.items()}
+    report(folder / "battery", mdp, learner, earned, shown="price")

@@ -1,55 +1,43 @@
 """A shop's shelf: promotions, holidays, weekdays, and 15 columns that have nothing to do with it.
 
 What is ordered today is on the shelf tomorrow. Promotions and holidays are planned, so tomorrow's
-are known today: a perfect forecast of one day.
+are known today: a perfect forecast of one day. What is that forecast worth?
 """
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from examples import generated
+from examples.report import report
 from exo_envs import TraceMDP, Variable
-from exo_envs.trace import Columns, Perfect
-
-SHELF = 12
-TITLE = "inventory: what a shelf earns in four weeks"
-COST_WEIGHT = 0.1
-SHOWN = "demand"
+from exo_envs.trace import Perfect
+from planners import backtest
+from wrappers import CalibratedMaskLearner
 
 
-def table(*, is_generated: bool, share: float) -> pd.DataFrame:  # noqa: ARG001 - always is
-    """Eight years of days, by a stated generator, or the first share of them."""
-    days = generated.shop()
-    return days[: int(share * len(days))]
-
-
-def model(days: pd.DataFrame, *, known: int = 1) -> TraceMDP:
-    """The shelf; ``known`` is how many days ahead promotions and holidays are known, 0 or more."""
-
-    def step(n: Columns, a: np.ndarray, x: Columns) -> np.ndarray:
-        return np.minimum(np.maximum(n.stock - x.demand, 0) + a, SHELF)
-
-    def reward(n: Columns, a: np.ndarray, x: Columns) -> dict[object, np.ndarray]:
-        sold = np.minimum(n.stock, x.demand)
-        return {"demand": 5.0 * sold - 1.0 * (x.demand - sold), (): -2.0 * a - 0.4 * n.stock}
-
+def model(days: Any, forecast: Perfect | None) -> TraceMDP:
+    """The shelf: what is sold pays 5, who finds it empty costs 1; ordering 2, and keeping 0.4."""
     return TraceMDP.from_frame(
         days,
-        endogenous=[Variable("stock", SHELF + 1)],
+        endogenous=[Variable("stock", 13)],
         actions=9,
-        step=step,
-        reward=reward,
+        step=lambda n, a, x: np.minimum(np.maximum(n.stock - x.demand, 0) + a, 12),
+        reward=lambda n, a, x: 6 * np.minimum(n.stock, x.demand) - x.demand - 2 * a - 0.4 * n.stock,
         horizon=28,
         discount=0.98,
         initial={"stock": 3},
         calendar=True,
-        forecasts={name: Perfect(known) if known else None for name in ("promo", "holiday")},
+        forecasts={"promo": forecast, "holiday": forecast},
         test=days.index[int(0.7 * len(days))],
     )
 
 
-def without_forecasts(days: pd.DataFrame) -> dict[str, TraceMDP]:
-    """The same shelf, for somebody who does not know what is planned for tomorrow."""
-    return {"knowing tomorrow's promotions and holidays": model(days, known=0)}
+def main(days: Any, folder: Path, seed: int = 0) -> None:
+    """Learn what to look at without the forecast and with it, play both in later time, draw."""
+    earned = {}
+    for name, forecast in (("without the forecast", None), ("learned", Perfect(1))):
+        mdp = model(days, forecast)
+        learner = CalibratedMaskLearner(cost_weight=0.1).fit(mdp, rng=seed)  # λ: in four weeks
+        earned[name] = backtest(learner.policy_, mdp, continued=True, discount=1.0)
+    report(folder / "inventory", mdp, learner, earned, shown="demand")

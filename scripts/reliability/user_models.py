@@ -162,6 +162,19 @@ class Harbour(gym.Env[Any, Any]):
         return self._observe(), reward, bool(self.n[0] == 3 and signal == 0), False, {}
 
 
+class Moody(Harbour):
+    """The same, with a mood that pays, that grows, and that nobody sees."""
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        self.mood = 0.0
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> Any:
+        self.mood += 1.0
+        observation, reward, *rest = super().step(action)
+        return observation, reward + self.mood, *rest
+
+
 class Changed(ExoMDP):
     """A model of which one method, or one attribute, is another.
 

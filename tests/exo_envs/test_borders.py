@@ -318,8 +318,8 @@ def draws_once_for_all_lanes(self, exogenous, rng):
 @pytest.mark.parametrize(
     ("rule", "methods"),
     [
-        ("determinism", {"sample_endogenous": returns_the_last_action}),
-        ("determinism", {"sample_exogenous": counts_its_calls}),
+        ("memory", {"sample_endogenous": returns_the_last_action}),
+        ("memory", {"sample_exogenous": counts_its_calls}),
         ("batching", {"sample_exogenous": follows_the_first_lane}),
         ("batching", {"sample_exogenous": draws_once_for_all_lanes}),
     ],

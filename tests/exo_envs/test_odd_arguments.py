@@ -155,9 +155,9 @@ class Tuples(GridMDP):
 
 
 def test_a_plain_tuple_as_initial_state_is_named_by_everybody():
-    with pytest.raises(ContractError, match="sample_initial returns tuple, not State"):
+    with pytest.raises(ContractError, match="sample_initial returned tuple, not a State"):
         check_mdp(Tuples())
-    with pytest.raises(ContractError, match="sample_initial returns tuple, not State"):
+    with pytest.raises(ContractError, match="sample_initial returned tuple, not a State"):
         CalibratedMaskLearner().fit(Tuples(), rng=0)
 
 

@@ -171,7 +171,7 @@ def test_terms_have_a_column_for_each_scope():
         ((("price", "price"), ("weather",)), "none twice"),
         ([["price"]], "tuple of tuples of names"),
         ((("price",), ("weather",)), "the reward term of 'price' changes when only 'load' changes"),
-        ((("price", "load"),), "reward_terms returns shape"),
+        ((("price", "load"),), "reward_terms returned the shape"),
     ],
 )
 def test_wrong_scopes_are_named(scopes, message):

@@ -192,3 +192,21 @@ def test_evaluate_and_bounds_play_windows_of_the_record(mdp):
     assert (found.upper_values >= returns - 1e-9).all()
     with pytest.raises(ValueError, match="plain hindsight"):
         bracket(later, buy_low, 10, values=(lambda horizon: [],))
+
+
+def test_the_bound_on_a_record_of_real_values_is_hindsight_on_these_values():
+    """Of somebody who knows all prices, by induction over the charge; all are below 1."""
+    rng = np.random.default_rng(0)
+    table = {"price": rng.uniform(0.2, 0.9, size=400), "noise": rng.normal(size=400)}
+    mdp = battery(table, reward=lambda n, a, x: -x.price * (np.clip(n.charge + a, 0, 4) - n.charge))
+    scenarios = Scenarios.sample(mdp, 5, 0)
+    found = bracket(mdp, wait, scenarios=scenarios)
+    column = mdp.exogenous_names.index("price")
+    for k, start in enumerate(scenarios.endogenous[:, 0]):
+        values = np.zeros(5)
+        for price in scenarios.exogenous[::-1, k, column]:
+            to = np.clip(np.arange(5)[:, None] + [-1, 0, 1], 0, 4)
+            paid = -price * (to - np.arange(5)[:, None])
+            values = (paid + 0.97 * values[to]).max(axis=1)
+        assert found.upper_values[k] == pytest.approx(values[int(start)])
+        assert values[int(start)] > 0.3

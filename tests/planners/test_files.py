@@ -1,6 +1,7 @@
 """Files of arrays with a JSON header."""
 
 import json
+import os
 import re
 import zipfile
 from dataclasses import dataclass
@@ -199,3 +200,43 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_a_folder_is_no_file_to_write(path):
     with pytest.raises(ValueError, match="names no file to write"), replacing(path):
         pass
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "runs").mkdir()
+    target, link = tmp_path / "runs" / "thing", tmp_path / "latest"
+    link.symlink_to(target)
+    for _ in range(2):  # the target is made, then replaced
+        write_file(link, "Thing", {"a": 1})
+        assert link.is_symlink()
+        assert not target.is_symlink()
+        assert read(target) == read(link) == {"a": 1}
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["thing"]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_no_regular_file_is_not_replaced(tmp_path, is_link):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path = pipe
+    if is_link:
+        path = tmp_path / "link"
+        path.symlink_to(pipe)
+    with pytest.raises(ValueError, match=f"{path.name}' is no regular file, and would be replaced"):
+        write_file(path, "Thing", {"a": 1})
+    assert pipe.is_fifo()
+    with pytest.raises(ValueError, match="is a folder; name a file to write"):
+        write_file(tmp_path, "Thing", {"a": 1})
+
+
+def test_a_link_to_itself_is_no_file(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(ValueError, match="is no regular file"):
+        write_file(loop, "Thing", {"a": 1})
+    assert loop.is_symlink()
+
+
+def test_a_name_that_no_file_can_have(tmp_path):
+    with pytest.raises(ValueError, match="names no file to write"):
+        write_file(f"{tmp_path}/a\0b", "Thing", {"a": 1})

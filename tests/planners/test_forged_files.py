@@ -335,3 +335,30 @@ def test_tabular_policies_that_are_none_are_refused():
     for wrong in (actions - 1, actions + 2**40, actions + 0.5, actions[:1]):
         with pytest.raises(ValueError, match="action"):
             TabularPolicy(wrong, **fields)
+
+
+#: What an array is changed into that has the right numbers, or none.
+OTHER_FORMS = {
+    "float32": lambda array: array.astype(np.float32),
+    "one dimension more": lambda array: array[None],
+    "no reals": lambda array: np.zeros(0, dtype=np.float32),
+    "no rows": lambda array: np.zeros((0, 2), dtype=array.dtype),
+}
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+@each_kind
+def test_arrays_of_another_form_are_refused_or_harmless(kind, form, tmp_path):
+    """Above all where there is nothing to look at: kernels are compiled for one type."""
+    content_of(kind, tmp_path)
+    with np.load(tmp_path / "good") as arrays:
+        names = [name for name in arrays.files if name != "header"]
+        changed = {name: OTHER_FORMS[form](arrays[name]) for name in names}
+    for name, array in changed.items():
+        load, path = forged(tmp_path, kind, replaced(name, array))
+        try:
+            thing = load(path)
+        except ValueError as error:
+            assert repr(str(path)) in str(error)
+        else:
+            use(thing)

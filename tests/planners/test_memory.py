@@ -84,10 +84,22 @@ def test_a_memory_is_about_one_collection_and_one_survey(world):
         planned((mdp, other, survey), MASKS[0], memory)
     with pytest.raises(ValueError, match="another survey"):
         planned((mdp, data, dataclasses.replace(survey)), MASKS[0], memory)
-    with pytest.raises(ValueError, match="give both"):
-        ReducedMDP.estimate(mdp, MASKS[0], rng=0, data=data, memory=Memory())
     remembered = ReducedMDP.estimate(mdp, MASKS[0], rng=0, memory=memory)
     assert remembered.columns.tolist() == list(MASKS[0])
+
+
+def test_what_an_empty_memory_lacks_is_collected_once(world):
+    mdp, data, _ = world
+    memory = Memory()
+    first = ReducedMDP.estimate(mdp, MASKS[0], rng=3, num_rollouts=50, memory=memory)
+    assert memory.data.num_rollouts == 50
+    assert memory.survey is not None
+    again = ReducedMDP.estimate(mdp, MASKS[0], rng=4, memory=memory)
+    assert again.samples == first.samples
+    assert_same(ForecastPlanner().plan(again).policy, ForecastPlanner().plan(first).policy)
+    other = Memory()
+    ReducedMDP.estimate(mdp, MASKS[0], rng=0, data=data, memory=other)
+    assert other.data is data
 
 
 def test_more_data_is_counted_afresh(world):

@@ -1,11 +1,13 @@
 """Tree search, against what is known exactly."""
 
+import time
+
 import numpy as np
 import pytest
 from factored import random_mdp
 from models import CoinMDP, CounterMDP
 
-from exo_envs import State
+from exo_envs import ExoMDP, State, Variable
 from planners.evaluation import Scenarios, evaluate, paired_difference
 from planners.tree_search import UCT, UCTPolicy
 
@@ -110,3 +112,95 @@ def test_a_model_is_checked_when_it_is_searched():
     nowhere.discount = "0.9"
     with pytest.raises((TypeError, ValueError), match="discount"):
         UCT().plan(nowhere)
+
+
+class Valve(ExoMDP):
+    """A valve has a thousand positions. An action sets the one of the next step.
+
+    It pays 1 if that is near the demand of the next step, which the forecast tells. So what an
+    action pays at once says nothing, and a random one is right in about 1 of 100 times.
+    """
+
+    endogenous_variables = (Variable("position", 1000),)
+    exogenous_variables = (Variable("demand", 1000), Variable("forecast", 1000))
+    num_actions, discount, horizon = 1000, 0.9, 6
+
+    def sample_initial(self, size, rng):
+        return State(np.zeros((size, 1), dtype=np.int64), rng.integers(1000, size=(size, 2)))
+
+    def sample_exogenous(self, exogenous, rng):
+        following = rng.integers(1000, size=exogenous.shape)
+        following[..., 0] = exogenous[..., 1]
+        return following
+
+    def sample_endogenous(self, state, action, rng):
+        return np.array(action)[..., None]
+
+    def reward_terms(self, state, action):
+        terms = np.zeros(state.exogenous.shape)
+        terms[..., 0] = np.abs(state.endogenous[..., 0] - state.exogenous[..., 0]) <= 5
+        return terms
+
+
+def test_of_a_thousand_actions_those_are_searched_that_do_well():
+    mdp = Valve()
+    scenarios = Scenarios.sample(mdp, 40, np.random.default_rng(0))
+    plan = UCT(simulations=60, depth=3).plan(mdp, rng=np.random.default_rng(1))
+    earned = evaluate(plan.policy, mdp, scenarios=scenarios)
+    best = sum(0.9**t for t in range(1, 6))  # the first position is given
+    assert earned.mean() > 0.9 * best
+    state = State(scenarios.endogenous, scenarios.exogenous[0])
+    np.testing.assert_array_equal(plan.policy(state), plan.policy(state))
+
+
+def test_where_a_thousand_actions_pay_the_same_some_are_tried_all_the_same():
+    class Idle(Valve):
+        def reward_terms(self, state, action):
+            return np.zeros(state.exogenous.shape)
+
+        def is_terminal(self, state):
+            return state.endogenous[..., 0] >= 500
+
+    mdp = Idle()
+    actions = (
+        UCT(simulations=5, depth=4)
+        .plan(mdp)
+        .policy(mdp.sample_initial(50, np.random.default_rng(0)))
+    )
+    assert ((actions >= 0) & (actions < 1000)).all()
+
+
+class Slow(CoinMDP):
+    """Ten milliseconds a step; an episode has forty."""
+
+    horizon = 40
+
+    def sample_exogenous(self, exogenous, rng):
+        time.sleep(0.01)
+        return super().sample_exogenous(exogenous, rng)
+
+
+@pytest.mark.parametrize(
+    ("limit", "simulations", "depth"),
+    # A decision may take half of the limit / 40, and a simulation of depth d takes d / 100 s.
+    [(None, 100, 20), (1e5, 100, 20), (800, (50, 100), (8, 10)), (80, 32, (1, 3)), (1, 32, 1)],
+)
+def test_a_time_limit_is_kept_by_searching_less(limit, simulations, depth):
+    planner = UCT(simulations=100, depth=20)
+    plan = planner.plan(Slow(), rng=np.random.default_rng(0), time_limit=limit)
+    policy = plan.policy
+    low, high = simulations if isinstance(simulations, tuple) else (simulations, simulations)
+    assert low <= policy.simulations <= high
+    low, high = depth if isinstance(depth, tuple) else (depth, depth)
+    assert low <= policy.depth <= high
+    assert plan.out_of_time == ((policy.simulations, policy.depth) != (100, 20))
+    said = f"{policy.simulations} of 100 simulations, {policy.depth} of 20 steps ahead"
+    assert plan.method == "tree search" + f" with {said}" * plan.out_of_time
+    assert (planner.simulations, planner.depth) == (100, 20)
+
+
+def test_it_never_claims_to_have_converged():
+    plan = UCT(simulations=1000).plan(CoinMDP())
+    assert not plan.converged
+    assert plan.loss_bound == plan.residual == float("inf")
+    assert not plan.out_of_time

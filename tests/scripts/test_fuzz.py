@@ -1,6 +1,7 @@
 """The fuzzer counts what it should, reaches all that is public, and finds nothing."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 from exo_envs import Variable
 from exo_envs.grid import GridMDP
 from reliability import entries
+from reliability.entries.policies import may_hold
 from reliability.odd import Odd, UserError, Wrong
 from reliability.reach import all_names
 from reliability.registry import ENTRIES, chosen, odd_of
 from reliability.verdict import Kind, judge
 from reliability.worker import attempt, parse_case
+from shared.folders import Claim
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers are watched by signals")
 
@@ -93,6 +96,22 @@ def test_a_minute_of_odd_inputs_finds_nothing_and_reaches_everything(tmp_path):
     assert summary["unreached"] == []
 
 
+def test_a_folder_that_cannot_be_written_to_is_noticed_before_anything_is_tried(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    command = [sys.executable, FUZZ, "--only", "planted", "--output"]
+    for folder, words in (
+        (tmp_path / "file", "file is a file, not a folder"),
+        (tmp_path / "claimed", "is writing to"),
+    ):
+        with Claim(tmp_path / "claimed"):
+            done = subprocess.run([*command, folder], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert words in line
+
+
 def test_every_public_name_is_looked_for():
     names = all_names()
     wanted = ("exo_envs.ExoEnv.step", "planners.evaluate", "planners.Scenarios.sample")
@@ -153,6 +172,15 @@ def test_must_work_and_must_fail():
         odd.must_fail(int, "3")
     with pytest.raises(ValueError, match="invalid literal"):
         odd.must_fail(int, "x")
+
+
+def test_what_a_policy_ignores_may_be_real_but_not_infinite():
+    seen = ("price", "season")  # and not the news
+    assert may_hold("exogenous", 2, 0.5, seen) is None
+    assert may_hold("exogenous", 2, math.nan, seen) is False
+    assert may_hold("exogenous", 2, math.inf, seen) is False
+    assert may_hold("exogenous", 1, 0.5, seen) is False
+    assert may_hold("endogenous", 0, 0.5, seen) is False
 
 
 def test_entries_are_chosen_by_name():

@@ -16,6 +16,11 @@ from exo_envs.crowd import CrowdParameters
 from exo_envs.drawing.scene_viewer import SIZES
 from wrappers import SavedMask
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
@@ -66,6 +71,18 @@ def frames_of(path):
 
 
 SMALL = ("--rollouts", 50, "--data", 200)
+
+
+def test_masks_are_explained_and_held_against_the_code(tmp_path):
+    printed = run("explain.py", "grid", "--output", tmp_path)
+    assert "ExoGrid-v0: 5 rows, every row agrees with the code" in printed
+    table = (tmp_path / "grid_explained.md").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[1] for line in table[2:]] == [
+        *("object", "carrier", "guard", "guard_intent", "weather")
+    ]
+    assert "| best for λ |" in (tmp_path / "grid_path.md").read_text(encoding="utf-8")
+    for name in ("grid_explained.svg", "grid_path.svg"):
+        assert "</svg>" in (tmp_path / name).read_text(encoding="utf-8")
 
 
 def test_a_mask_is_learned_explained_compared_and_filmed(tmp_path):
@@ -138,7 +155,7 @@ def test_wrong_arguments_end_with_one_clear_line(tmp_path, arguments, words):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT to send")
 def test_an_interrupt_keeps_the_best_mask_so_far(tmp_path, interruptible):
-    code, printed = interrupted_at(" earn ", "ExoFactory-v0", "--output", tmp_path)
+    code, printed = interrupted_at(": earns ", "ExoFactory-v0", "--output", tmp_path)
     assert code == 130
     assert "stopped (interrupted): this is the best mask so far" in printed
     saved = SavedMask.load(tmp_path / "ExoFactory-v0.json")
@@ -198,11 +215,16 @@ def test_help_of_a_shell_script_is_help_and_nothing_else(script, tmp_path):
     folder.mkdir()
     for name in ("setup.sh", script):
         shutil.copy(SCRIPTS / name, folder)
+    shutil.copy(SCRIPTS.parent / "pyproject.toml", tmp_path)
     asked = ["bash", folder / script, "--help"]
     printed = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     assert printed.startswith(f"usage: bash scripts/{script} [")
     assert max(map(len, printed.splitlines())) <= 80
-    assert [path.name for path in tmp_path.iterdir()] == ["scripts"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pyproject.toml", "scripts"]
+    if script == "setup.sh":
+        told = printed.partition("The extras are:")[2].split()
+        project = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+        assert told == list(project["project"]["optional-dependencies"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no bash")
@@ -210,11 +232,12 @@ def test_an_unknown_extra_is_refused_before_anything_is_made(tmp_path):
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPTS / "setup.sh", tmp_path / "scripts")
     shutil.copy(SCRIPTS.parent / "pyproject.toml", tmp_path)
-    asked = ["bash", tmp_path / "scripts" / "setup.sh", "human", "tset"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown extra 'tset'")
-    assert not (tmp_path / ".venv").exists()
+    for wrong in ("tset", "classifiers", "packages"):  # the last two are no extras either
+        asked = ["bash", tmp_path / "scripts" / "setup.sh", "human", wrong]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: unknown extra '{wrong}'")
+        assert not (tmp_path / ".venv").exists()
 
 
 def test_the_step_benchmark_prints_every_contender():

@@ -72,6 +72,9 @@ class ScriptedEvaluator:
     def knows(self, mask):
         return mask in self.estimates
 
+    def keeps(self, plan):
+        return True
+
     def visits(self, mask, time_limit=None):
         return np.ones(int(np.prod(self.mdp.endogenous_sizes)) * self.mdp.num_actions)
 

@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
-from uuid import uuid4
 
-from planners import IgnoredRewards
+from planners import IgnoredRewards, replacing
 from wrappers.command_line.console import columns
 from wrappers.command_line.running import CommandError
 from wrappers.learners import CalibratedMaskLearner, CorrelationalMaskLearner, MaskLearner
@@ -78,6 +77,12 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
         metavar="SECONDS",
         help="then the best mask so far is kept",
     )
+    add(
+        *("--all-variables", "--every"),
+        dest="every",
+        action="store_true",
+        help="say of each variable, and not by families, why it was kept or dropped",
+    )
     add_seed(parser)
 
 
@@ -114,23 +119,27 @@ def make_learner(arguments: argparse.Namespace) -> MaskLearner:
     return CalibratedMaskLearner(**settings, level=arguments.level)
 
 
+class _Tried(Exception):  # noqa: N818 - nothing went wrong
+    """Writing works."""
+
+
 def check_writable(path: Path) -> None:
     """Make the folder of a file, and see whether the file can be written there.
 
     Raises:
-        CommandError: if not: it is read-only, say, or the disk is full.
+        CommandError: if not: it is read-only, say, a device, or the disk is full.
     """
-    if path.is_dir():
-        raise CommandError(f"{path} is a folder; name a file")
-    probe = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing(path) as probe:
             probe.write_bytes(PROBE)
-        finally:
-            probe.unlink(missing_ok=True)
+            raise _Tried
+    except _Tried:  # so nothing was replaced
+        pass
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def whole(least: int) -> Callable[[str], int]:

@@ -45,7 +45,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--save",
         type=Path,
         metavar="FILE",
-        help="for wrappers.SavedMask.load and wrappers.LearnedMask.load",
+        help="for wrappers.LearnedMask.load: the mask, and the policy too if FILE ends in .zip",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="only the names of the variables to keep, one a line"
@@ -64,7 +64,8 @@ def _mask(arguments: argparse.Namespace) -> int:
     if learner is None:
         say("interrupted before there was a mask; nothing was saved", stream=sys.stderr)
         return INTERRUPTED
-    lost = save(learner, arguments.save)
+    with plain_warnings(lambda message: write(f"warning: {message}", stream=sys.stderr)):
+        lost = save(learner, arguments.save)
     if arguments.quiet:
         write(*learner.mask_)
     else:
@@ -79,7 +80,7 @@ def _show(learner: MaskLearner, arguments: argparse.Namespace) -> None:
     """The mask, why, and what it costs."""
     write("")
     say_if_stopped(learner)
-    write(*storyteller(arguments).explain(learner))
+    write(*storyteller(arguments).explain(learner.explain(), every=arguments.every))
     if learner.status_ != "interrupted":
         write("", "What does that cost?")
         with ProgressBar() as bar, plain_warnings(bar.warn):
@@ -91,15 +92,23 @@ def _show(learner: MaskLearner, arguments: argparse.Namespace) -> None:
     empty = "(empty: all can be ignored)" if learner.status_ == "finished" else "(empty)"
     write(*wrap(patterns(learner.mask_, learner.feature_names_in_) or empty, indent=2))
     if arguments.save is not None and arguments.save.exists():
-        write(f"saved in {arguments.save}")
+        alone = learner.policy_ is None and _with_policy(arguments.save)
+        write(f"saved in {arguments.save}{' (the mask alone: there is no policy)' * alone}")
 
 
 def save(learner: MaskLearner, path: Path | None) -> str | None:
-    """Write the mask to a file, if there is one to write to; what went wrong, if something did."""
+    """Write the mask to a file, if there is one to write to; what went wrong, if something did.
+
+    A file whose name ends in ``.zip`` has the policy, too.
+    """
     if path is None:
         return None
     try:
-        learner.save(path)
+        learner.save(path, with_policy=_with_policy(path))
     except OSError as error:
         return f"could not save {path}: {error.strerror or error}"
     return None
+
+
+def _with_policy(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"

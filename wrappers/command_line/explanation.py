@@ -13,19 +13,20 @@ from fnmatch import fnmatchcase
 
 from planners import Estimate
 from wrappers.command_line.console import table, wrap
-from wrappers.learners import MaskLearner, Record
+from wrappers.learners import ExplainedVariable, Explanation, Record
 
 MOST_LINES = 20
-OUT_OF_TIME = "ran out of time"  # in the reason of a step whose plan was cut short
-SCORE = "score: the variance of what it pays, the share of moves it changes, or what it foretells"
-WORTH = "worth: in return, of so many variables together, by episodes with and without them"
-#: What the score of a variable is, by its role.
-UNITS = {"pays": "variance {}", "moves": "share {}", "predicts": "{} nats"}
-#: What is said of a variable that nothing speaks for, by the rule of the learner.
-SILENCE = {
-    "calibrated": "no sign that it matters (tests at level {level:g})",
-    "paper": "other variables had higher scores when the search ended",
+EFFECT = "effect: the variance of what it pays, the share of moves it changes, or what it foretells"
+WORTH = "worth: what the agent earns more with those that the last column names, alone or together"
+DROPPED = "dropped: "
+#: A decision in more words than its own, with the variables that are acted on.
+LONGER = {
+    "too little to see": "acts on {}, but tells too little to be seen",
+    "no place in a table": "tells about {}, whose table has no place for it",
+    "predicts what was dropped": "predicts {}, dropped as well",
+    "never tried": "matters, but was never tried",
 }
+OUT_OF_TIME = "ran out of time"  # in the reason of a step whose plan was cut short
 
 
 def family(name: str) -> str:
@@ -50,34 +51,22 @@ def patterns(mask: Sequence[str], names: Sequence[str]) -> str:
     return ", ".join(told)
 
 
-def worth(record: Record, cost_weight: float) -> Estimate:
-    """What the variables of a step bring in return, before λ is taken off for each of them.
-
-    Records have the change of J; of what is dropped the worth is the loss.
-    """
-    gain, error = record.gain or 0.0, record.gain_error or 0.0
-    cost = cost_weight * len(record.candidate)
-    return Estimate(gain + cost if record.action == "add" else cost - gain, error)
-
-
 class Storyteller:
     """Puts the steps of a learner into words.
 
     Args:
         cost_weight: λ, what each variable costs.
-        silence: why a variable is dropped that nothing speaks for.
     """
 
-    def __init__(self, cost_weight: float, silence: str) -> None:
+    def __init__(self, cost_weight: float) -> None:
         self.cost_weight = cost_weight
-        self.silence = silence
 
     def step(self, record: Record) -> str:
         """A line for a step that estimated J."""
         if record.action not in ("add", "drop") or record.gain is None:
             if record.mean_return is None:
                 return ""
-            return f"{summary(record.mask)} earn {record.mean_return:.1f}"
+            return f"with {summary(record.mask)}: earns {record.mean_return:.1f}"
         verdicts = {
             ("add", True): "added",
             ("add", False): "not added",
@@ -92,86 +81,115 @@ class Storyteller:
         return f"{summary(record.candidate)}: {self._worth_and_cost(record)}: {verdict}"
 
     def _worth_and_cost(self, record: Record) -> str:
-        told = f"worth {worth(record, self.cost_weight)} in return"
-        cost = f", cost (λ) {self._cost(record)}" if self.cost_weight else ""
-        return told + cost
+        told = f"worth {record.worth(self.cost_weight)} in return"
+        return told + self._cost(len(record.candidate))
 
-    def _cost(self, record: Record) -> str:
-        return f"{self.cost_weight * len(record.candidate):g}"
+    def _cost(self, count: int) -> str:
+        return f", cost (λ) {self.cost_weight * count:g}" if self.cost_weight else ""
 
-    def _no_gain(self, record: Record) -> str:
-        if OUT_OF_TIME in record.reason:
-            return "a plan was cut short"
-        brought = worth(record, self.cost_weight)
-        if brought.interval()[1] < 0:
-            return "the agent earns less with it"
-        return "not worth it" if record.action == "drop" else "no clear gain"
+    def explain(self, explanation: Explanation, *, every: bool = False) -> Iterator[str]:
+        """Lines about what was kept and why, and what was dropped.
 
-    def explain(self, learner: MaskLearner) -> Iterator[str]:
-        """Lines about what was kept and why, and what was dropped."""
-        names = learner.feature_names_in_
-        members = _by_family(names)
-        kept = _by_family(learner.mask_)
+        Args:
+            explanation: of a learner.
+            every: say it of each variable by itself, and not by families.
+        """
         cost = f", at λ = {self.cost_weight:g} each" if self.cost_weight else ""
-        yield f"Kept {len(learner.mask_)} of {len(names)} variables{cost}"
-        if kept:
-            rows = [
-                (
-                    _title(kind, members),
-                    f"{len(found)} of {len(members[kind])}",
-                    *self._reason(learner, found),
-                )
-                for kind, found in kept.items()
-            ]
-            header = ("variables", "kept", "why", "score", "worth", "cost (λ)", "together")
-            yield from table(header, _shortened(rows), "<><<>>>")
-            yield from wrap(SCORE, indent=2)
+        yield f"Kept {len(explanation.kept)} of {len(explanation)} variables{cost}"
+        yield from _each(explanation.kept) if every else self._kept(explanation)
+        if explanation.dropped:
+            yield ""
+            yield f"Dropped {len(explanation.dropped)}"
+            yield from _each(explanation.dropped) if every else self._dropped(explanation)
+
+    def _kept(self, explanation: Explanation) -> Iterator[str]:
+        members = _by_family(row.variable for row in explanation)
+        rows = [
+            (
+                _title(kind, found),
+                f"{len(found)} of {len(members[kind])}",
+                _reasons(found, [row.variable for row in explanation]),
+                _effect(found),
+                *_tried(found),
+            )
+            for kind, found in _rows_by_family(explanation.kept).items()
+        ]
+        if rows:
+            header = ("variables", "kept", "why", "effect", "worth", "tried")
+            yield from table(header, _shortened(rows), "<><<><")
+            yield from wrap(EFFECT, indent=2)
             if any(row[4] for row in rows):
                 yield from wrap(WORTH, indent=2)
-        rest = _by_family(name for name in names if name not in set(learner.mask_))
-        if rest:
-            yield ""
-            yield f"Dropped {sum(map(len, rest.values()))}"
-            objections = [
-                (
-                    _title(kind, members),
-                    f"{len(left)} of {len(members[kind])}",
-                    self._objection(learner, left),
-                )
-                for kind, left in rest.items()
-            ]
-            yield from table(("variables", "dropped", "why"), _shortened(objections), "<><")
 
-    def _reason(self, learner: MaskLearner, names: list[str]) -> tuple[str, ...]:
-        """Why variables of one family were kept: reason, score, worth, cost, tried with what."""
-        found = [r for r in learner.history_ if r.score is not None and _is_evidence(r, names)]
-        best = max(found, key=lambda r: r.score or 0.0, default=None)
-        score = _score(best) if best is not None else ""
-        return (_reasons(found), score, *self._measured(learner, names))
+    def _dropped(self, explanation: Explanation) -> Iterator[str]:
+        members = _by_family(row.variable for row in explanation)
+        rows = []
+        for kind, left in _rows_by_family(explanation.dropped).items():
+            alike: dict[tuple[str, frozenset[str]], list[ExplainedVariable]] = defaultdict(list)
+            for row in left:
+                group = frozenset((row.variable, *row.tried_with) if row.tried_with else ())
+                alike[row.decision, group].append(row)
+            for found in alike.values():
+                count = f"{len(found)} of {len(members[kind])}"
+                rows.append((_title(kind, found), count, self._objection(found, explanation)))
+        yield from table(("variables", "dropped", "why"), _shortened(rows), "<><")
 
-    def _measured(self, learner: MaskLearner, names: list[str]) -> tuple[str, ...]:
-        record = _closest_test(learner.history_, names, kept=True)
-        if record is None:
-            return ("", "", "")
-        cost = self._cost(record) if self.cost_weight else ""
-        return str(worth(record, self.cost_weight)), cost, str(len(record.candidate))
-
-    def _objection(self, learner: MaskLearner, names: list[str]) -> str:
-        """Why variables of one family were dropped."""
-        record = _closest_test(learner.history_, names, kept=False)
-        if record is not None:
-            told = f"{self._worth_and_cost(record)}: {self._no_gain(record)}"
-            return told if len(record.candidate) == 1 else f"{summary(record.candidate)}: {told}"
-        if any(_is_evidence(r, names) for r in learner.history_):
-            return "matters, but was not tried"
-        if learner.status_ != "finished" and all(r.action == "find" for r in learner.history_):
-            return "learning was stopped before all had been looked at"
-        return self.silence
+    def _objection(self, rows: list[ExplainedVariable], explanation: Explanation) -> str:
+        """Why variables of one family were dropped that were tried together, or each alone."""
+        first, word = rows[0], rows[0].decision.removeprefix(DROPPED)
+        if word == "not decided":
+            word += ", a plan was cut short"
+        if first.decision == "dropped: no sign":
+            return _silence(rows, explanation)
+        if first.needed is not None:
+            needed = max(row.needed or 0 for row in rows)
+            return f"{word}; about {needed:,} transitions would do"
+        worths = [row.worth for row in rows if row.worth is not None]
+        if not worths:
+            names = [row.variable for row in explanation]
+            return LONGER.get(word, word).format(_families(rows, names))
+        together = (first.variable, *first.tried_with)
+        if first.tried_with:
+            who = summary(sorted(together))
+            told = f"worth {worths[0]} in return{self._cost(len(together))}"
+            return f"{who}: {told}: {word}"
+        if len(worths) == 1:
+            return f"worth {worths[0]} in return{self._cost(1)}: {word}"
+        return f"worth {_span(worths)} in return, each alone{self._cost(1)}: {word}"
 
 
-def _title(kind: str, members: dict[str, list[str]]) -> str:
-    """The family, or the only variable that it has."""
-    return members[kind][0] if len(members[kind]) == 1 else kind
+def _each(rows: Sequence[ExplainedVariable]) -> Iterator[str]:
+    """A sentence for each variable."""
+    for row in rows:
+        yield from wrap(row.sentence, indent=2, hanging=2)
+
+
+def _silence(rows: Sequence[ExplainedVariable], explanation: Explanation) -> str:
+    """What is said of variables that nothing speaks for."""
+    told = f"tests at level {explanation.level:g}"
+    weakest = max(rows, key=lambda row: row.detectable or 0.0)
+    if weakest.detectable:
+        told += f" find {weakest.in_words(weakest.detectable)}"
+    return f"no sign that it matters ({told})"
+
+
+def _span(worths: Sequence[Estimate]) -> str:
+    means = [worth.mean for worth in worths]
+    return f"{min(means):.1f} to {max(means):.1f}"
+
+
+def _rows_by_family(
+    rows: Iterable[ExplainedVariable],
+) -> dict[str, list[ExplainedVariable]]:
+    families = defaultdict(list)
+    for row in rows:
+        families[family(row.variable)].append(row)
+    return dict(families)
+
+
+def _title(kind: str, rows: Sequence[ExplainedVariable]) -> str:
+    """The family, or the only variable of it that is meant."""
+    return rows[0].variable if len(rows) == 1 else kind
 
 
 def _by_family(names: Iterable[str]) -> dict[str, list[str]]:
@@ -181,42 +199,59 @@ def _by_family(names: Iterable[str]) -> dict[str, list[str]]:
     return dict(families)
 
 
-def _is_evidence(record: Record, names: list[str]) -> bool:
-    """Whether a score spoke for one of the variables by itself."""
-    return len(record.candidate) == 1 and record.candidate[0] in names and record.accepted
+def _reasons(rows: Sequence[ExplainedVariable], names: Sequence[str]) -> str:
+    """All reasons; what is predicted or moved is told by family."""
+    told = ["pays"] if any(row.role == "pays" for row in rows) else []
+    moving = [row for row in rows if row.role == "moves"]
+    if moving:
+        known = {*names, "reward"}
+        told.append(f"moves {_first_two(n for r in moving for n in r.acts_on if n not in known)}")
+    predicting = [row for row in rows if row.role == "predicts"]
+    if predicting:
+        told.append(f"predicts {_families(predicting, names)}")
+    return "; ".join(told)
 
 
-def _closest_test(history: Sequence[Record], names: list[str], *, kept: bool) -> Record | None:
-    """Of the steps that kept (or did not keep) the variables, the one that is most about them."""
-    wanted = set(names)
-    tests = [
-        record
-        for record in history
-        if record.gain is not None
-        and (record.action, record.accepted) in (("add", kept), ("drop", not kept))
-        and wanted.intersection(record.candidate)
-    ]
-    return min(tests, key=lambda record: len(wanted ^ set(record.candidate)), default=None)
+def _families(rows: Iterable[ExplainedVariable], names: Sequence[str]) -> str:
+    """The exogenous variables that some act on, by family."""
+    known = set(names)
+    return _first_two(family(name) for row in rows for name in row.acts_on if name in known)
 
 
-def _reasons(records: Iterable[Record]) -> str:
-    """All reasons; ``predicts a_0`` and ``predicts b`` become ``predicts a, b``, or two of more."""
-    targets: dict[str, list[str]] = defaultdict(list)
-    for record in records:
-        if record.target is None:
-            targets[record.reason] = []
-        elif (kind := family(record.target)) not in targets["predicts"]:
-            targets["predicts"].append(kind)
-    return "; ".join(
-        f"{reason} {', '.join(kinds[:2])}".strip() + (" ..." if len(kinds) > 2 else "")
-        for reason, kinds in targets.items()
-    )
+def _first_two(names: Iterable[str]) -> str:
+    """``a, b``, or two of more."""
+    distinct = list(dict.fromkeys(names))
+    return ", ".join(distinct[:2]) + (" ..." if len(distinct) > 2 else "")
 
 
-def _score(record: Record) -> str:
-    unit = "{}" if record.role is None else UNITS[record.role]
-    score = record.score or 0.0
-    return unit.format(f"{score:,.0f}" if score >= 100 else f"{score:.3g}")
+def _effect(rows: Sequence[ExplainedVariable]) -> str:
+    """The largest effect of those that have the role of the first."""
+    alike = [row for row in rows if row.unit == rows[0].unit and row.effect is not None]
+    best = max(alike, key=lambda row: row.effect or 0.0, default=None)
+    return "" if best is None else best.in_words(best.effect)
+
+
+def _tried(rows: Sequence[ExplainedVariable]) -> tuple[str, str]:
+    """What variables of one family are worth, and of which ones that is said."""
+    alone = [row for row in rows if row.worth is not None and not row.tried_with]
+    if alone:
+        worths = [row.worth for row in alone if row.worth is not None]
+        if len(rows) == 1:
+            return str(worths[0]), "alone"
+        if len(alone) == 1:
+            return str(worths[0]), f"{alone[0].variable} alone"
+        each = "each" if len(alone) == len(rows) else f"{len(alone)} of them"
+        return _span(worths), f"{each} alone"
+    grouped = [row for row in rows if row.worth is not None]
+    best = min(grouped, key=lambda row: len(row.tried_with), default=None)
+    if best is None:
+        return "", ""
+    group = {best.variable, *best.tried_with}
+    inside = sum(row.variable in group for row in rows)
+    who = "" if inside == len(rows) else f"{inside} of them"
+    if len(group) > inside:
+        who = f"{who}, {len(group)}" if who else f"{len(group)}"
+    return str(best.worth), f"{who} together".strip()
 
 
 def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

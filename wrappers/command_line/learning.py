@@ -10,7 +10,7 @@ import gymnasium as gym
 import exo_envs
 from wrappers.command_line.arguments import ignored_rewards, make_learner
 from wrappers.command_line.console import say
-from wrappers.command_line.explanation import SILENCE, Storyteller
+from wrappers.command_line.explanation import Storyteller
 from wrappers.command_line.progress import ProgressBar, plain_warnings
 from wrappers.learners import MaskLearner, Study
 
@@ -26,8 +26,7 @@ def describe_env(env: gym.Env[Any, Any], name: str, options: list[str]) -> str:
 
 def storyteller(arguments: argparse.Namespace) -> Storyteller:
     """Who puts the steps of the learner into words."""
-    silence = SILENCE[arguments.rule].format(level=arguments.level)
-    return Storyteller(arguments.cost_weight, silence)
+    return Storyteller(arguments.cost_weight)
 
 
 def learn(env: gym.Env[Any, Any], arguments: argparse.Namespace) -> MaskLearner | None:
@@ -66,7 +65,6 @@ def fit(learner: MaskLearner, study: Study, bar: ProgressBar) -> None:
 def say_if_stopped(learner: MaskLearner) -> None:
     """A line if the mask is only the best one so far, or some plans were not ready."""
     if learner.status_ == "plans cut short":
-        limit = learner.study_.evaluator.time_limit
-        say(f"some plans took longer than {limit:g} s: their masks may be better than they look")
+        say("some plans ran out of time: their masks may be better than they look")
     elif learner.status_ != "finished":
         say(f"stopped ({learner.status_}): this is the best mask so far")

@@ -17,12 +17,14 @@ def describe_worth(learner: MaskLearner) -> Iterator[str]:
     if objective is None:
         yield "That is not known: learning was stopped before there was a policy."
         return
-    earned = str(Estimate(objective.mean_return, objective.standard_error))
+    earned = str(objective.estimate)
     cost = f"; J, the return less λ for each variable, is {objective.value:.1f}"
     yield (
         f"With these variables the agent earns {earned} in {len(objective.returns)} episodes "
         f"(95 %){cost if learner.cost_weight else ''}."
     )
+    if objective.caution is not None:
+        yield f"Mind that {objective.caution}."
     given_up = learner.cost_of_ignoring_
     bracket = objective.bracket
     if bracket is None:
@@ -31,7 +33,7 @@ def describe_worth(learner: MaskLearner) -> Iterator[str]:
         yield f"It {bracket}."
         if len(bracket.upper_values) < len(objective.returns):
             yield f"(That is on the first {len(bracket.upper_values)} of the trajectories.)"
-        elif str(bracket.lower) != earned:
+        elif str(bracket.lower) != str(Estimate.of(objective.returns)):
             yield "(Luck that is zero on average was taken out of the second figure.)"
     yield f"What it gives up by ignoring the rest: {given_up}."
     yield from describe_plan(objective.plan)

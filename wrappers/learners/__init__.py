@@ -9,45 +9,66 @@
 ``calibrated/``         ours
 ``base.py``             what all learners share: ``fit``, results, hyper-parameters
 ``study.py``            what learners share: samples of the model, and what masks are worth
+``answers.py``          what a fitted learner can be asked: ``explain``, ``path``
+``explanation.py``      why each variable was kept or dropped: rows, tables, a plot
+``explaining.py``       makes the rows: decisions and sentences
+``signs.py``            what speaks for each variable, and what would have been found
+``comparisons.py``      what variables were found to be worth, alone or together
+``power.py``            how small an effect the tests can find
+``path.py``             the price curve: which mask is best at which λ
+``path_search.py``      looks for the masks of a price curve
+``rendering.py``        tables and plots
 ``session.py``          one call of ``fit``: prices, clock, callback
 ``doubts.py``           what the data cannot decide, for people
 ``history.py``          records of what a learner did
 ``ignoring.py``         what a mask gives up against everything
+``results.py``          what ``fit`` leaves behind
+``refitting.py``        another task over the same exogenous process
 ``saved.py``            masks as files
 ======================  =====================================================================
 """
 
-from wrappers.learners.base import LearningStoppedWarning, MaskLearner, NotFittedError
+from wrappers.learners.base import MaskLearner
 from wrappers.learners.brute_force import BruteForceMaskLearner
 from wrappers.learners.calibrated import CalibratedMaskLearner, find_relevance
 from wrappers.learners.correlational import CorrelationalMaskLearner
 from wrappers.learners.doubts import UndecidedWarning
+from wrappers.learners.explanation import ExplainedVariable, Explanation
 from wrappers.learners.greedy import GreedyMaskLearner
 from wrappers.learners.history import History, Progress, Record
 from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.learners.path import MaskPath, PathPoint
+from wrappers.learners.power import detectable_information
+from wrappers.learners.results import LearningStoppedWarning, NotFittedError
 from wrappers.learners.reward_variables import (
     RewardVariableMaskLearner,
     estimate_reward_variables,
 )
 from wrappers.learners.saved import SavedMask
-from wrappers.learners.study import Study
+from wrappers.learners.study import EndCarriedWarning, Study
 
 __all__ = [
     "BruteForceMaskLearner",
     "CalibratedMaskLearner",
     "CorrelationalMaskLearner",
     "CostOfIgnoring",
+    "EndCarriedWarning",
+    "ExplainedVariable",
+    "Explanation",
     "GreedyMaskLearner",
     "History",
     "LearningStoppedWarning",
     "MaskLearner",
+    "MaskPath",
     "NotFittedError",
+    "PathPoint",
     "Progress",
     "Record",
     "RewardVariableMaskLearner",
     "SavedMask",
     "Study",
     "UndecidedWarning",
+    "detectable_information",
     "estimate_reward_variables",
     "find_relevance",
 ]

@@ -6,8 +6,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from exo_envs import ExoMDP
-from exo_envs.errors import unknown_name
 from exo_envs.inputs import check_flag, check_function, check_real, check_whole, convert
 from planners import (
     Cost,
@@ -26,7 +24,6 @@ from planners import (
     OutOfTimeError,
     PlanCutShortWarning,
     Planner,
-    Policy,
     Reward,
     check_ignored_rewards,
     check_planner,
@@ -34,44 +31,21 @@ from planners import (
     check_time_limit,
     cost_function,
 )
+from planners.reduction import EndDependsOnExogenousError
+from wrappers.learners.answers import Answers
 from wrappers.learners.doubts import UndecidedWarning, doubts_about
 from wrappers.learners.history import Callback, History, Record
+from wrappers.learners.hyper_parameters import HyperParameters
 from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.learners.refitting import take_over
+from wrappers.learners.results import LearningStoppedWarning
 from wrappers.learners.saved import SavedMask, versions
 from wrappers.learners.session import Session
 from wrappers.learners.study import Study
 
 
-class LearningStoppedWarning(UserWarning):
-    """Learning was stopped before it had finished; the mask is the best so far."""
-
-
-class NotFittedError(ValueError, AttributeError):
-    """A learner was asked for what it found before it was fitted, as in scikit-learn."""
-
-
-#: Results that are worked out when they are read.
-RESULTS = ("cost_of_ignoring_", "reasons_")
-
-
-class _Results:
-    """What ``fit`` leaves behind."""
-
-    mask_: Mask
-    objective_: Objective | None
-    policy_: Policy | None
-    history_: History
-    status_: str
-    doubts_: tuple[str, ...]
-    seconds_: float
-    study_: Study
-    feature_names_in_: tuple[str, ...]
-    n_features_in_: int
-    _cost_of_ignoring: CostOfIgnoring | None
-
-
 @dataclass(kw_only=True)
-class MaskLearner(_Results, ABC):
+class MaskLearner(HyperParameters, Answers, ABC):
     """Chooses the exogenous variables that are worth reasoning about.
 
     Hyper-parameters are stored as they are and checked by :meth:`fit`, which also makes Python's
@@ -144,6 +118,9 @@ class MaskLearner(_Results, ABC):
     ) -> Self:
         """Learn the mask of a model.
 
+        If the end of an episode depends on x, the mask is that of :func:`exo_envs.carry_end` of the
+        model, with an :class:`EndCarriedWarning`. ``policy_`` takes observations of either.
+
         Args:
             mdp_or_env: the model, an environment over it, or a :class:`Study` of it. A study has
                 settings of its own for everything but the prices, ``ignored_rewards`` included.
@@ -155,30 +132,94 @@ class MaskLearner(_Results, ABC):
                 ValueError that names the rule and shows the state.
         """
         self._check()
-        check = self.check if check is None else check_flag("check", check)
         if isinstance(mdp_or_env, Study):
             study = mdp_or_env
         else:
             study = Study(mdp_or_env, rng, **self._study_settings())
-        session = Session(self, study)
-        with study.ticking(session.clock.tick):
-            self._fit(session, check)
-            doubts = [*session.doubts]
-            with suppress(OutOfTimeError):
-                doubts += doubts_about(study, self.mask_)
-        self.doubts_ = tuple(doubts)
-        for doubt in self.doubts_:
-            warnings.warn(doubt, UndecidedWarning, stacklevel=2)
+        self._fit(Session(self, study), check)
         return self
 
-    def _fit(self, session: Session, check: bool) -> None:
-        """Learn within the time of a session."""
+    def refit(
+        self,
+        mdp_or_env: ExoMDP | gym.Env[Any, Any],
+        *,
+        with_policy: bool = False,
+        check: bool | None = None,
+    ) -> Self:
+        """Learn the mask of another task over the same exogenous process, in less time.
+
+        The task is another goal, another reward, or other moves of n. What was found out about x
+        holds for it too (:mod:`wrappers.learners.refitting`); only what pays, what moves n and
+        what x begins with is asked anew. The mask is that of :meth:`fit` with the same seed, but
+        for what chance decides.
+
+        Args:
+            mdp_or_env: the model of the task, or an environment over it.
+            with_policy: plan and estimate J now. By default both are left for later:
+                ``objective_`` and ``policy_`` are worked out when one of them is first read.
+            check: instead of the learner's own ``check``.
+
+        Returns:
+            Another learner with the same hyper-parameters and seed; this one stays as it is.
+
+        Raises:
+            ValueError: the model has other exogenous variables, or its P(x' | x) is another one:
+                then the message says to fit anew. A process that is the same is taken for another
+                one with a probability of 1 in 10,000.
+        """
+        self._require_fit()
+        later = not check_flag("with_policy", with_policy)
+        learner, known = self.clone(), self.study_
+        learner._check()
+        session = Session(learner, known.of_task(mdp_or_env), plans_later=later)
+        learner._fit(session, check, known)
+        return learner
+
+    def _fit(self, session: Session, check: bool | None, earlier: Study | None = None) -> None:
+        """Learn within the time of a session, and say what is in doubt."""
+        check = self.check if check is None else check_flag("check", check)
+        try:
+            with session.study.ticking(session.clock.tick):
+                self._learn(session, check, earlier)
+        except EndDependsOnExogenousError:
+            if not session.carry_end():
+                raise
+            with session.study.ticking(session.clock.tick):
+                self._learn(session, check, earlier)
+        session.end_learning()
+        with session.study.ticking(session.clock.tick):
+            self._plans_later = session.plans_later and self.status_ == "finished"
+            if not self._plans_later:
+                self._finish(session)
+            self.doubts_ = ()
+            self._doubt(session)
+
+    def _doubt(self, session: Session) -> None:
+        """Say what is in doubt and was not said before."""
+        doubts = [*session.doubts]
+        try:
+            doubts += doubts_about(session.study, self.mask_, self.__dict__.get("objective_"))
+        except OutOfTimeError:
+            doubts.append(
+                f"time_limit={self.time_limit} seconds passed before it was known what else the "
+                "data cannot decide"
+            )
+        news = [doubt for doubt in doubts if doubt not in self.doubts_]
+        self.doubts_ += tuple(news)
+        for doubt in news:
+            warnings.warn(doubt, UndecidedWarning, stacklevel=4)
+
+    def _learn(self, session: Session, check: bool, earlier: Study | None) -> None:
+        """Find the mask, with what an earlier study of another task found out about x."""
         study = session.study
         history, status = History(), "finished"
         try:
             if check:
                 study.check()
             with session.clock.above():
+                if earlier is not None:
+                    session.report("comparing with the task before")
+                    take_over(earlier, study)
                 for record in self._steps(session):
                     history.append(record)
                     session.report(record.reason, record=record)
@@ -195,6 +236,17 @@ class MaskLearner(_Results, ABC):
         self.status_ = status
         self.mask_ = history[-1].mask if history else ()
         self.seconds_ = session.clock.seconds()
+        self._cost_of_ignoring = None
+
+    def _plan_now(self) -> None:
+        session = Session(self, self.study_)
+        session.end_learning()
+        with self.study_.ticking(session.clock.tick):
+            self._finish(session)
+            self._doubt(session)
+
+    def _finish(self, session: Session) -> None:
+        """Plan with the mask and estimate J, within the time of a session."""
         try:
             self.objective_ = self._conclude(session)
         except (KeyboardInterrupt, OutOfTimeError) as stopped:
@@ -202,8 +254,11 @@ class MaskLearner(_Results, ABC):
             self.status_ = "interrupted" if in_time else "time limit"
             self.objective_ = self._conclude(session)
         self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
-        self._cost_of_ignoring = None
-        self._warn_of(session.cut_short)
+        self._plans_later = False
+        limit = f"planning_time_limit={self.study_.evaluator.time_limit}"
+        self._warn_of(session.cut_short, limit)
+        if self.status_ != "time limit":  # else it was said
+            self._warn_of(session.hurried, f"what was left of time_limit={self.time_limit}")
 
     @abstractmethod
     def _steps(self, session: Session) -> Iterator[Record]:
@@ -238,27 +293,28 @@ class MaskLearner(_Results, ABC):
             f"learning was stopped ({self.status_}) after {session.clock.seconds():.1f} s and "
             f"{len(self.history_)} steps; mask_ is the best so far, of {len(self.mask_)} variables",
             LearningStoppedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         if self.status_ == "time limit":
             known = session.known.get(self.mask_)
-            return known or evaluator.known_objective(self.mask_, **session.price)
-        is_known = evaluator.knows(self.mask_)
-        return evaluator.objective(self.mask_, **session.price) if is_known else None
+            known = known or evaluator.known_objective(self.mask_, **session.price)
+            return session.as_played(self.mask_, known)
+        if not evaluator.knows(self.mask_):
+            return None
+        return session.as_played(self.mask_, evaluator.objective(self.mask_, **session.price))
 
-    def _warn_of(self, cut_short: Collection[Mask]) -> None:
+    def _warn_of(self, cut_short: Collection[Mask], limit: str) -> None:
         """Say that plans ran out of time."""
         if not cut_short:
             return
         if self.status_ == "finished":
             self.status_ = "plans cut short"
-        limit = self.study_.evaluator.time_limit
         warnings.warn(
-            f"the plans with {len(cut_short)} of the masks did not converge within "
-            f"planning_time_limit={limit} seconds; what those masks are worth is not known, so "
-            "mask_ may have more variables than it needs, or lack some",
+            f"the plans with {len(cut_short)} of the masks did not converge within {limit} "
+            "seconds; what those masks are worth is not known, so mask_ may have more variables "
+            "than it needs, or lack some",
             PlanCutShortWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     @property
@@ -301,16 +357,6 @@ class MaskLearner(_Results, ABC):
         support = np.isin(np.array(self.feature_names_in_), np.array(self.mask_, dtype=np.str_))
         return np.flatnonzero(support) if indices else support
 
-    def __getattr__(self, name: str) -> Any:
-        """Say what to do about results that are not there yet."""
-        if name in _Results.__annotations__ or name in RESULTS:
-            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _require_fit(self) -> None:
-        if "mask_" not in self.__dict__:
-            raise NotFittedError(f"{type(self).__name__} has no mask yet: call fit first")
-
     def saved(self) -> SavedMask:
         """The mask and how it was learned, as it is written to files."""
         self._require_fit()
@@ -341,19 +387,3 @@ class MaskLearner(_Results, ABC):
         With ``with_policy`` the file is an archive that holds ``policy_``, too.
         """
         self.saved().save(path, policy=self.policy_ if with_policy else None)
-
-    def clone(self) -> Self:
-        """Another learner with the same hyper-parameters, not fitted."""
-        return replace(self)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The hyper-parameters."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters."""
-        for name, value in params.items():
-            if name not in self.get_params():
-                raise unknown_name("hyper-parameter", name, self.get_params())
-            setattr(self, name, value)
-        return self

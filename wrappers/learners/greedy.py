@@ -13,6 +13,9 @@ from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
 
+#: Trials at most: each plans for several masks, and all are kept in the history.
+MAX_TRIALS = 1_000_000
+
 
 @dataclass(kw_only=True)
 class GreedyMaskLearner(MaskLearner):
@@ -40,7 +43,7 @@ class GreedyMaskLearner(MaskLearner):
 
     def _check(self) -> None:
         super()._check()
-        convert(self, check_whole, "trials", least=1)
+        convert(self, check_whole, "trials", least=1, most=MAX_TRIALS)
         convert(self, check_flag, "paired")
 
     def _steps(self, session: Session) -> Iterator[Record]:

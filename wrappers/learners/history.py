@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from planners import Mask
+from exo_envs.inputs import check_real
+from planners import Estimate, Mask
 
 Role = Literal["pays", "moves", "predicts"]
 Action = Literal["find", "start", "add", "drop", "try"]
@@ -61,6 +62,16 @@ class Record:
     converged: bool | None = None
     samples: int = 0
     seconds: float = 0.0
+
+    def worth(self, cost_weight: float) -> Estimate:
+        """What the candidates of "add" or "drop" bring in return, before λ is taken off for each.
+
+        Records have the change of J; of what is dropped the worth is the loss. It is right if the
+        cost of a mask is its size.
+        """
+        gain, error = self.gain or 0.0, self.gain_error or 0.0
+        cost = check_real("cost_weight", cost_weight) * len(self.candidate)
+        return Estimate(gain + cost if self.action == "add" else cost - gain, error)
 
 
 @dataclass(frozen=True)

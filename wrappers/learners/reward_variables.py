@@ -142,8 +142,8 @@ def visited_sampler(
     whatever the others do, and what the mask ignores is seen with optimism
     (:mod:`planners.reduction.ignored_rewards`): whoever has not found out yet what pays does not
     stand still. The study's planner plans there, for at most ``time_limit`` seconds, and its policy
-    plays some episodes in the full model. If the plan runs out of time, the mask is added to
-    ``cut_short``.
+    plays some episodes in the full model. If the plan runs out of the study's time for one plan,
+    the mask is added to ``cut_short``.
     """
     visited = study.memory.visited
     if mask in visited:
@@ -151,7 +151,7 @@ def visited_sampler(
     rng = study.rng("relaxed")
     relaxed = study.reduce(mask, rng, relaxed=True)
     plan, was_cut = study.evaluator.solve(relaxed, rng, time_limit=time_limit)
-    if plan.out_of_time and cut_short is not None:
+    if plan.out_of_time and not was_cut and cut_short is not None:
         cut_short.add(mask)
     met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
     evaluate(
@@ -266,7 +266,7 @@ class RewardVariableMaskLearner(MaskLearner):
             mask,
             reason="all that was found to pay",
             mask=mask,
-            objective=session.objective(mask),
+            objective=session.glance(mask),
         )
 
     def _favour_visited(self, session: Session, known: Mask) -> FloatArray:

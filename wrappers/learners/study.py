@@ -8,6 +8,7 @@ share it.
 from __future__ import annotations
 
 import json
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,16 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from exo_envs import ExoMDP, State, as_mdp, warn_of_ignored_wrappers
-from exo_envs.inputs import check_level, check_whole
+from exo_envs import (
+    CarriedEnd,
+    ExoMDP,
+    State,
+    as_mdp,
+    carry_end,
+    warn_of_ignored_wrappers,
+)
+from exo_envs.inputs import check_level, check_rollouts, check_whole
 from exo_envs.mdp import FloatArray, IntArray
-from exo_envs.testing import check_quickly
 from planners import (
     CountedMDP,
     DefaultPlanner,
@@ -45,6 +52,7 @@ from planners import (
     coarsened,
     influence_given,
 )
+from planners.information import Duplicates
 
 if TYPE_CHECKING:
     from wrappers.learners.divergence import Divergence, EndogenousTransitions
@@ -67,6 +75,8 @@ class StudyMemory(Memory):
     left_out: dict[str, dict[str, float]] = field(default_factory=dict)
     #: variable of very many values -> the share of what it does that happens within its bins.
     hidden_shares: dict[str, float] = field(default_factory=dict)
+    #: which variables say the same; None before it is asked.
+    duplicates: Duplicates | None = None
     #: mask -> its plan, and what the policy met and earned.
     trials: dict[Mask, Trial] = field(default_factory=dict)
     #: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
@@ -79,6 +89,10 @@ class StudyMemory(Memory):
     divergences: dict[tuple[str, Mask], Divergence] = field(default_factory=dict)
     #: how n moves where the transitions of the rollouts begin; None before it is asked.
     endogenous_transitions: EndogenousTransitions | None = None
+
+
+class EndCarriedWarning(UserWarning):
+    """The end of an episode depends on x, and is carried in n by an endogenous variable."""
 
 
 class Study:
@@ -138,6 +152,11 @@ class Study:
         warn_of_ignored_wrappers(mdp_or_env, self.mdp)
         self.spec = _spec_of(mdp_or_env)
         self.counted = CountedMDP(self.mdp)
+        if not self.mdp.is_recorded:  # a record has only so many
+            size = self.counted.horizon + 1, len(self.mdp.exogenous_variables)
+            check_rollouts("n_rollouts", n_rollouts, *size)
+            if n_data_rollouts is not None:
+                check_rollouts("n_data_rollouts", n_data_rollouts, *size)
         drawn = rng.integers(2**63) if isinstance(rng, np.random.Generator) else rng
         self.seed = 0 if drawn is None else check_whole("rng, if it is a seed,", drawn, 0)
         self.n_data_rollouts = n_data_rollouts
@@ -162,11 +181,44 @@ class Study:
     def check(self) -> None:
         """Refuse a model that breaks its contract; it is looked at once."""
         if not self._is_checked:
-            looked_at = CountedMDP(self.mdp, check=False)
-            with looked_at.ticking(self.counted.tick):
-                check_quickly(looked_at)
-            self.counted.add(looked_at)
+            self.counted.check_contract()
             self._is_checked = True
+
+    def of_task(self, mdp_or_env: ExoMDP | gym.Env[Any, Any]) -> Study:
+        """A study of another task, with the same seed and settings, that knows nothing yet."""
+        return Study(
+            mdp_or_env,
+            self.seed,
+            n_rollouts=self.evaluator.n_rollouts,
+            n_data_rollouts=self.n_data_rollouts,
+            planner=self._given_planner,
+            planning_time_limit=self.evaluator.time_limit,
+            reward=self.reward,
+            ignored_rewards=self.ignored_rewards,
+            level=self.level,
+            max_parents=self.max_parents,
+        )
+
+    def with_carried_end(self) -> Study | None:
+        """A study of the same model with the end of an episode in an endogenous variable.
+
+        It knows nothing yet. There is none if no variable was found that the end looks at.
+        """
+        carried = carry_end(self.mdp, rng=self.rng("end"))
+        if not isinstance(carried, CarriedEnd):
+            return None
+        study = self.of_task(carried)
+        study.spec = self.spec
+        study.counted.add(self.counted)
+        warnings.warn(
+            f"the end of an episode depends on {', '.join(map(repr, carried.looks_at))}, and a "
+            f"planner has to know it from n. It is carried in the endogenous variable "
+            f"{carried.endogenous_variables[-1].name!r}; give exo_envs.carry_end(mdp) to say so "
+            "yourself",
+            EndCarriedWarning,
+            stacklevel=5,
+        )
+        return study
 
     @property
     def samples(self) -> int:
@@ -239,6 +291,14 @@ class Study:
                 rows = search.all.rows(found)
                 share[j] = influence_given(self.counted, data, j, i, rows)
         return {data.names[j]: own for j, own in share.items() if own >= CLEAR}
+
+    def same_as(self, name: str) -> Mask:
+        """The other variables that say the same: in all rollouts, each value with one of these."""
+        data = self.data()
+        if self.memory.duplicates is None:
+            self.memory.duplicates = Duplicates(data)
+        (place,) = data.positions([name]).tolist()
+        return tuple(data.names[j] for j in self.memory.duplicates.of(place))
 
     def actors(self, names: Sequence[str]) -> dict[str, dict[int, float]]:
         """Which variables act on each of some variables, found by changing them in the model."""

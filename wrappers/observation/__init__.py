@@ -13,6 +13,7 @@ from wrappers.observation.masked import (
     MaskedVectorObservation,
     MaskWrapper,
 )
+from wrappers.observation.remasking import RemaskingObservation
 from wrappers.observation.wrapper_layers import layers
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "MaskWrapper",
     "MaskedObservation",
     "MaskedVectorObservation",
+    "RemaskingObservation",
     "layers",
 ]

@@ -64,17 +64,12 @@ class LearnedMask(MaskedObservation):
             )
         self.learner: MaskLearner | None = None
         self._policy: Policy | None = None
+        self._saved: SavedMask | None = None  # how the mask was learned, also in copies
         if mask is None:
             self.learner = CalibratedMaskLearner() if learner is None else learner.clone()
-            seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
-            named = len(as_mdp(env).exogenous_names)
-            if (0 if seen is None else seen.shape[0]) != named:
-                raise ValueError(
-                    f"the observation does not show all {named} exogenous variables; learn on the "
-                    "environment underneath, and mask it again"
-                )
+            check_unmasked(env)
             self.learner.fit(env, rng=rng)
-            self._policy = self.learner.policy_
+            self._policy, self._saved = self.learner.policy_, self.learner.saved()
             mask = self.learner.get_support()  # not names: a foreign environment may have others
         elif learner is not None:
             raise ValueError("give a learner or a mask that was learned before, not both")
@@ -111,11 +106,14 @@ class LearnedMask(MaskedObservation):
 
         :meth:`load` reads both back; ``SavedMask.load`` and ``Policy.load`` read one of them. If
         the policy is of a kind that no file can hold, such as tree search, a warning says so and
-        the file is the mask's JSON alone.
+        the file is the mask's JSON alone. Copies and what :meth:`load` made save the same.
+
+        Raises:
+            ValueError: the mask was given, so nobody knows how it was learned.
         """
-        if self.learner is None:
-            raise ValueError("this mask was not learned here: save it where it was")
-        self.learner.save(path, with_policy=True)
+        if self._saved is None:
+            raise ValueError("this mask was given, not learned or loaded: there is nothing to save")
+        self._saved.save(path, policy=self._policy)
 
     @classmethod
     def load(cls, env: gym.Env[Any, Any], path: str | os.PathLike[str]) -> Self:
@@ -128,9 +126,20 @@ class LearnedMask(MaskedObservation):
         saved.check(mdp)
         policy = saved.load_policy(path, mdp)
         loaded = cls(env, mask=[name in set(saved.mask) for name in saved.names])
-        loaded._policy = policy
+        loaded._policy, loaded._saved = policy, saved
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the learner."""
         return {**self.__dict__, "learner": None}
+
+
+def check_unmasked(env: gym.Env[Any, Any]) -> None:
+    """Refuse an environment that does not show all of x: nothing can be learned about the rest."""
+    seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
+    named = len(as_mdp(env).exogenous_names)
+    if (0 if seen is None else seen.shape[0]) != named:
+        raise ValueError(
+            f"the observation does not show all {named} exogenous variables; learn on the "
+            "environment underneath, and mask it again"
+        )

@@ -71,6 +71,10 @@ class MaskWrapper(RecordConstructorArgs):
             kept["exogenous"] = exogenous.astype(self._dtype, copy=False)
         return kept
 
+    def _drawn_mask(self) -> Names:
+        """The variables that are marked in pictures."""
+        return self.mask
+
     @contextmanager
     def _shown(self, *, drawing: bool = True) -> Iterator[None]:
         """Draw the mask over pictures made meanwhile."""
@@ -78,7 +82,7 @@ class MaskWrapper(RecordConstructorArgs):
         if not isinstance(viewer, Viewer) or viewer.mask is not None:
             yield  # a mask that is there already is the user's, or of a wrapper around this one
             return
-        viewer.mask = self.mask
+        viewer.mask = self._drawn_mask()
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""200 bugs that users' models have, made of two models that are right.
+"""More than 200 bugs that users' models have, made of two models that are right.
 
 A bug is *named* if ``fit`` ends in a ValueError or TypeError whose message has the method or the
 attribute, and the variable where there is one. An exception of the user's own comes out unchanged.

@@ -67,7 +67,94 @@ def _of_neighbours(_: Any, __: tuple[Any, ...], right: Callable[[], Any]) -> Any
     return answer - answer.mean(axis=0) if answer.ndim else answer
 
 
+def _of_next_lane(_: Any, args: tuple[Any, ...], right: Callable[[], Any]) -> Any:
+    """The first variable is that of the lane before."""
+    answer = np.array(right())
+    given = args[0].endogenous if isinstance(args[0], State) else args[0]
+    if answer.ndim > 1:
+        answer[..., 0] = np.roll(given[..., 0], 1, axis=0)
+    return answer
+
+
+def _of_all_lanes(_: Any, args: tuple[Any, ...], right: Callable[[], Any]) -> Any:
+    """The first variable stays where it is while most lanes are low."""
+    answer = np.array(right())
+    given = args[0].endogenous if isinstance(args[0], State) else args[0]
+    if given[..., 0].mean() < 1:
+        answer[..., 0] = given[..., 0]
+    return answer
+
+
+def _of_place(_: Any, __: tuple[Any, ...], right: Callable[[], Any]) -> Any:
+    """Noise that depends on the place in the batch, and on nothing else."""
+    answer = np.array(right())
+    answer[..., 0] = np.random.default_rng(0).integers(2, size=answer.shape[:-1])
+    return answer
+
+
+def _for_rows(_: Any, args: tuple[Any, ...], right: Callable[[], Any]) -> Any:
+    """Written for batches of one dimension."""
+    given = args[0].exogenous if isinstance(args[0], State) else args[0]
+    return np.where(given[:, :1] >= 0, right(), 0)
+
+
+def _following_actions() -> dict[str, Change]:
+    """The first variable of x is made of the last action."""
+    last: list[Any] = []
+
+    def remember(_: Any, args: tuple[Any, ...], right: Callable[[], Any]) -> Any:
+        last[:] = [np.asarray(args[1])]
+        return right()
+
+    def follow(_: Any, __: tuple[Any, ...], right: Callable[[], Any]) -> Any:
+        answer = np.array(right())
+        if last and last[0].shape == answer.shape[:-1]:
+            answer[..., 0] = last[0]
+        return answer
+
+    return {"sample_endogenous": remember, "sample_exogenous": follow}
+
+
+def _bugs_of_lanes() -> Iterator[Bug]:
+    for model in MODELS:
+        for method in METHODS:
+            for variant, change in (
+                ("the lane before", _of_next_lane),
+                ("the mean of the batch", _of_all_lanes),
+                ("its place only", _of_place),
+            ):
+                yield changed("neighbours", f"{method} looks at {variant}", model, method, change)
+            words = (method, r"x\[\.\.\., 0\]")
+            yield changed("rows", f"{method} takes rows only", model, method, _for_rows, *words)
+
+
+def _bugs_of_overriding() -> Iterator[Bug]:
+    def reward(_: Any, state: State, __: Any) -> Any:
+        return np.asarray(state.exogenous[..., 0] * state.exogenous[..., 1] * 1.0)
+
+    def sample_next(self: Any, state: State, action: Any, rng: Any) -> State:
+        exogenous = np.array(state.exogenous)
+        exogenous[..., 1] = np.asarray(action) > 0
+        return State(self.sample_endogenous(state, action, rng), exogenous)
+
+    for model in MODELS:
+        for override, advice in (
+            (reward, "reward_terms.*reward_scopes"),
+            (sample_next, "sample_endogenous"),
+        ):
+            name = override.__name__
+            make = type(f"Own{model.__name__}", (model,), {name: override})
+            yield Bug("override", f"{name} of {model.__name__}", make, (repr(name), advice))
+
+
 def _bugs_of_memory() -> Iterator[Bug]:
+    for model in MODELS:
+        yield Bug(
+            "memory",
+            f"sample_exogenous follows the action ({model.__name__})",
+            lambda model=model: Changed(model(), **_following_actions()),
+            ("sample_exogenous", "an action"),
+        )
     for model in MODELS:
         for method in ("reward_terms", "endogenous_reward"):
             change = _counting(lambda a, asked: a + asked)
@@ -123,4 +210,10 @@ def _bugs_that_raise() -> Iterator[Bug]:
             )
 
 
-HABITS: tuple[Bug, ...] = (*_bugs_of_memory(), *_bugs_of_declarations(), *_bugs_that_raise())
+HABITS: tuple[Bug, ...] = (
+    *_bugs_of_memory(),
+    *_bugs_of_lanes(),
+    *_bugs_of_overriding(),
+    *_bugs_of_declarations(),
+    *_bugs_that_raise(),
+)

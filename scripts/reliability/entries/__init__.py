@@ -1,7 +1,9 @@
 """All entries, by area."""
 
 from reliability.entries import (
+    answers,
     bodies,
+    certificates,
     constructors,
     files,
     functions,
@@ -13,12 +15,15 @@ from reliability.entries import (
     real_worlds,
     shells,
     tables,
+    tasks,
     users,
     wrapping,
 )
 
 __all__ = [
+    "answers",
     "bodies",
+    "certificates",
     "constructors",
     "files",
     "functions",
@@ -30,6 +35,7 @@ __all__ = [
     "real_worlds",
     "shells",
     "tables",
+    "tasks",
     "users",
     "wrapping",
 ]

@@ -95,6 +95,8 @@ def data(odd: Odd) -> None:
         odd.must_work(odd.pick((known.before, known.after)), odd.below(3), rollouts)
     elif kind == 4:
         odd.must_work(known.sample, 5, np.random.default_rng(0))
+        n = odd.altered(known.initial_endogenous, Market().endogenous_sizes)
+        odd.call(known.beginning_with, n)
         odd.must_work(
             lambda: (known.initial(), known.held_out, known.num_rollouts, known.num_steps)
         )
@@ -197,7 +199,7 @@ def estimates(odd: Odd) -> None:
         own = subjects.objective()
         given = {"cost_weight": odd.sound_or(0.1), "cost": odd.sound_or("size")}
         made = odd.call(Objective.of, own.returns, own.plan, own.reduced, **given)
-        odd.must_work(lambda: (made.value, made.interval(), made.mask))
+        odd.must_work(lambda: (made.value, made.interval(), made.caution, made.mask))
     elif kind == 7:
         odd.must_work(Candidate, "x", (), Estimate(1.0, 1.0), "y").__str__()
         odd.must_work(lambda: Trial(subjects.objective().plan, None, [], np.zeros(1)))

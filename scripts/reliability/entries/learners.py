@@ -156,6 +156,7 @@ def objective(odd: Odd) -> None:
     for name, sound in (
         *(("cost_weight", 0.5), ("cost", "time"), ("n_rollouts", 5), ("time_limit", 5.0)),
         *(("planner", None), ("scenarios", subjects.scenarios()), ("warm_start", None)),
+        ("planning_time_limit", 5.0),
         *(("level", 0.01), ("max_parents", 2), ("min_samples", 5), ("smoothing", 1.0)),
         *(("interventions", False), ("reward", "total"), ("ignored_rewards", "zero"), ("rng", 1)),
         *(("data", None), ("survey", None), ("memory", None), ("known_parents", None)),
@@ -192,6 +193,7 @@ def evaluator(odd: Odd) -> None:
         odd.must_work(own.gain_over, own)
         odd.call(own.interval, odd.sound_or(0.9))
         odd.must_work(lambda: (own.bracket, own.mask, str(own)))
+        odd.must_work(lambda: (known.keeps(own.plan), known.as_played(own), own.claimed))
     elif kind == 6:
         given = odd.pick((subjects.model("blind"), subjects.model("market")))
         odd.call(known.solve, given, np.random.default_rng(0), time_limit=odd.sound_or(3.0))

@@ -8,11 +8,21 @@ from typing import Any
 import numpy as np
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
-from exo_envs import AdaptedMDP, ExoMDP, RDDLRefusedError, carry_end, from_rddl
-from exo_envs.testing import Audit, Finding, audit
+from exo_envs import (
+    AdaptedMDP,
+    Agreement,
+    CarriedEnd,
+    ExoMDP,
+    RDDLRefusedError,
+    carry_end,
+    from_rddl,
+)
+from exo_envs.testing import Audit, Finding, Problem, audit
+from planners import estimate_objective
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import entry
+from reliability.user_models import Moody
 
 DOMAIN = """
 domain walk {
@@ -71,7 +81,7 @@ def rddl(odd: Odd) -> None:
 def environments(odd: Odd) -> None:
     """Environments whose state is found, and that are played."""
     mdp: AdaptedMDP = subjects.model("adapted")
-    kind = odd.below(4)
+    kind = odd.below(6)
     if kind == 0:
         odd.must_work(AdaptedMDP.from_env, FrozenLakeEnv(), horizon=20)
     elif kind == 1:
@@ -80,16 +90,55 @@ def environments(odd: Odd) -> None:
     elif kind == 2:
         rows = np.zeros((2, 3), dtype=np.int64)
         odd.must_work(mdp.as_state, rows, np.zeros(2, dtype=np.bool_), (2,))
+    elif kind == 3:
+        odd.must_fail(estimate_objective, AdaptedMDP(Moody(), horizon=5), (), rng=0, n_rollouts=6)
+    elif kind == 4:
+        state, action = mdp.sample_initial(2, np.random.default_rng(0)), np.zeros(2, dtype=np.int64)
+        odd.must_work(mdp.sample_outcome, state, action, np.random.default_rng(0))
+        odd.must_work(mdp.check_claims)
+        odd.must_work(mdp.why_different, lambda state: np.zeros(np.shape(state[0])[:-1], int))
+        returns = odd.altered(np.arange(5.0), 9)
+        found = odd.call(Agreement.of, returns, np.ones(5), odd.sound_or_real(1e-3))
+        odd.must_work(lambda: (found.agrees, str(found)))
     else:
         model: ExoMDP = subjects.model("market")
+        odd.call(carry_end, odd.sound_or(model), looks_at=odd.sound_or(()))
         odd.must_work(carry_end, model)
+
+
+@entry("other/ends", weight=0.5, limit=60.0)
+def ends(odd: Odd) -> None:
+    """A model with the end of its episodes in n, and its methods."""
+    model, rng = subjects.model("market"), np.random.default_rng(0)
+    name = model.exogenous_names[0]
+    mdp: CarriedEnd = odd.must_work(carry_end, model, looks_at=(name,))
+    odd.must_work(CarriedEnd, model, (name,))
+    odd.call(CarriedEnd, model, odd.sound_or((name,)))
+    state, _ = odd.must_work(mdp.trajectories, 3, 2, rng)
+    state = odd.must_work(mdp.sample_initial, 3, rng)
+    action = np.zeros(3, dtype=np.int64)
+    odd.must_work(mdp.transition, state, action, rng)
+    odd.must_work(mdp.endogenous_distribution, state, action)
+    odd.must_work(lambda: (mdp.without_end(state), mdp.held_out, mdp.is_terminal(state)))
+    odd.call(mdp.without_end, odd.sound_or(state))
+    odd.call(mdp.transition, odd.sound_or(state), odd.sound_or(action), rng)
 
 
 @entry("other/audits", weight=0.3, limit=60.0)
 def audits(odd: Odd) -> None:
     """Which variables actions move."""
+    kind = odd.below(3)
+    if kind == 0:
+        odd.call(audit, odd.sound_or(subjects.model("market")), num_states=4, rng=odd.sound_or(0))
+    elif kind == 1:
+        names, level = odd.sound_or(None), odd.sound_or(1e-6)
+        odd.call(
+            audit, subjects.model("market"), num_states=4, names=names, error_probability=level
+        )
     found: Audit = odd.must_work(audit, subjects.model("market"), num_states=8)
     odd.must_work(Audit, found.endogenous, found.exogenous, found.findings)
+    odd.must_work(lambda: (str(found), found.hidden, found.constant))
+    odd.must_work(Problem, "hidden state", "price", "it depends on the past")
     if found.findings:
         first = found.findings[0]
         odd.must_work(Finding, **{name: getattr(first, name) for name in Finding.__annotations__})

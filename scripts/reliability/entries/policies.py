@@ -18,8 +18,13 @@ from wrappers import AgentPolicy, FlatObservation, FlatVectorObservation, Masked
 NAMES = Market().exogenous_names
 
 
-def _observation(odd: Odd) -> tuple[Any, bool | None]:
-    """An observation, and whether it is sound (True), cannot be (False), or may be (None)."""
+def _observation(odd: Odd, seen: tuple[str, ...]) -> tuple[Any, bool | None]:
+    """An observation, and whether it is sound (True), cannot be (False), or may be (None).
+
+    Args:
+        odd: where all of it comes from.
+        seen: the exogenous variables that the policy looks at.
+    """
     market = subjects.model("market")
     shape = odd.pick(((), (1,), (4,), (2, 2)))
     state = subjects.sound_state(market, shape, odd.rng)
@@ -35,8 +40,10 @@ def _observation(odd: Odd) -> tuple[Any, bool | None]:
         name = odd.pick(sorted(parts))
         values = parts[name].astype(np.float64)
         place = values.reshape(-1)
-        place[odd.below(place.size)] = odd.pick((math.nan, math.inf, -math.inf, 0.5))
-        return {**parts, name: values.reshape(parts[name].shape)}, False
+        where = odd.below(place.size)
+        place[where] = odd.pick((math.nan, math.inf, -math.inf, 0.5))
+        spoiled = {**parts, name: values.reshape(parts[name].shape)}
+        return spoiled, may_hold(name, where % values.shape[-1], place[where], seen)
     if kind == 4:
         return odd.anything(), False
     if kind == 5:
@@ -47,10 +54,19 @@ def _observation(odd: Odd) -> tuple[Any, bool | None]:
     return (State(**parts) if odd.chance(0.3) else parts), None
 
 
+def may_hold(part: str, column: int, value: float, seen: tuple[str, ...]) -> bool | None:
+    """Whether an observation with a value that is no whole number cannot be (False) or may (None).
+
+    Of a variable that a policy ignores it cannot know whether it is real.
+    """
+    is_ignored = part == "exogenous" and NAMES[column] not in seen
+    return None if is_ignored and math.isfinite(value) else False
+
+
 def _entry(kind: str) -> Attempt:
     def run(odd: Odd) -> None:
         policy = subjects.policy(kind)
-        observation, sound = _observation(odd)
+        observation, sound = _observation(odd, policy.mask)
         function = policy if odd.chance(0.7) else policy.predict
         call = {True: odd.must_work, False: odd.must_fail, None: odd.call}[sound]
         if kind == "agent" and sound:

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from exo_envs import TraceMDP, Variable
-from exo_envs.trace import Noisy, Perfect, Persistence
+from exo_envs.trace import Coding, Columns, FromColumns, Noisy, Perfect, Persistence
 from planners import (
     Backtest,
     Bins,
@@ -53,7 +54,7 @@ def grids(odd: Odd) -> None:
     mdp = subjects.model("battery")
     coarse: CoarseMDP = subjects.model("battery-coarse")
     *_, grid = coarse.bins
-    kind = odd.below(5)
+    kind = odd.below(7)
     if kind == 0:
         made = odd.call(Grid, "charge", odd.altered(np.arange(4.0), 4).astype(np.float64))
         odd.must_work(lambda: (len(made), made.size))
@@ -70,12 +71,20 @@ def grids(odd: Odd) -> None:
     elif kind == 3:
         n = np.zeros((3, 1), dtype=np.int64)
         odd.call(coarse.at_points, odd.damaged(n, [len(grid)]))
+    elif kind == 4:
+        state, following = odd.must_work(coarse.trajectories, 2, 3, np.random.default_rng(0))
+        odd.must_work(lambda: (state, list(following)))
+    elif kind == 5:
+        planted = subjects.model("planted-real")
+        x = planted.sample_initial(3, np.random.default_rng(0)).exogenous
+        odd.call(planted.latent, odd.damaged(x, planted.exogenous_sizes))
     else:
         n = odd.must_work(mdp.sample_initial, 3, np.random.default_rng(0)).endogenous
         odd.must_work(coarse.on_grid, n, np.random.default_rng(0))
+        odd.must_work(lambda: (len(grid), grid.size))
 
 
-@entry("real/tables", limit=60.0)
+@entry("real/tables", weight=2.0, limit=60.0)
 def tables(odd: Odd) -> None:
     """Tables that are none, functions that return what they should not, odd settings."""
     settings: dict[str, Any] = {
@@ -83,44 +92,205 @@ def tables(odd: Odd) -> None:
         "test": odd.pick((None, 0.3, 0.0, 1.0, -1, "x", math.nan, 10**9, [], 30)),
         "discount": odd.sound_or_real(0.9),
         "lags": odd.pick((None, {"price": 1}, {"price": [1, 2]}, {"x": 1}, {"price": -1}, 3)),
-        "forecasts": odd.pick(
-            (
-                None,
-                {"price": Perfect([1])},
-                {"price": Noisy([1], sigma=0.5, seed=0)},
-                {"price": Persistence([1, 2])},
-                {"price": 3},
-                {"x": None},
-            )
-        ),
         "calendar": odd.pick((False, False, True, "x")),
+        "endogenous": odd.pick(_VARIABLES),
+        "actions": odd.pick((3, [-1, 0, 1], [-1.0, 0.0, 1.0], [math.nan, 1], 10**30, "x", [[1]])),
+        "step": _odd_function(odd),
+        "reward": _odd_function(odd),
+        "initial": odd.pick((None, {"charge": odd.number_()}, {"x": 1}, 3, lambda *_: 3)),
+        "terminal": _odd_function(odd),
+        "scopes": odd.pick((None, "price", ["price"], [("price",), ("wind",)], 3, [3], [["x"]])),
+        "max_levels": odd.sound_or(8),
     }
     which = odd.pick(sorted(settings))
+    if odd.chance(0.1) and which != "calendar":
+        settings[which] = odd.anything()
     table = price_table(80)
     if odd.chance(0.3):
         table["price"] = odd.altered(table["price"], 6)
+    elif odd.chance(0.1):
+        table["price"] = odd.damaged(table["price"], 6)
     elif odd.chance(0.1):
         table = odd.anything()
     odd.call(battery_on_record, table, **{which: settings[which]})
 
 
-@entry("real/records")
+_VARIABLES = (
+    [Variable("charge", 5), Variable("mode", 3)],
+    [Variable("charge", low=0.0, high=4.0)],
+    [Variable("charge", low=-1e308, high=1e308)],
+    *([Variable("charge", 5)] * 2, ["charge"], [], 3, np.array(3), None, Variable("charge", 5)),
+)
+
+
+def _odd_function(odd: Odd) -> Any:
+    """What a step, a reward or an end might return, and what is no function."""
+    answer = odd.pick((odd.anything(), odd.array((3,)), [[1], [2, 3]], {"charge": 1}, {(): 1}, {}))
+    return odd.pick(
+        (
+            lambda *_: answer,
+            lambda n, *_: np.zeros(len(n)) + odd.pick((0.0, 0.5, -1.0, math.nan, 1e300)),
+            lambda n, *_: n,
+            lambda n, a, x: x,
+            lambda n, a, x: {("price", "wind"): x.price, ("wind", "price"): x.wind},
+            lambda n, *_: n.charge == 4,
+            odd.anything(),
+        )
+    )
+
+
+@entry("real/forecasts", weight=0.5, limit=60.0)
+def forecasts(odd: Odd) -> None:
+    """Handlers of forecasts, of odd steps, noise, seasons and names."""
+    odd.call(battery_on_record, price_table(80), forecasts={"price": _odd_forecast(odd)})
+
+
+def _odd_forecast(odd: Odd) -> Any:
+    steps = odd.pick((1, [1], [1, 2], np.array([2]), (), [1, 1], 10**30, [[1], [2, 3]], "1", None))
+    names = odd.pick(({1: "wind"}, {1: "x"}, {1: ["wind"]}, {0: "wind"}, {}, ["wind"], 3))
+    return odd.pick(
+        (
+            None,
+            Perfect(steps),
+            Noisy(steps, sigma=odd.sound_or_real(0.5), seed=odd.sound_or(0)),
+            Noisy([1, 2], sigma=odd.pick(([1.0, 2.0], [1.0], [[1.0], [2.0, 3.0]], "x", None))),
+            Persistence(steps, season=odd.sound_or(None)),
+            FromColumns(names),
+            odd.anything(),
+        )
+    )
+
+
+@entry("real/times", weight=1.5, limit=60.0)
+def times(odd: Odd) -> None:
+    """Tables with times, episodes, gaps and names of columns, of which one or two are odd."""
+    table, rows = _timetable(), 40
+    settings: dict[str, Any] = {"time": "when", "fill": odd.pick(("forward", "split", "linear"))}
+    settings |= {"horizon": 3, "calendar": False, "episode": odd.pick((None, "day"))}
+    for _ in range(1 + odd.below(2)):
+        kind = odd.below(6)
+        if kind == 0:
+            table["when"] = odd.pick(_odd_times())
+        elif kind == 1:
+            table["day"] = odd.pick((*_odd_days(), odd.array((rows,))))
+        elif kind == 2:
+            missing = odd.rng.random(rows) < odd.pick((0.05, 0.2, 1.0))
+            table["price"] = np.where(missing, np.nan, table["price"])
+            table["sky"] = odd.pick(
+                (["sun", None] * 20, ["sun", 3] * 20, odd.array((rows,)), "sun")
+            )
+        else:
+            name = odd.pick(sorted(_ODD_SETTINGS))
+            settings[name] = odd.pick(_ODD_SETTINGS[name])
+            if odd.chance(0.1):
+                settings[name] = odd.anything()
+    if odd.chance(0.3):
+        settings["test"] = odd.pick(
+            (0.3, "2024-02-01", 20, dict(table), {"price": [1.0]}, 1j, [[1]])
+        )
+    frame = table
+    if odd.chance(0.3) and all(np.shape(values) == (rows,) for values in table.values()):
+        frame = odd.must_work(pd.DataFrame, table)
+        frame = frame if odd.chance(0.5) else frame.astype(object)
+    odd.call(battery_on_record, frame, **settings)
+
+
+def _timetable() -> dict[str, Any]:
+    """Forty hours with prices and the sky, the last hours of a month among them."""
+    count = np.arange(40)
+    dates = np.datetime64("2024-01-31T02") + count * np.timedelta64(1, "h")
+    return {
+        "price": count % 5 * 1.0,
+        "when": dates,
+        "day": count // 10,
+        "sky": ["sun", "rain"] * 20,
+    }
+
+
+def _odd_times() -> tuple[Any, ...]:
+    dates, count = _timetable()["when"], np.arange(40)
+    gaps = [np.where(count < 20, count, count + gap) for gap in (1, 3, 10**6, 10**15)]
+    return (
+        *(count, dates[::-1], dates.astype(str), dates.astype("M8[us]").astype(object), *gaps),
+        *(gaps[1].astype("u8"), (100 * gaps[1]).astype("i1"), gaps[3] * 1.0, count * 1e307),
+        *(count.astype("u1")[::-1], count**2, count == 3, np.where(count == 3, np.nan, count)),
+        *(np.array(["x"] * 40), np.full(40, 10**30, dtype=object), dates.astype("M8[M]")),
+        *(dates.astype("M8[D]"), dates + (count > 20) * np.timedelta64(7, "m"), None, [dates]),
+    )
+
+
+def _odd_days() -> tuple[Any, ...]:
+    dates, day = _timetable()["when"].astype("M8[D]"), np.arange(40) // 10
+    lists = np.empty(40, dtype=object)
+    lists[:] = [[1]] * 40
+    return (
+        *(day.astype(str), day % 2, np.where(day == 2, np.nan, day), dates, dates.astype(object)),
+        *(lists, np.arange(40), day[:, None], day * 1j, np.where(day == 2, None, day)),
+    )
+
+
+_ODD_SETTINGS: dict[str, tuple[Any, ...]] = {
+    "time": (None, "x", 3, ["when"], "sky", "price"),
+    "episode": (None, "day", "x", 3, ["day"], "when", "sky"),
+    "fill": (None, "x", 3, {"price": 0.0}, {"price": "linear", "sky": "sun"}, {"sky": 3}, {"x": 1}),
+    "columns": (["price"], ["price", "sky"], ["x"], "price", 3, [["price"]], np.array(3), []),
+    "calendar": (True, True, "x", None, 1),
+    "horizon": (None, 1, 40, 41),
+    "lags": ({"sky": 1}, {"price": [1, 2]}, {"price": 39}, {"price": 10**30}, {"day": 1}),
+    "forecasts": ({"sky": Perfect(1)}, {"sky": Noisy(1)}, {"price": FromColumns({1: "day"})}),
+}
+
+
+@entry("real/records", weight=1.5)
 def records(odd: Odd) -> None:
     """What only records have."""
     mdp: TraceMDP = subjects.model("trace")
-    kind = odd.below(5)
+    rng, record = np.random.default_rng(0), mdp.record
+    steps, size = odd.sound_or(3), odd.sound_or(4)
+    if isinstance(size, (int, np.integer)) and size > 10**6:
+        size = 5  # asks for that much memory, and gets it
+    kind = odd.below(9)
     if kind == 0:
-        odd.call(mdp.num_separate, odd.sound_or(3))
+        odd.call(mdp.num_separate, steps)
     elif kind == 1:
-        odd.call(mdp.windows, odd.altered(np.array([0, 5]), 20), 3)
+        state, following = odd.call(mdp.windows, odd.damaged(np.array([0, 5]), 20), steps, rng)
+        odd.must_work(lambda: (state, list(following)))
     elif kind == 2:
-        odd.call(mdp.initial_endogenous, odd.pick((3, 0, 1)), np.random.default_rng(0))
+        odd.call(mdp.initial_endogenous, size, rng)
     elif kind == 3:
-        x = mdp.sample_initial(3, np.random.default_rng(0)).exogenous
+        x = mdp.sample_initial(3, rng).exogenous
         odd.call(mdp.decoded, odd.damaged(x, mdp.exogenous_sizes))
-    else:
-        x = mdp.sample_initial(3, np.random.default_rng(0)).exogenous
+    elif kind == 4:
+        x = mdp.sample_initial(3, rng).exogenous
         odd.call(mdp.sample_exogenous, odd.damaged(x, mdp.exogenous_sizes), odd.rng)
+    elif kind == 5:
+        odd.call(odd.pick((record.draw, mdp.trajectories)), size, steps, rng)
+    elif kind == 6:
+        odd.call(record.spaced, odd.pick((3, steps)), odd.sound_or(4))
+        odd.must_work(lambda: (record.segments(), record.longest, record.starts(3)))
+    elif kind == 7:
+        odd.call(TraceMDP, odd.anything(), mdp.interface, odd.anything(), horizon=3, discount=0.9)
+    else:
+        _try_coding(odd, mdp)
+
+
+def _try_coding(odd: Odd, mdp: TraceMDP) -> None:
+    """What a column is as a variable."""
+    kind = odd.below(5)
+    coding: Coding = odd.pick(mdp.codings)
+    if kind == 0:
+        made = odd.call(Coding.of, "x", odd.pick((odd.array((9,)), ["a"] * 9, odd.anything())))
+        odd.must_work(lambda: (made.variable, made.is_real))
+    elif kind == 1:
+        odd.call(Coding.range_of, "x", odd.sound_or(0), odd.sound_or(3))
+    elif kind == 2:
+        odd.call(coding.encode, odd.pick((odd.array((9,)), ["a"] * 9, [0, 1], odd.anything())))
+    elif kind == 3:
+        odd.call(coding.decode, odd.pick((odd.array((9,)), [0, 1], odd.anything())))
+    else:
+        columns = odd.must_work(Columns, np.zeros((2, 1)), ("price",))
+        odd.must_work(lambda: (columns.price, np.asarray(columns), list(columns)))
+        odd.call(columns.__getitem__, odd.anything())
 
 
 def _idle(state: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Users' models with bugs, given to everything that takes a model; and the catalogue of 200."""
+"""Users' models with bugs, given to everything that takes a model; and the catalogue of bugs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from rddl_simulator import Simulator, disagreements
 from rddl_texts import REWARD, small, with_fluent
 
-from exo_envs import ExoEnv, ExoVectorEnv, NoExogenousFluentsWarning, from_rddl
+from exo_envs import CarriedEnd, ExoEnv, ExoVectorEnv, NoExogenousFluentsWarning, from_rddl
 from exo_envs.mdp import State, Variable
 from exo_envs.testing import check_mdp
 
@@ -184,16 +184,31 @@ def test_what_looks_at_the_next_x_is_stored_as_it_is_before():
 def test_ends_of_episodes(condition, carried):
     texts = small(blocks=f"termination {{ {condition}; }};")
     mdp = from_rddl(*texts)
-    assert ("ended" in [v.name for v in mdp.endogenous_variables]) == carried
+    assert isinstance(mdp, CarriedEnd) == carried
     check_mdp(mdp)
     rng = np.random.default_rng(0)
     if not carried:
         agree(texts, mdp)
         return
+    assert (mdp.endogenous_variables[-1].name, mdp.looks_at) == ("done", ("weather",))
+    assert mdp.notes[-1].startswith(
+        "the end of an episode depends on exogenous variables (weather)"
+    )
+    assert mdp.connected_mask == ("weather",)
     here = State(np.array([[2, 0]]), np.array([[1]]))
     assert not mdp.is_terminal(here)[0]
     assert mdp.reward(here, np.array([1])).tolist() == [0.0]
     assert mdp.is_terminal(mdp.sample_next(here, np.array([0]), rng))[0]
+    assert mdp.fluents(here) == mdp.model.fluents(State(here.endogenous[:, :-1], here.exogenous))
+    copied = pickle.loads(pickle.dumps(mdp))
+    assert (copied.endogenous_variables, copied.notes) == (mdp.endogenous_variables, mdp.notes)
+    state = mdp.sample_initial(50, rng)
+    action = rng.integers(mdp.num_actions, size=50)
+    ours, theirs = (
+        model.transition(state, action, np.random.default_rng(1)) for model in (mdp, copied)
+    )
+    assert np.array_equal(ours.state.endogenous, theirs.state.endogenous)
+    assert np.array_equal(ours.reward, theirs.reward)
 
 
 def test_preconditions_of_states():

@@ -5,9 +5,18 @@ import pandas as pd
 import pytest
 from battery import battery, price_table
 
-from exo_envs.trace import FromColumns, Noisy, Perfect, Persistence
+from exo_envs.trace import Forecast, FromColumns, Noisy, Perfect, Persistence
 
 HOURS = pd.date_range("2024-02-27 05:00", periods=600, freq="h")
+
+
+class TooShort(Forecast):
+    """A handler of a user that forgets most rows."""
+
+    ahead = 0
+
+    def columns(self, table, name):
+        return {"soon": np.zeros(3)}, np.ones(len(table), dtype=bool)
 
 
 def columns_of(**settings):
@@ -98,6 +107,16 @@ def test_forecasts_of_the_table_are_renamed():
         ({"forecasts": {"prise": None}}, "unknown column 'prise'"),
         ({"forecasts": {"price": Noisy([1, 2], sigma=[1.0])}}, "one for each of 2 steps"),
         ({"forecasts": {"price": FromColumns({1: "tempo"})}}, "unknown column 'tempo'"),
+        ({"lags": 3}, "lags is a mapping from names of columns, or None, not 3"),
+        ({"lags": {"price": 10**30}}, "the lags of 'price' is a whole number, at most 1,000"),
+        ({"lags": {"price": [[1], [2, 3]]}}, r"the lags of 'price' .* not \[1\]"),
+        ({"lags": {3: 1}}, "unknown column 3"),
+        ({"forecasts": 3}, "forecasts is a mapping from names of columns, or None, not 3"),
+        ({"forecasts": {"price": FromColumns(3)}}, "FromColumns is a mapping"),
+        ({"forecasts": {"price": Noisy(1, sigma=[[1.0], [2.0, 3.0]])}}, "sigma is no array"),
+        ({"forecasts": {"price": Persistence(1, season=10**30)}}, "season is a whole number"),
+        ({"forecasts": {"price": TooShort()}}, "TooShort made 'soon' with 3 values for 600 rows"),
+        ({"calendar": "yes"}, "calendar is True or False, not 'yes'"),
     ],
 )
 def test_what_is_wrong_is_said(settings, message):

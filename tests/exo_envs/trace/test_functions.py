@@ -95,11 +95,89 @@ def test_real_n_may_round_but_not_leave_its_range():
         ({"initial": {"charges": 1}}, "unknown endogenous variable 'charges'"),
         ({"initial": {"charge": 7}}, "initial gives 'charge' the value 7"),
         ({"discount": 1.5}, "discount is in"),
+        ({"step": lambda n, a, x: [[1], [2, 3]]}, "what step returned is no array"),
+        ({"step": lambda n, a, x: x}, "step returned an array of shape"),
+        ({"step": lambda n, a, x: n.charge * np.nan}, "'charge' = nan; its values are whole"),
+        ({"step": lambda n, a, x: n.charge + 1e300}, r"'charge' = 1e\+300; its values are whole"),
+        ({"reward": lambda n, a, x: [[1], [2, 3]]}, "what reward returned is no array"),
+        (
+            {"reward": lambda n, a, x: np.where(x.price > 2, np.inf, 0.0)},
+            "returned inf; rewards are",
+        ),
+        ({"terminal": lambda n: n.charge}, "terminal returned int64, not booleans"),
+        ({"terminal": lambda n: n.charge[:3] > 1}, r"terminal returned shape \(3,\) for 8"),
+        ({"actions": 10**30}, "actions is a whole number, at most 1,000,000"),
+        ({"actions": [[1], [2, 3]]}, "the list of actions is no array"),
+        ({"actions": [0.0, np.nan]}, "actions are names or finite numbers"),
+        ({"endogenous": 3}, "endogenous is a sequence of Variable, not 3"),
+        ({"endogenous": []}, "endogenous has one Variable at least"),
+        ({"endogenous": [Variable("charge", low=-1e308, high=1e308)]}, "needs finite bounds"),
+        ({"initial": 3}, "initial is a mapping from names to values"),
+        ({"initial": {"charge": 1.5}}, "initial returned 'charge' = 1.5; its values are whole"),
+        ({"initial": {"charge": [1, 2]}}, r"initial, for 'charge', returned shape \(2,\) for 8"),
     ],
 )
 def test_mistakes_show_where_the_model_is_made(settings, message):
     with pytest.raises((ValueError, TypeError, AttributeError), match=message):
         battery(**settings)
+
+
+def test_functions_cannot_write_to_states():
+    def step(n, a, x):
+        n.charge[:] = 0
+        return n.charge
+
+    with pytest.raises(ValueError, match="read-only"):
+        battery(step=step)
+
+
+ODD_STATES = [
+    ("endogenous", [[5]], "endogenous variable 'charge' cannot be 5; its values are 0 ... 4"),
+    ("endogenous", [[0.5]], "holds 0.5, which is not a whole number"),
+    ("endogenous", [[1], [2, 3]], "its rows have different lengths"),
+    ("endogenous", "state", "has dtype <U5; it should hold whole numbers"),
+    ("exogenous", [[-1] + [0] * 7], "exogenous variable 'price' cannot be -1"),
+    ("exogenous", [[2**62] + [0] * 7], "exogenous variable 'price' cannot be 4611686018427387904"),
+    ("exogenous", [[np.nan] + [0] * 7], "holds nan, which is not a whole number"),
+    ("exogenous", [[0, 0]], r"has shape \(1, 2\); it should be \(\.\.\., 8\)"),
+    ("action", [3], "there is no action 3; actions are 0 ... 2"),
+    ("action", [0.5], "holds 0.5, which is not a whole number"),
+    ("action", [0, 0, 0], r"different batches, of shapes \(2,\), .*\(3,\)"),
+    ("action", [[1], [2, 3]], "its rows have different lengths"),
+]
+
+
+@pytest.mark.parametrize(("what", "value", "message"), ODD_STATES)
+def test_odd_states_and_actions_are_refused_before_functions_see_them(what, value, message):
+    mdp = battery(terminal=lambda n: n.charge == 4)
+    given = {"endogenous": [[1], [2]], "exogenous": mdp.record.rows[:2], "action": [0, 1]}
+    given[what] = value
+    state, action = State(given["endogenous"], given["exogenous"]), given["action"]
+    rng = np.random.default_rng(0)
+    questions = [
+        lambda: mdp.sample_endogenous(state, action, rng),
+        lambda: mdp.reward_terms(state, action),
+        lambda: mdp.transition(state, action, rng),
+    ]
+    if what != "exogenous":
+        questions.append(lambda: mdp.endogenous_reward(state.endogenous, action))
+    if what == "endogenous":
+        questions.append(lambda: mdp.is_terminal(state))
+    if what == "exogenous":
+        questions.append(lambda: mdp.decoded(state.exogenous))
+        questions.append(lambda: mdp.sample_exogenous(state.exogenous, rng))
+    for ask in questions:
+        with pytest.raises((ValueError, TypeError), match=message):
+            ask()
+
+
+def test_parts_of_a_batch_are_broadcast():
+    mdp = battery()
+    wide = State(np.array([[1], [2]]), mdp.record.rows[0])
+    full = State(np.array([[1], [2]]), np.repeat(mdp.record.rows[:1], 2, axis=0))
+    np.testing.assert_array_equal(mdp.reward(wide, 2), mdp.reward(full, np.array([2, 2])))
+    floats = State(full.endogenous.astype(np.float64), full.exogenous.astype(np.float32))
+    np.testing.assert_array_equal(mdp.reward(floats, [2, 2]), mdp.reward(full, np.array([2, 2])))
 
 
 def test_where_episodes_begin_and_end():
@@ -169,6 +247,13 @@ def test_a_reward_of_named_terms():
     check_mdp(mdp)
 
 
+def test_a_reward_of_no_column_is_one_too():
+    mdp = battery(reward=lambda n, a, x: {(): -1.0 * a})
+    assert mdp.reward_scopes == ()
+    assert pay(mdp, 1, 0, 2) == -1
+    check_mdp(mdp)
+
+
 def test_scopes_of_one_array():
     joint = battery(reward=lambda n, a, x: x.price * a + x.load, scopes=("price", "load"))
     assert joint.reward_scopes == (("price", "load"),)
@@ -194,6 +279,10 @@ def test_scopes_of_one_array():
         ({"reward": lambda n, a, x: {"prise": x.price}}, "unknown column in a scope"),
         ({"reward": lambda n, a, x: {(): x.price}}, r"term of \(\) also looks at 'price'"),
         ({"reward": lambda n, a, x: {("price", "price"): x.price}}, "more than once"),
+        (
+            {"reward": lambda n, a, x: {("price", "load"): 1.0, ("load", "price"): 2.0}},
+            "two terms of the same columns",
+        ),
         (
             {"reward": lambda n, a, x: x.price * x.load, "scopes": "price"},
             r"scope \('price',\), but it looks at \['price', 'load'\]",

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from battery import battery, price_table
 
-from exo_envs import ExoEnv, ExoVectorEnv, State, Variable
+from exo_envs import ExoEnv, ExoVectorEnv, State, TraceMDP, Variable
 from exo_envs.testing import check_mdp
 
 
@@ -60,6 +60,64 @@ def test_an_x_that_never_was_is_refused():
         ValueError, match=r"x = \(price=.*, clock=2.5\) was never recorded.*no interv"
     ):
         mdp.sample_exogenous(x, rng())
+
+
+def test_an_x_out_of_range_is_named_and_not_looked_up():
+    mdp = battery(with_clock())
+    for value in (6, -7, 2**40, np.nan, 0.5):
+        x = mdp.record.rows[:4].copy()
+        x[2, 0] = value
+        with pytest.raises(ValueError, match=r"'price' cannot be .*; its values are 0 \.\.\. 5"):
+            mdp.sample_exogenous(x, rng())
+    with pytest.raises(ValueError, match="its rows have different lengths"):
+        mdp.sample_exogenous([[1], [2, 3]], rng())
+    whole = battery()
+    x = whole.record.rows[:2].astype(np.float64)
+    np.testing.assert_array_equal(whole.sample_exogenous(x, rng()), whole.record.rows[1:3])
+    with pytest.raises(ValueError, match="not a whole number"):  # and not rounded
+        whole.sample_exogenous(x + 0.5, rng())
+
+
+@pytest.mark.parametrize("number", [-1, 0.5, None, "3", np.array([3]), np.nan, 10**30, 2**63])
+def test_numbers_of_steps_are_checked(number):
+    mdp = battery(with_clock())
+    for ask in (
+        lambda: mdp.num_separate(number),
+        lambda: mdp.trajectories(3, number, rng()),
+        lambda: mdp.windows(np.array([0, 5]), number, rng()),
+        lambda: mdp.record.starts(number),
+        lambda: mdp.record.draw(3, number, rng()),
+    ):
+        with pytest.raises(ValueError, match="num_steps is a whole number"):
+            ask()
+    with pytest.raises(ValueError, match="stride is a whole number"):
+        mdp.record.spaced(3, number)
+    with pytest.raises(ValueError, match="size is a whole number"):
+        mdp.record.draw(number, 3, rng())
+    assert mdp.num_separate(np.uint64(11)) == mdp.num_separate(11)
+    assert len(mdp.record.draw(np.uint8(3), np.uint64(11), rng())) == 3
+
+
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [
+        ([0, 600], r"there is no row 600; the rows of the record are 0 \.\.\. 599"),
+        ([-1], "there is no row -1"),
+        ([595], "a window of 12 rows cannot begin at row 595, which 4 follow"),
+        ([[0]], r"starts has one axis, .* not shape \(1, 1\)"),
+        ([0.5], "starts holds 0.5"),
+        ("x", "starts has dtype"),
+    ],
+)
+def test_windows_begin_in_the_record(starts, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        battery(with_clock()).windows(starts, 11, rng())
+
+
+def test_a_model_is_made_from_a_table_only():
+    mdp = battery()
+    with pytest.raises(TypeError, match=r"is made by TraceMDP\.from_frame"):
+        TraceMDP(price_table(), mdp.interface, None, horizon=3, discount=0.9)
 
 
 def test_trajectories_are_windows():
@@ -157,10 +215,13 @@ def test_a_second_table_is_held_out():
         (0.99, "leaves 0 of 600 rows to learn from"),
         (700, "and 0 to be judged on"),
         ("2024-01-01", "a date needs a table with dates"),
+        (10**30, "and 0 to be judged on"),
+        ([[1], [2, 3]], "a table is a pandas or polars DataFrame.*not list"),
+        (1j, "is no share"),
     ],
 )
 def test_splits_that_leave_nothing_are_refused(test, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         battery(with_clock(), test=test)
 
 

@@ -139,12 +139,84 @@ def test_windows_never_run_across_a_gap():
         (lambda f: f.assign(charge=1), "'charge' is an endogenous variable and a column"),
         (lambda f: "frame.csv", "a table is a pandas or polars DataFrame"),
         (lambda f: f.to_numpy(), "needs as many names"),
+        (lambda f: {"price": 3}, r"'price' has one axis, a value for each row, not shape \(\)"),
+        (lambda f: {"price": f[["price"]].to_numpy()}, r"has one axis, .* not shape \(600, 1\)"),
+        (lambda f: {"price": [[1], [2, 3]]}, "column 'price' is no array"),
+        (lambda f: {"1": f.price, 1: f.wind}, "more than one column '1'"),
+        (lambda f: f.assign(price=f.price * 1j), "'price' holds numbers or strings, not complex"),
+        (
+            lambda f: f.assign(price=pd.Series([10**400] * 600, index=f.index, dtype=object)),
+            "holds a number that no 64-bit float is",
+        ),
+        (lambda f: f.assign(price=[np.inf, *"ab"][:1] * 600).astype(object), "holds inf in row 0"),
+        (lambda f: {"price": np.array([b"\xff"] * 600)}, "holds bytes that are no text"),
+        (lambda f: f.assign(price=["sun", 3] * 300), "numbers or strings, not both"),
     ],
 )
 def test_what_is_wrong_is_said(change, message):
     frame = pd.DataFrame(price_table(), index=HOURS)
     with pytest.raises((ValueError, TypeError), match=message):
         battery(change(frame))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"time": ["when"]}, r"unknown column \['when'\]"),
+        ({"episode": {}}, "unknown column {}"),
+        ({"columns": "price"}, "the names in columns are a collection of them, not 'price'"),
+        ({"columns": np.array(3)}, "the names in columns are a collection of them"),
+        ({"columns": [["price"]]}, r"unknown column \['price'\]"),
+        ({"episode": "lists"}, "the episodes in 'lists' are numbers, strings or dates"),
+        ({"episode": "holes"}, "some rows have no episode: 'holes' lacks values"),
+        ({"episode": "back"}, "'back' = 0 comes back after others"),
+    ],
+)
+def test_names_of_columns_are_checked(settings, message):
+    frame = pd.DataFrame(price_table())
+    frame["lists"] = [[1]] * 600
+    frame["holes"] = np.where(frame.index == 3, np.nan, 1.0)
+    frame["back"] = frame.index // 100 % 2
+    with pytest.raises((ValueError, TypeError), match=message):
+        battery(frame, **settings)
+
+
+def test_episodes_may_be_days():
+    frame = pd.DataFrame(price_table(), index=HOURS)
+    frame["day"] = HOURS.date
+    assert len(battery(frame, episode="day", horizon=None).record.segments()) == 25
+
+
+def test_large_whole_numbers_stay_what_they_are():
+    price = np.where(price_table()["price"] > 2, 1e300, 0.0)
+    mdp = battery({"price": price}, reward=lambda n, a, x: (x.price > 1) * a)
+    assert mdp.decoded(mdp.record.rows)["price"].tolist() == price.tolist()
+
+
+def test_a_time_that_is_far_off_does_not_take_all_memory():
+    when = np.arange(600)
+    when[300:] += 10**15
+    table = {**price_table(), "when": when}
+    with pytest.raises(ValueError, match=r"add 1e\+15 rows, .*most of them after row 299 \(time"):
+        battery(table, time="when", fill="forward")
+    assert len(battery(table, time="when", fill="split").record.segments()) == 2
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u8", "f4"])
+def test_times_of_small_types_do_not_wrap_around(dtype):
+    when = np.concatenate([np.arange(-60, 0), np.arange(7, 67)]) + (60 if dtype != "i1" else 0)
+    table = {**price_table(120), "when": when.astype(dtype)}
+    filled = battery(table, time="when", fill="forward")
+    assert len(filled.record) == 127
+    with pytest.raises(ValueError, match="times increase"):
+        battery({**table, "when": table["when"][::-1]}, time="when")
+
+
+def test_times_with_infinite_steps_are_refused():
+    early = -1.7e308 + np.arange(60) * 1e300
+    table = {**price_table(120), "when": np.concatenate([early, -early[::-1]])}
+    with pytest.raises(ValueError, match=r"evenly spaced, but row 60 .* is inf steps after"):
+        battery(table, time="when")
 
 
 def test_fills_are_checked():
@@ -154,6 +226,11 @@ def test_fills_are_checked():
         battery(fill="foward")
     with pytest.raises(ValueError, match="unknown column 'prise'; did you mean 'price'"):
         battery(fill={"prise": "forward"})
+    strings = {**price_table(), "sky": ["sun", None] * 300}
+    with pytest.raises(TypeError, match="column 'sky' holds strings; fill it with one, not 3"):
+        battery(strings, fill={"sky": 3})
+    with pytest.raises(ValueError, match="what column 'price' is filled with is a finite number"):
+        battery(fill={"price": np.nan})
     nothing = {**price_table(), "price": np.full(600, np.nan)}
     with pytest.raises(ValueError, match="'price' has no value before row 0"):
         battery(nothing, fill="forward")
@@ -166,3 +243,22 @@ def test_months_are_evenly_spaced_whatever_their_length():
     mdp = battery(frame, calendar=True)
     assert {"weekday", "month"} < set(mdp.exogenous_names)
     assert "hour" not in mdp.exogenous_names
+
+
+def test_a_lazy_table_is_to_be_collected_first():
+    lazy = pl.DataFrame(price_table()).lazy()
+    for settings in ({"table": lazy}, {"test": lazy}):
+        with pytest.raises(TypeError, match=r"LazyFrame is read when it is needed.*\.collect\(\)"):
+            battery(**settings)
+
+
+def test_a_line_cannot_be_drawn_through_strings_and_the_message_says_what_can():
+    frame = pd.DataFrame(price_table(), index=HOURS)
+    frame["sky"] = np.where(frame["wind"] > 2, "clear", "grey")
+    frame = frame.drop(frame.index[100:103])
+    with pytest.raises(ValueError, match=r"fill=\{'sky': 'forward', \.\.\.: 'linear'\}"):
+        battery(frame, fill="linear")
+    each = dict.fromkeys(frame.columns, "linear") | {"sky": "forward"}
+    mdp = battery(frame, fill=each)
+    assert len(mdp.record) == 600
+    assert mdp.decoded(mdp.record.rows)["sky"][100:103].tolist() == [frame["sky"].iloc[99]] * 3

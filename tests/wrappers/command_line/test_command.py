@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wrappers import CalibratedMaskLearner, SavedMask, command_line
-from wrappers.command_line import main
+from wrappers import CalibratedMaskLearner, LearnedMask, SavedMask, command_line
+from wrappers.command_line import main, make_env
 from wrappers.command_line.running import ending
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -114,6 +114,39 @@ def test_it_says_what_to_keep_why_and_what_that_costs(world, capsys, tmp_path):
         assert len(line) <= 80 or str(file) in line
 
 
+def test_a_zip_has_the_policy_too(world, capsys, tmp_path):
+    arguments = [f"{world}:UmbrellaEnv", *SMALL, "--quiet", "--save"]
+    for name in ("mask.json", "mask.ZIP"):
+        assert main([*arguments, str(tmp_path / name)]) == 0
+    env = make_env(f"{world}:UmbrellaEnv", [])
+    assert LearnedMask.load(env, tmp_path / "mask.json").policy is None
+    loaded = LearnedMask.load(env, tmp_path / "mask.ZIP")
+    assert loaded.mask == ("rain", "price")
+    assert loaded.policy(loaded.reset(seed=0)[0]) in (0, 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_only_regular_files_are_written_and_links_stay(world, capsys, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "latest.json"
+    os.mkfifo(pipe)
+    said = refused(capsys, f"{world}:Umbrella", *SMALL, "--save", str(pipe))
+    assert "is no regular file, and would be replaced by one; name a file to write" in said
+    assert pipe.is_fifo()
+    link.symlink_to(tmp_path / "mask.json")
+    assert main([f"{world}:Umbrella", *SMALL, "--quiet", "--save", str(link)]) == 0
+    assert link.is_symlink()
+    assert SavedMask.load(tmp_path / "mask.json").mask == ("rain", "price")
+
+
+def test_every_variable_can_be_told_by_itself(world, capsys):
+    assert main([f"{world}:Umbrella", *SMALL, "--all-variables"]) == 0
+    printed = capsys.readouterr().out
+    said = " ".join(printed.split())
+    assert "price predicts rain (" in said
+    assert "lottery shows no sign that it matters" in said
+    assert max(map(len, printed.splitlines())) <= 80
+
+
 def test_a_registered_id_with_and_without_its_module(capsys):
     for name in ("ExoGrid-v0", "exo_envs:ExoGrid-v0"):
         assert main([name, *SMALL, "--quiet", "--set", "horizon=5"]) == 0
@@ -140,7 +173,8 @@ def test_a_registered_id_with_and_without_its_module(capsys):
         (["ExoGrid-v0", "--level", "2"], "a probability between 0 and 1, not '2'"),
         (["ExoGrid-v0", "--seed", "-1"], "a whole number, at least 0, not '-1'"),
         (["ExoGrid-v0", "--rle", "paper"], "unrecognized arguments: --rle paper"),
-        (["ExoGrid-v0", "--save", "."], "is a folder; name a file"),
+        (["ExoGrid-v0", "--save", "."], "'.' names no file to write"),
+        (["ExoGrid-v0", "--save", ".."], "'..' is a folder; name a file to write"),
         (["ExoGrid-v0", "--save", "{world}.py/mask.json"], "cannot write "),
         (["CartPole-v1"], "the observation space is Box"),
         ([], "arguments are required: MODEL (exo-mask --help says more)"),
@@ -181,7 +215,7 @@ def test_trouble_with_files_is_one_line():
 
 
 def test_a_mask_that_cannot_be_saved_is_shown(world, capsys, monkeypatch):
-    def full(learner, path):
+    def full(learner, path, *, with_policy):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(CalibratedMaskLearner, "save", full)
@@ -228,7 +262,7 @@ def test_a_closed_pipe_ends_quietly_and_ctrl_c_keeps_the_mask(world, environment
         ) as process:
             assert process.stdout.readline().startswith("exo-envs")
             for line in process.stderr:
-                if " earn " in line:
+                if ": earns " in line:
                     process.send_signal(signal.SIGINT)
                     break
             shown, complaints = process.communicate()

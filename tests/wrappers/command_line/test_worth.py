@@ -24,8 +24,8 @@ def test_without_a_policy_or_a_bound_that_is_said():
     objective = SimpleNamespace(
         bracket=None,
         plan=SimpleNamespace(method="tree search", candidates=()),
-        mean_return=3.0,
-        standard_error=0.1,
+        estimate=Estimate(3.0, 0.1),
+        caution=None,
         value=1.0,
         returns=[3.0] * 7,
     )
@@ -37,3 +37,5 @@ def test_without_a_policy_or_a_bound_that_is_said():
     assert "too much would have to be asked" in unknown
     assert given_up == "What it gives up by ignoring the rest: perhaps nothing."
     assert planned == "The policy was found by tree search."
+    objective.caution = "the largest loss was never seen"
+    assert list(describe_worth(learner))[1] == "Mind that the largest loss was never seen."

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -191,8 +192,8 @@ def test_plans_that_rounding_limits_are_plans():
 
 
 def test_an_estimate_of_j_says_so():
-    with pytest.warns(PlanCutShortWarning, match="plan with 1 variable.*time_limit=0 ") as caught:
-        objective = estimate_objective(GridMDP(), ["object"], time_limit=0, n_rollouts=10)
+    with pytest.warns(PlanCutShortWarning, match="plan with 1 variable.*planning_time_limit=0 ") as caught:
+        objective = estimate_objective(GridMDP(), ["object"], planning_time_limit=0, n_rollouts=10)
     assert caught[0].filename == __file__
     assert objective.plan.out_of_time
 
@@ -207,7 +208,8 @@ class Silent:
 
 def test_planners_need_not_say_so():
     with pytest.warns(PlanCutShortWarning):
-        estimate_objective(GridMDP(), ["object"], planner=Silent(), time_limit=5, n_rollouts=10)
+        settings = {"planner": Silent(), "planning_time_limit": 5}
+        estimate_objective(GridMDP(), ["object"], n_rollouts=10, **settings)
 
 
 # --- the time for learning ------------------------------------------------------------------------
@@ -233,6 +235,29 @@ def test_a_plan_that_learning_had_no_time_for_decides_nothing():
     assert set(learner.mask_) >= {"object", "guard"}
     assert learner.objective_ is None
     assert not learner.study_.memory.trials
+
+
+class Cut:
+    """A planner that ends a little before its time, and says that it has not had enough."""
+
+    def plan(self, mdp, *, rng=None, time_limit=None):
+        time.sleep(0.9 * time_limit)
+        return dataclasses.replace(ValueIteration().plan(mdp, time_limit=0), out_of_time=True)
+
+
+@pytest.mark.parametrize("name", ["calibrated", "paper", "greedy"])
+def test_what_the_time_for_learning_cut_short_is_not_blamed_on_the_time_for_plans(name):
+    learner = fresh(name, planner=Cut(), time_limit=0.8, planning_time_limit=60.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.fit(GridMDP(), 0)
+    assert not [warning for warning in caught if "planning_time_limit" in str(warning.message)]
+    if learner.status_ == "time limit":
+        assert [warning.category for warning in caught] == [LearningStoppedWarning]
+    else:  # each plan leaves the next one a tenth of the time
+        assert learner.status_ == "plans cut short"
+        (told,) = (warning for warning in caught if warning.category is PlanCutShortWarning)
+        assert "did not converge within what was left of time_limit=0.8 seconds" in str(told)
 
 
 # --- reports --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from scripted import ScriptedStudy
 from votes import VoteMDP
 
 from exo_envs.grid import GridMDP
+from planners import OutOfTimeError
 from wrappers import CalibratedMaskLearner, GreedyMaskLearner, Study, UndecidedWarning
 
 FEW = {"n_rollouts": 40}
@@ -81,7 +82,11 @@ def test_too_few_rollouts_are_said():
     text, own = learner.doubts_
     assert text.startswith("n_data_rollouts=2 gives 40 transitions to count, too few")
     assert own.startswith("plans predict 'price' without its own past")
-    enough = int(text.split("give n_data_rollouts=")[1].split()[0])
+    more = int(text.split("give n_data_rollouts=")[1].split()[0])
+    learner = quietly(CalibratedMaskLearner(n_data_rollouts=more, **FEW), ManyValuesMDP(4, "pays"))
+    (text,) = learner.doubts_  # the past of the price is in a table now, which has more rows
+    assert text.startswith("whether 'signal', 'noise_0', 'noise_1', 'noise_2' tell anything")
+    enough = int(text.split("give n_data_rollouts=")[1])
     CalibratedMaskLearner(n_data_rollouts=enough, **FEW).fit(ManyValuesMDP(4, "pays"), 0)
 
 
@@ -116,3 +121,22 @@ def test_registered_environments_raise_no_doubts():
     for name in ("ExoGrid", "ExoFactory", "ExoSynthetic"):
         learner = CalibratedMaskLearner(n_rollouts=20).fit(gym.make(f"exo_envs:{name}-v0"), 0)
         assert learner.doubts_ == ()
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def test_doubts_that_there_was_no_time_for_are_said(monkeypatch):
+    def doubts(*_):
+        yield "the first one"
+        raise OutOfTimeError
+
+    monkeypatch.setattr("wrappers.learners.base.doubts_about", doubts)
+    learner = CalibratedMaskLearner(time_limit=60.0, n_rollouts=20, n_data_rollouts=50)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.fit(GridMDP(), 0)
+    words = "time_limit=60.0 seconds passed before it was known what else the data cannot decide"
+    assert learner.doubts_ == ("the first one", words)
+    told = [str(one.message) for one in caught if one.category is UndecidedWarning]
+    assert told == ["the first one", words]

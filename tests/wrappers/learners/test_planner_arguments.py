@@ -69,6 +69,7 @@ def test_what_is_no_time_limit(limit, error):
         "planning_time_limit": [
             lambda: CalibratedMaskLearner(planning_time_limit=limit).fit(mdp),
             lambda: Study(mdp, planning_time_limit=limit),
+            lambda: estimate_objective(mdp, ["object"], planning_time_limit=limit),
         ],
     }
     for name, several in calls.items():

@@ -129,6 +129,19 @@ def test_copies_have_the_policy(learned, tmp_path, duplicate, source):
     same_policy(twin.policy, learned.policy)
 
 
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_they_travel_on(learned, tmp_path, duplicate):
+    """What was loaded or copied is saved again, to the same bytes."""
+    learned.save(tmp_path / "first")
+    loaded = LearnedMask.load(make(), tmp_path / "first")
+    for number, env in enumerate((loaded, duplicate(learned), duplicate(loaded))):
+        env.save(tmp_path / str(number))
+        assert (tmp_path / str(number)).read_bytes() == (tmp_path / "first").read_bytes()
+    learned.learner.save(tmp_path / "alone")
+    LearnedMask.load(make(), tmp_path / "alone").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "alone").read_bytes()
+
+
 def test_policies_of_other_models_are_refused(learned, tmp_path):
     learned.save(tmp_path / "mask")
 

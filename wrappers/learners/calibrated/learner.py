@@ -11,6 +11,7 @@ from planners import Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated.relevance import Relevance
 from wrappers.learners.calibrated.selection import Selection
+from wrappers.learners.doubts import cannot_tell
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
 
@@ -58,6 +59,7 @@ class CalibratedMaskLearner(MaskLearner):
                 score=finding.score,
                 p_value=finding.p_value,
             )
+        session.doubts += cannot_tell(session.study, relevance.findings)
         if self.cost_weight > 0:
             selection = Selection(session, relevance, level=self.level, patience=self.patience)
             yield from selection.steps()
@@ -67,5 +69,5 @@ class CalibratedMaskLearner(MaskLearner):
                 mask,
                 reason="all that matters",
                 mask=mask,
-                objective=session.objective(mask, first_look=True),  # it decides nothing
+                objective=session.glance(mask, first_look=True),
             )

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from exo_envs.inputs import check_flag
 from planners import Evidence, Mask
 from wrappers.learners.history import Role
 from wrappers.learners.study import Study
@@ -79,32 +80,59 @@ class Relevance:
     Attributes:
         findings: by name, in the order in which they were found.
         parents: for each of them the variables that predict it, itself included, with evidence.
+        doubles: variables that pay or move n and say the same as one of them, with this one. They
+            are not needed beside it.
     """
 
     findings: dict[str, Finding] = field(default_factory=dict)
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict, repr=False)
+    doubles: dict[str, str] = field(default_factory=dict)
 
     @property
     def direct(self) -> Mask:
         """The variables that pay or move n."""
         return tuple(f.name for f in self.findings.values() if f.role != "predicts")
 
-    def search(self, study: Study, report: Report = lambda *_, **__: None) -> Iterator[Finding]:
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is known of all that matters what predicts it."""
+        return self.findings.keys() <= self.parents.keys()
+
+    def search(
+        self,
+        study: Study,
+        report: Report = lambda *_, **__: None,
+        *,
+        remembered: bool = False,
+    ) -> Iterator[Finding]:
         """Find all variables that matter, one after another; they are kept here.
 
         Args:
             study: of the model; its level is that of the tests.
             report: is told what goes on: a text, and how many variables were looked at (``done``)
                 of those known to matter (``total``).
+            remembered: look only at what the study found out before, and ask and count nothing.
         """
         total = len(study.mdp.exogenous_names)
+        if remembered and study.memory.survey is None:
+            return
         report("asking what moves and pays", total=total)
-        self.findings.update({finding.name: finding for finding in _direct(study)})
+        for finding in _direct(study):
+            # By the paper's rule what is left out pays nothing: then both have to be there.
+            is_needless = finding.role == "moves" or study.ignored_rewards == "average"
+            same = study.same_as(finding.name) if is_needless else ()
+            kept = next((name for name in same if name in self.findings), None)
+            if kept is None:
+                self.findings[finding.name] = finding
+            else:
+                self.doubles[finding.name] = kept
         yield from list(self.findings.values())
         waiting = list(self.findings)
         while waiting:
             # A few at a time: so one sees that something goes on, and may stop it.
             asked, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
+            if remembered:
+                asked = [name for name in asked if name in study.memory.parents]
             looked_at, found_so_far = len(self.parents), len(self.findings)
             report("testing what predicts the mask", done=looked_at, total=found_so_far)
             for name, evidence in study.parents(asked).items():
@@ -116,10 +144,13 @@ class Relevance:
                         yield finding
 
 
-def find_relevance(study: Study) -> Relevance:
-    """All variables that matter; under the null, more with probability ``study.level``."""
+def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
+    """All variables that matter; under the null, more with probability ``study.level``.
+
+    If ``remembered``, only as far as the study found out before: nothing is asked.
+    """
     relevance = Relevance()
-    for _ in relevance.search(study):
+    for _ in relevance.search(study, remembered=check_flag("remembered", remembered)):
         pass
     return relevance
 

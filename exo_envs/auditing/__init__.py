@@ -1,0 +1,23 @@
+"""Which parts of a state actions move, and whether the state is all there is: by experiments.
+
+The paper takes the split into n and x for granted, and leaves finding it to the future (section 7).
+Here it is found. Two episodes are alike and then take different actions once: what differs later
+was moved (:mod:`~exo_envs.auditing.trials`, :mod:`~exo_envs.auditing.partition`). The same state
+after two different pasts should have the same future, in an environment that is put into states
+(:mod:`~exo_envs.auditing.pasts`), after two actions (:mod:`~exo_envs.auditing.meetings`) and in a
+model that was asked other things before (:mod:`~exo_envs.auditing.memory`).
+"""
+
+from exo_envs.auditing.audit import audit
+from exo_envs.auditing.memory import Remembered, find_memory
+from exo_envs.auditing.results import CONSTANT, Audit, Finding, Problem
+
+__all__ = [
+    "CONSTANT",
+    "Audit",
+    "Finding",
+    "Problem",
+    "Remembered",
+    "audit",
+    "find_memory",
+]
