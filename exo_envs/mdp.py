@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from exo_envs.errors import check_choice
 from exo_envs.numbers import as_array, check_lanes, shown
+from exo_envs.rows import overwrite
 from exo_envs.variable import REAL_SIZE, Ranges, Variable
 
 __all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
@@ -34,8 +35,6 @@ IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
-#: Of as many values, those of lanes that have ended are found by index; of fewer, all are read.
-FEW_VALUES = 2048
 ACTIONS = "the batch of actions"
 
 
@@ -241,7 +240,7 @@ class ExoMDP(ABC):
                     f"{reward.shape}, endogenous_reward for {np.shape(own)}"
                 ) from None
         if np.count_nonzero(terminal):  # half the price of any() on one lane
-            terms = _overwrite(terms, 0.0, terminal)
+            terms = overwrite(terms, 0.0, terminal)
             reward = np.where(terminal, 0.0, reward)
         return reward, terms
 
@@ -262,8 +261,8 @@ class ExoMDP(ABC):
             action = as_array(ACTIONS, action)
         endogenous = self.sample_endogenous(state, action, rng)
         if np.count_nonzero(terminal):  # half the price of any() on one lane
-            endogenous = _overwrite(endogenous, state.endogenous, terminal)
-            exogenous = _overwrite(exogenous, state.exogenous, terminal)
+            endogenous = overwrite(endogenous, state.endogenous, terminal)
+            exogenous = overwrite(exogenous, state.exogenous, terminal)
         return State(endogenous, exogenous)
 
     @cached_property
@@ -385,24 +384,3 @@ def check_names(names: Any, what: str = "names of variables") -> list[Any]:
     if is_scalar or not isinstance(names, Iterable):
         raise TypeError(f"{what} are a collection of them, not {shown(names)}")
     return list(names)
-
-
-def _overwrite(values: Any, by: Any, lanes: BoolArray) -> Any:
-    """Replace the rows of some lanes, in place: what a model returns is ours to write to.
-
-    Args:
-        values: (..., m).
-        by: a number, or an array; whole floats are whole numbers.
-        lanes: which rows, shape (...).
-    """
-    if lanes.shape != values.shape[:-1]:  # parts of different batch shapes are broadcast
-        shape = np.broadcast_shapes(lanes.shape, values.shape[:-1])
-        values = np.broadcast_to(values, (*shape, values.shape[-1]))
-        lanes = np.broadcast_to(lanes, shape)
-    if not values.flags.writeable:
-        values = values.copy()
-    if values.size < FEW_VALUES or (isinstance(by, np.ndarray) and by.shape != values.shape):
-        np.copyto(values, by, where=lanes[..., None], casting="unsafe")
-    else:
-        values[lanes] = by[lanes] if isinstance(by, np.ndarray) else by
-    return values

@@ -30,7 +30,8 @@ from shared.script import run_script
 def main() -> None:
     arguments = parse()
     if arguments.worker:
-        return work(arguments.worker, arguments.seed)
+        work(arguments.worker, arguments.seed)
+        return
     run_script(lambda: run(arguments))
 
 

@@ -16,6 +16,8 @@ from exo_envs.mdp import FloatArray, IntArray
 MAX_STATES, MIN_STATES = 256, 8
 #: Rewards that are asked for to find them.
 MAX_REWARDS = 4_000
+#: Seeds under which they are looked for: what two variables pay together shows under few.
+FEW_SEEDS = 4
 #: Draws the seeds under which rewards are asked for.
 SEED = 1
 
@@ -65,8 +67,12 @@ class Payment:
         """R(n, x, a), shape (B,)."""
         return self.pay(rows, actions)[0]
 
-    def pay(self, rows: Rows, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+    def pay(
+        self, rows: Rows, actions: IntArray, num_seeds: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """R(n, x, a) and what the environment says of its terms (0 if nothing), per row.
+
+        With ``num_seeds`` it is averaged over so many seeds at most.
 
         Rows that occur more than once are asked for once. All rows are asked for under the same
         seeds. So what n, x or the action changes is seen under the same random numbers, and no
@@ -75,27 +81,31 @@ class Payment:
         queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
         asked, took = queries[:, :-1], queries[:, -1].astype(np.int64)
         reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self._foreign.num_terms))
-        for seed in self._seeds:
+        seeds = self._seeds[:num_seeds]
+        for seed in seeds:
             steps = self._foreign.step(asked, took, np.full(len(asked), seed))
             reward += steps.reward
             terms += steps.reward_terms
         where = inverse.reshape(-1)
-        return (reward / self._reward_samples)[where], (terms / self._reward_samples)[where]
+        return (reward / len(seeds))[where], (terms / len(seeds))[where]
 
-    def joint_scopes(self, rows: Rows, actions: IntArray) -> list[Scope]:
+    def joint_scopes(
+        self, rows: Rows, actions: IntArray, num_seeds: int | None = None
+    ) -> list[Scope]:
         """The variables that pay only together in some states, and each other one by itself."""
         return find_scopes(
             rows,
             actions,
-            self.rewards,
+            lambda rows, actions: self.pay(rows, actions, num_seeds)[0],
             num_endogenous=len(self._foreign.parts[0]),
             reference=self._reference,
             names=[variable.name for variable in self._foreign.parts[1]],
         )
 
     def _find_scopes(self, horizon: int) -> list[Scope]:
-        affordable = MAX_REWARDS // ((len(self._reference) + 2) * self._reward_samples)
+        seeds = min(FEW_SEEDS, self._reward_samples)
+        affordable = MAX_REWARDS // ((len(self._reference) + 2) * seeds)
         wanted = max(MIN_STATES, min(MAX_STATES, affordable))
         met = Episodes.record(self._foreign, 2 * wanted, 0, horizon)
         chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
-        return self.joint_scopes(met.rows[chosen], met.actions[chosen])
+        return self.joint_scopes(met.rows[chosen], met.actions[chosen], seeds)

@@ -171,10 +171,11 @@ def as_subject(
 
 
 def _as_names(names: Any) -> list[str]:
-    own = check_names(names)
+    own, seen = check_names(names), set()
     for name in own:
-        if not isinstance(name, str) or own.count(name) > 1:
+        if not isinstance(name, str) or name in seen:
             raise ValueError(f"names are strings that are all different, unlike {name!r}")
+        seen.add(name)
     return own
 
 

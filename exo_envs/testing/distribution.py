@@ -66,9 +66,7 @@ def _ask(probe: Probe, index: Any) -> Successors:
     with rule("shapes", not_finite=_RULE):
         probabilities = (found.probabilities, (*shape, *width), Question())
         check_rewards(probe.mdp, method, *probabilities)
-        check_part(
-            probe.mdp, method, "endogenous", found.endogenous, (*shape, *width), Question()
-        )
+        check_part(probe.mdp, method, "endogenous", found.endogenous, (*shape, *width), Question())
     total = np.asarray(found.probabilities.sum(axis=-1))
     if (found.probabilities < 0).any() or not (np.abs(total - 1.0) <= _TOLERANCE).all():
         fail(_RULE, f"the probabilities of {method} are negative or do not sum to 1")

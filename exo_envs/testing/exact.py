@@ -166,7 +166,7 @@ def check_payment(probe: Probe, mdp: AdaptedMDP) -> None:
         "and check_mdp reward_range)"
     )
     total = mdp.reward(state, action)
-    wrong = np.flatnonzero(~np.isclose(paid, total, **_ROUNDING))
+    wrong = np.flatnonzero(~np.isclose(paid, total, **_ROUNDING, equal_nan=True))
     if len(wrong):
         lane = wrong[0]
         fail(

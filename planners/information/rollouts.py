@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from exo_envs import ExoMDP, State, TraceMDP, Variable
 from exo_envs.borders import checked, unchecked
 from exo_envs.errors import unknown_name
+from exo_envs.inputs import (
+    MAX_VALUES as MOST_VALUES,
+)
 from exo_envs.inputs import as_generator, check_horizon, check_rollouts, check_whole
 from exo_envs.mdp import BoolArray, IntArray
-from exo_envs.numbers import MAX_VALUES as MOST_VALUES
 from planners.arrays import Ints
 from planners.bin_edges import Responses
 from planners.checks import KERNEL_TYPES, check_names, whole_numbers

@@ -31,7 +31,7 @@ MAX_DRAWS = 10_000
 #: States that are drawn for the rows of all tables together.
 DRAW_STATES = 5_000_000
 #: The same three for a model that answers one question at a time.
-SLOW_MIN_DRAWS, SLOW_MAX_DRAWS, SLOW_DRAW_STATES = 24, 200, 200_000
+SLOW_MIN_DRAWS, SLOW_MAX_DRAWS, SLOW_DRAW_STATES = 24, 200, 100_000
 #: Values of single variables that are drawn for the rows of all tables together.
 DRAW_VALUES = 200_000_000
 

@@ -146,7 +146,11 @@ class DecisionLists(_Arrays):
                 f"there are rules for {len(rules)} pairs (n, a), not for {num_states} states "
                 f"times {num_actions} actions"
             )
-        lists = [rules[n, a] for n in range(num_states) for a in range(num_actions)]
+        pairs = [(n, a) for n in range(num_states) for a in range(num_actions)]
+        missing = [pair for pair in pairs if pair not in rules]
+        if missing:
+            raise ValueError(f"there are no rules for the pair (n, a) = {missing[0]}")
+        lists = [rules[pair] for pair in pairs]
         for rule in chain.from_iterable(lists):
             rule.check()
         return cls.from_lists(lists, num_actions, sizes)

@@ -146,9 +146,12 @@ class CountsCalls(CoinMDP):
         return np.full_like(state.endogenous, self.calls % self.period)
 
 
+REMEMBERS = r"rule '(memory|determinism)' is broken: sample_exogenous"
+
+
 @pytest.mark.parametrize("model", [RemembersTheAction, RemembersWhatPaid])
 def test_a_model_that_remembers_is_found_out(model, look):
-    with pytest.raises(ContractError, match="rule '(memory|determinism)' is broken: sample_exogenous"):
+    with pytest.raises(ContractError, match=REMEMBERS):
         look(model())
 
 
@@ -177,7 +180,7 @@ class RemembersOneByOne(RemembersTheAction):
 
 
 def test_a_slow_model_that_remembers_is_found_out(look):
-    with pytest.raises(ContractError, match="rule '(memory|determinism)' is broken: sample_exogenous"):
+    with pytest.raises(ContractError, match=REMEMBERS):
         look(RemembersOneByOne())
 
 
@@ -207,5 +210,5 @@ class Fails(CoinMDP):
 
 
 def test_what_fails_for_rows_too_is_the_users_own_error(look):
-    with pytest.raises(IndexError, match="^no such shelf$"):
+    with pytest.raises(IndexError, match=r"^no such shelf$"):
         look(Fails())

@@ -81,7 +81,7 @@ def test_nothing_is_a_mask(mask):
         (["object", "object"], ValueError, "'object' more than once"),
         (["obj*", "object", "object"], ValueError, "'object' more than once"),
         ([0, 0], ValueError, "'object' more than once$"),
-        ([1, 0, 1, 0, 0], ValueError, r"more than once: these are indices; if they are flags, give"),
+        ([1, 0, 1, 0, 0], ValueError, r"more than once: these are indices; if they are flags"),
         (np.array([1, 0, 0, 0, 0], np.uint8), ValueError, r"booleans, \[True, False, False, ...\]"),
         (memoryview(b"\0\1"), TypeError, "a mask is a sequence of names, not bytes in memory"),
         ([5], ValueError, r"no variable 5; indices are 0 \.\.\. 4"),

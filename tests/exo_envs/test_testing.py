@@ -154,7 +154,8 @@ def test_the_error_shows_the_state():
         def endogenous_reward(self, endogenous, action):
             return pays_infinity(self, endogenous, action)
 
-    with pytest.raises(ContractError, match=r"returned inf, for n = \(die=3\), action \d; rewards are finite"):
+    message = r"returned inf, for n = \(die=3\), action \d; rewards are finite"
+    with pytest.raises(ContractError, match=message):
         check_mdp(Wrong())
 
 

@@ -120,6 +120,10 @@ def test_an_environment_has_variables_that_pay():
         (lambda: GreedyMaskLearner(trials=10**30).fit(COIN), "trials is a whole number, from 1 to"),
         (lambda: BruteForceMaskLearner(max_variables="x").fit(COIN), "max_variables"),
         (lambda: Study(COIN, 0, level=set()), "level"),
+        (
+            lambda: DecisionLists.from_rules(2, 1, (2,), {(0, 0): [], (0, 1): []}),
+            r"there are no rules for the pair \(n, a\) = \(1, 0\)",
+        ),
         (lambda: Study(COIN, 0, level=5e-324), "level is a probability of at least 1e-100"),
         (lambda: estimate_reward_variables(COIN, 0, sampler=3), "sampler is a function"),
         (lambda: estimate_reward_variables(COIN, 0, n2=10**30), "n2"),

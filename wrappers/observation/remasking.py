@@ -17,7 +17,6 @@ from exo_envs import ExoEnv, ExoMDP, as_mdp
 from exo_envs.errors import check_choice
 from exo_envs.inputs import as_mask, check_flag, check_whole
 from exo_envs.mdp import IntArray
-from exo_envs.numbers import shown
 from planners import Mask, Policy
 from wrappers.learners import CalibratedMaskLearner, MaskLearner
 from wrappers.observation.learned import check_unmasked
@@ -187,7 +186,7 @@ class RemaskingObservation(MaskedObservation):
                 as ``"state"``, a full one.
         """
         if options is not None and not isinstance(options, Mapping):
-            raise TypeError(f"the options of a reset are a dictionary, not {shown(options)}")
+            raise TypeError(f"the options of a reset are a dictionary, not {options!r}")
         seed = check_whole("seed", seed, 0, optional=True)
         rest = dict(options or {})
         task = rest.pop("task", self.task)

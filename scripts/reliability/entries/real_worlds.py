@@ -146,7 +146,8 @@ def forecasts(odd: Odd) -> None:
 
 
 def _odd_forecast(odd: Odd) -> Any:
-    steps = odd.pick((1, [1], [1, 2], np.array([2]), (), [1, 1], 10**30, [[1], [2, 3]], "1", None))
+    sound = (1, [1], [1, 2], np.array([2]))
+    steps = odd.pick((*sound, *sound, (), [1, 1], 10**30, [[1], [2, 3]], "1", None))
     names = odd.pick(({1: "wind"}, {1: "x"}, {1: ["wind"]}, {0: "wind"}, {}, ["wind"], 3))
     return odd.pick(
         (

@@ -192,7 +192,8 @@ def test_plans_that_rounding_limits_are_plans():
 
 
 def test_an_estimate_of_j_says_so():
-    with pytest.warns(PlanCutShortWarning, match="plan with 1 variable.*planning_time_limit=0 ") as caught:
+    message = "plan with 1 variable.*planning_time_limit=0 "
+    with pytest.warns(PlanCutShortWarning, match=message) as caught:
         objective = estimate_objective(GridMDP(), ["object"], planning_time_limit=0, n_rollouts=10)
     assert caught[0].filename == __file__
     assert objective.plan.out_of_time
@@ -207,8 +208,8 @@ class Silent:
 
 
 def test_planners_need_not_say_so():
+    settings = {"planner": Silent(), "planning_time_limit": 5}
     with pytest.warns(PlanCutShortWarning):
-        settings = {"planner": Silent(), "planning_time_limit": 5}
         estimate_objective(GridMDP(), ["object"], n_rollouts=10, **settings)
 
 
