@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.adapter.playing import PlayableMDP
-from exo_envs.inputs import check_level
+from exo_envs.inputs import as_array, check_level
 from exo_envs.mdp import FloatArray, State
 
 #: The probability that two equal means are said to differ, by default.
@@ -52,9 +52,7 @@ class Agreement:
         False
         """
         level = check_level("error_probability", error_probability)
-        samples = [np.asarray(values, dtype=np.float64) for values in (claimed, played)]
-        if any(values.ndim != 1 or len(values) < 2 for values in samples):
-            raise ValueError("two returns are needed at least, in the model and in the environment")
+        samples = [_returns("claimed", claimed), _returns("played", played)]
         sums = [((values - values.mean()) ** 2).sum() for values in samples]
         (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
         pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
@@ -99,6 +97,18 @@ def compare_with_play(
         error_probability: that two equal means are said to differ.
     """
     return Agreement.of(returns, mdp.play(policy, episodes, seed), error_probability)
+
+
+def _returns(name: str, values: Any) -> FloatArray:
+    """Two finite returns at least."""
+    array = as_array(name, values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} has dtype {array.dtype}; it should hold returns")
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(f"{name} has shape {array.shape}; two returns are needed at least")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has returns that are not finite")
+    return array.astype(np.float64)
 
 
 def _mean(values: FloatArray) -> tuple[float, float]:

@@ -31,6 +31,8 @@ from exo_envs.mdp import ExoMDP, IntArray, State
 MAX_CALLS = 40
 #: Calls that the pasts of two copies have in common, one after the other.
 NUM_CALLS = (1, 3, 12, 12)
+#: What is added to seeds: what a model draws for itself is often the same with two seeds.
+OTHER_SEEDS = (1, 2, 3, 4, 5)
 #: How many more of them one copy is asked, to see whether it counts.
 MORE_CALLS = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 
@@ -213,7 +215,7 @@ class _Study:
                 "actions": [[q._replace(action=self._other(q.action)) for q in past]],
                 "n": [[q._replace(state=_rolled(q.state, "endogenous")) for q in past]],
                 "x": [[q._replace(state=_rolled(q.state, "exogenous")) for q in past]],
-                "seeds": [[q._replace(seed=q.seed + 1) for q in past]],
+                "seeds": [[q._replace(seed=q.seed + k) for q in past] for k in OTHER_SEEDS],
                 "calls": [[*past, *[past[-1]] * more] for more in MORE_CALLS],
             }
             for cause, variants in pasts.items():

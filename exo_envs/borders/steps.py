@@ -18,6 +18,7 @@ from exo_envs.borders.answers import (
 )
 from exo_envs.borders.checked_mdp import checked
 from exo_envs.mdp import BoolArray, ExoMDP, IntArray, State, Transition
+from exo_envs.rows import overwrite
 
 BOOL = np.dtype(np.bool_)
 
@@ -103,4 +104,5 @@ def _is_arithmetic(error: Exception) -> bool:
     while trace is not None:
         modules.append(trace.tb_frame.f_globals.get("__name__", ""))
         trace = trace.tb_next
-    return [name for name in modules if name.partition(".")[0] != "numpy"][-1] == ExoMDP.__module__
+    own = [name for name in modules if name.partition(".")[0] != "numpy"][-1]
+    return own in (ExoMDP.__module__, overwrite.__module__)

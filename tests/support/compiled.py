@@ -6,7 +6,7 @@ from numba import njit
 from numba.extending import overload
 
 #: Seconds that each takes at least.
-COMPILING = 0.3
+COMPILING = 0.8
 
 
 def slow_to_compile():

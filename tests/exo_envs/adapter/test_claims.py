@@ -123,7 +123,7 @@ def test_agreement_is_a_matter_of_standard_errors():
     # Five episodes without the one in twenty that pays say little.
     rare = (np.arange(100) % 20 == 0).astype(float)
     assert Agreement.of(rare, np.zeros(5)).agrees
-    with pytest.raises(ValueError, match="two returns"):
+    with pytest.raises(ValueError, match="two returns are needed"):
         Agreement.of(one, one[:1])
     mdp = AdaptedMDP.from_env(Walk(), horizon=5)
     found = compare_with_play(mdp, lambda state: 1, mdp.play(lambda state: 1, 50, 1), episodes=50)

@@ -102,7 +102,7 @@ def test_an_end_that_depends_on_x_is_refused():
         def is_terminal(self, state):
             return np.equal(state.exogenous[..., 0], 3)
 
-    with pytest.raises(ValueError, match=r"depends on x.*Carry the end .* endogenous variable"):
+    with pytest.raises(ValueError, match=r"depends on x.*carry_end\(mdp\) .* endogenous variable"):
         survey_of(Ending())
 
 
