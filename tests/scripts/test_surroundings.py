@@ -146,6 +146,7 @@ ENDS_BADLY = (
 def end(code, *given):
     lines = [
         "import os, signal, sys, time",
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",  # those in the background
         "from shared.script import ScriptError, run_script",
         "def main():",
         f"    {code}",

@@ -141,7 +141,10 @@ def _odd_function(odd: Odd) -> Any:
 
 @entry("real/forecasts", weight=0.5, limit=60.0)
 def forecasts(odd: Odd) -> None:
-    """Handlers of forecasts, of odd steps, noise, seasons and names."""
+    """Handlers of forecasts: first sound ones, then of odd steps, noise, seasons and names."""
+    sound = (Perfect([1]), Noisy([1], sigma=0.5), Persistence([1]), FromColumns({1: "wind"}))
+    if odd.number < len(sound):
+        odd.must_work(battery_on_record, price_table(80), forecasts={"price": sound[odd.number]})
     odd.call(battery_on_record, price_table(80), forecasts={"price": _odd_forecast(odd)})
 
 
@@ -269,6 +272,7 @@ def records(odd: Odd) -> None:
     elif kind == 6:
         odd.call(record.spaced, odd.pick((3, steps)), odd.sound_or(4))
         odd.must_work(lambda: (record.segments(), record.longest, record.starts(3)))
+        odd.must_work(mdp.num_separate, 3)
     elif kind == 7:
         odd.call(TraceMDP, odd.anything(), mdp.interface, odd.anything(), horizon=3, discount=0.9)
     else:
