@@ -201,6 +201,8 @@ class ReducedMDP(ExoMDP):
 
         def fit() -> Fit:
             known = known_parents(names) if known_parents is not None else {}
+            if not isinstance(known, Mapping):
+                raise TypeError(f"known_parents returns a mapping of names, not {known!r}")
             parents = {
                 i: tuple(data.positions(tuple(known[name])).tolist())
                 if name in known and set(known[name]) <= set(names)
