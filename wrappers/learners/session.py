@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from exo_envs.mdp import FloatArray
+from exo_envs.numbers import shown
 from planners import Clock, Comparison, Estimate, Mask, Objective, OutOfTimeError
 from wrappers.learners.history import Action, Progress, Record
 from wrappers.learners.study import Study
@@ -73,7 +74,14 @@ class Session:
     def _tell(self, progress: Progress) -> None:
         self._reported = math.inf  # a callback that plans itself is not told about that
         if self._callback is not None:
-            self._callback(progress)
+            try:
+                self._callback(progress)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise  # from within the callback, whose own affair it is
+                raise TypeError(
+                    f"callback={shown(self._callback)} cannot be called with a Progress: {error}"
+                ) from error
         self._reported = self.clock.seconds()
 
     def _watch(self, doing: Callable[[], str]) -> None:

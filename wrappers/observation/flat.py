@@ -16,6 +16,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import DTypeLike, NDArray
 
 from exo_envs.errors import check_choice
+from exo_envs.numbers import kind_of
 from exo_envs.spaces import batched_space
 from wrappers.observation.flat_parts import Flat, Part, RealPart, parts_of
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space
@@ -116,7 +117,7 @@ class Encoding:
             ValueError: if a part is missing, or has a wrong shape or value.
         """
         if not isinstance(observation, Mapping):
-            raise TypeError(f"an observation is a mapping, not {type(observation).__name__}")
+            raise TypeError(f"an observation is a mapping, not {kind_of(observation)}")
         parts: list[Any] = [part.values(observation) for part in self._parts]
         batch = parts[0].shape[:-1]
         if any(values.shape[:-1] != batch for values in parts):
