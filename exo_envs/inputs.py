@@ -71,6 +71,7 @@ __all__ = [
     "flat_rows",
     "flatten",
     "kind_of",
+    "shown",
 ]
 
 P = TypeVar("P", bound="DataclassInstance")

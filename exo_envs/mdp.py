@@ -19,7 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from exo_envs.errors import check_choice
 from exo_envs.numbers import as_array, check_lanes, shown
 from exo_envs.rows import overwrite
 from exo_envs.variable import REAL_SIZE, Ranges, Variable
+
+if TYPE_CHECKING:
+    from exo_envs.compiled_step import CompiledStep
 
 __all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
 
@@ -148,6 +151,13 @@ class ExoMDP(ABC):
 
         Bounds (:func:`planners.bracket`) are tighter if a model says this. An n' may occur more
         than once; its probabilities are then added.
+        """
+        return None
+
+    def compiled_step(self) -> CompiledStep | None:
+        """A whole step of a batch in one call, or None if the model has none (the default).
+
+        It gives what the methods above give, byte for byte.
         """
         return None
 

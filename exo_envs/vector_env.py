@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from exo_envs.borders import check_initial, check_terminal, take_step
+from exo_envs.compiled_step import CompiledStepper, compiled_step_of
 from exo_envs.drawing.viewer import Viewer
 from exo_envs.env import (
     ExoEnv,
@@ -29,6 +30,7 @@ from exo_envs.env import (
     observe,
 )
 from exo_envs.errors import check_choice
+from exo_envs.infos import Paid
 from exo_envs.inputs import as_actions, as_state, check_lanes, check_whole
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.noise import Noise
@@ -91,6 +93,8 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
         self._noise = Noise.unseeded()
+        compiled = compiled_step_of(mdp)
+        self._stepper = None if compiled is None else CompiledStepper(mdp, compiled, self.num_envs)
 
     @property
     def state(self) -> State:
@@ -132,38 +136,41 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """Step every lane; lanes that ended are reset as ``autoreset_mode`` says."""
         state = self._require_state()
         actions = as_actions(self.mdp, actions, (self.num_envs,))
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+        restarted = self._ended
+        some_restarted = bool(np.count_nonzero(restarted))
+        if some_restarted and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
-                f"autoreset is disabled and lanes {np.flatnonzero(self._ended).tolist()} have "
+                f"autoreset is disabled and lanes {np.flatnonzero(restarted).tolist()} have "
                 'ended: reset them with reset(options={"reset_mask": ...})'
             )
-        restarted = self._ended.copy()
         # Lanes that only wait for their reset are stepped too, for nothing: so the noise that
         # the other lanes get does not depend on them.
-        self._state, rewards, terms = take_step(
-            self.mdp, state, actions, self._noise.endogenous, self._noise.exogenous
-        )
-        del state  # at 124 variables a kilobyte a lane
+        noise = self._noise
+        if self._stepper is not None:
+            self._state, rewards, terminations, paid = self._stepper.step(state, actions, noise)
+        else:
+            self._state, rewards, terms = take_step(
+                self.mdp, state, actions, noise.endogenous, noise.exogenous
+            )
+            terminations = check_terminal(self.mdp, self._state)
+            paid = Paid(self.mdp, state, actions, terms)
         self._elapsed_steps += 1
-        some_restarted = bool(restarted.any())
-        if some_restarted:
-            self._restart(self._state, restarted)
-            rewards[restarted] = 0.0
-        terminations = check_terminal(self.mdp, self._state)
         truncations = self._elapsed_steps >= self._limit
         if some_restarted:
+            self._ended = np.zeros_like(restarted)
+            self._restart(self._state, restarted)
+            rewards[restarted] = 0.0
             terminations, truncations = terminations & ~restarted, truncations & ~restarted
         ended = terminations | truncations
-
-        infos: dict[str, Any] = {}
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            if ended.any():
-                infos |= self._final_infos(self._state, ended, terms)
-                self._restart(self._state, ended)
-            infos |= _masked_info("reward_terms", terms, ~ended)
-        else:
+        infos: dict[str, Any]
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             self._ended = ended
-            infos |= _masked_info("reward_terms", terms, ~restarted)
+            infos = paid.infos(~restarted)
+        elif np.count_nonzero(ended):
+            infos = self._final_infos(self._state, ended, paid)
+            self._restart(self._state, ended)
+        else:
+            infos = paid.infos(~ended)
         return observe(self._state), rewards, terminations, truncations, infos
 
     def get_state(self) -> Snapshot:
@@ -212,17 +219,20 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._ended[lanes] = False
 
     def _sample_initial(self, size: int) -> State:
-        return check_initial(self.mdp, self.mdp.sample_initial(size, self.np_random), size)
+        state = self.mdp.sample_initial(size, self.np_random)
+        # A model with a compiled step is one of ours.
+        return check_initial(self.mdp, state, size) if self._stepper is None else state
 
-    def _final_infos(self, state: State, ended: BoolArray, terms: FloatArray) -> dict[str, Any]:
+    def _final_infos(self, state: State, ended: BoolArray, paid: Paid) -> dict[str, Any]:
         final_obs = np.full(self.num_envs, None, dtype=object)
         for lane in np.flatnonzero(ended):
             final_obs[lane] = observe(State(state.endogenous[lane], state.exogenous[lane]))
         return {
             "final_obs": final_obs,
             "_final_obs": ended.copy(),
-            "final_info": _masked_info("reward_terms", terms.copy(), ended),
+            "final_info": paid.infos(ended),
             "_final_info": ended.copy(),
+            **paid.infos(~ended),
         }
 
     def _check_reset_mask(self, lanes: Any) -> BoolArray:
@@ -266,13 +276,3 @@ class VectorTwin(ExoVectorEnv):
             render_mode=env.render_mode,
             viewer=env.viewer,
         )
-
-
-def _masked_info(key: str, values: FloatArray, lanes: BoolArray) -> dict[str, Any]:
-    """Gymnasium's vector info of one key that only some lanes have (``values`` is changed)."""
-    if lanes.all():
-        return {key: values, f"_{key}": lanes.copy()}
-    if not lanes.any():
-        return {}
-    values[~lanes] = 0.0
-    return {key: values, f"_{key}": lanes.copy()}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled import njit
-from exo_envs.mdp import FloatArray
+from exo_envs.mdp import BoolArray, FloatArray
 
 Int64Array = NDArray[np.int64]
 
@@ -28,8 +28,10 @@ class Phase(IntEnum):
     WAITING = 3  # at its object's table, until it picks it up
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def advance(
+    first: int,
+    last: int,
     exogenous: Int64Array,  # (lanes, m)
     uniforms: FloatArray,  # (lanes, num_agents): one number decides what an agent does
     ways: Int64Array,  # (num_cells, num_tables, 3): the cell itself, two next ones to a table
@@ -38,34 +40,37 @@ def advance(
     stand_still: float,
     pick_up: float,
     stroll: float,
-    following: Int64Array,  # (lanes, m), filled with x'
+    following: Int64Array,  # (lanes, m), of which these lanes are filled with x'
 ) -> bool:
-    """Draw x' from P(x' | x); False if a value of x is out of range."""
-    num_cells, num_tables = ways.shape[:2]
+    """Draw x' from P(x' | x) for some lanes; False if a value of x is out of range.
+
+    One loop without calls of functions that take arrays: those would be half of its time.
+    """
+    num_cells, num_tables = ways.shape[0], ways.shape[1]
     num_agents = uniforms.shape[1]
     objects = num_cells + 3 * num_agents
-    for lane in range(len(exogenous)):
-        x, y = exogenous[lane], following[lane]
-        y[:num_cells] = 0
+    either_way = 0.5 * (1.0 + stand_still)
+    for lane in range(first, last):
+        for j in range(num_cells):
+            following[lane, j] = 0
         for agent in range(num_agents):
             j = num_cells + 3 * agent
-            cell, destination, carrying = x[j], x[j + 1], 0
+            cell, destination, carrying = exogenous[lane, j], exogenous[lane, j + 1], 0
             if not (0 <= cell < num_cells and 0 <= destination < num_tables):
                 return False
             u = uniforms[lane, agent]
             arrived = cell == table_cells[destination]
             # A sum of comparisons, not branches: nobody can predict how these turn out.
-            step = (u >= stand_still) + (u >= 0.5 * (1.0 + stand_still))
-            onward = ways[cell, destination, step]
+            onward = ways[cell, destination, (u >= stand_still) + (u >= either_way)]
             if agent < num_porters:
-                value = x[objects + agent]
-                if not (0 <= value < 2 * (num_tables + 1) and 0 <= x[j + 2] < 2):
+                value, carrying = exogenous[lane, objects + agent], exogenous[lane, j + 2]
+                if not (0 <= value < 2 * (num_tables + 1) and 0 <= carrying < 2):
                     return False
                 flag = (num_tables + 1) * (value > num_tables)  # of the goal: it stays
                 cell, destination, carrying, place = _advance_porter(
                     cell,
                     destination,
-                    x[j + 2],
+                    carrying,
                     value - flag,
                     onward,
                     arrived,
@@ -74,21 +79,23 @@ def advance(
                     stroll,
                     num_tables,
                 )
-                y[objects + agent] = place + flag
-            elif arrived:
-                destination = _another(destination, u, num_tables)
+                following[lane, objects + agent] = place + flag
             else:
-                cell = onward
-            y[j], y[j + 1], y[j + 2] = cell, destination, carrying
-            y[cell] = 1
-        for j in range(objects + num_porters, len(x)):
-            if not 0 <= x[j] < 2 * (num_tables + 1):
+                cell = onward  # which is the cell itself if the agent has arrived
+                another = _another(destination, u, num_tables)
+                destination = another if arrived else destination
+            following[lane, j] = cell
+            following[lane, j + 1] = destination
+            following[lane, j + 2] = carrying
+            following[lane, cell] = 1
+        for j in range(objects + num_porters, exogenous.shape[1]):
+            if not 0 <= exogenous[lane, j] < 2 * (num_tables + 1):
                 return False
-            y[j] = x[j]
+            following[lane, j] = exogenous[lane, j]
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _advance_porter(
     cell: int,
     destination: int,
@@ -205,8 +212,10 @@ def _position(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def move_robot(
+    first: int,
+    last: int,
     endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
@@ -214,23 +223,57 @@ def move_robot(
     table_at: Int64Array,  # (num_cells + 1,): the table in a cell, or -1
     num_tables: int,
     num_objects: int,
-) -> Int64Array:
-    """N', which is certain given (n, a, x), shape (lanes, 1)."""
+    goal_reward: float,
+    crash_cost: float,
+    following: Int64Array,  # (lanes, 1), of which these lanes are filled with n'
+    rewards: FloatArray,  # (lanes,), of which these lanes are filled with the sum of the terms
+) -> None:
+    """N', which is certain given (n, a, x), and what all that :func:`pay` finds adds up to."""
     objects = exogenous.shape[1] - num_objects
     done = targets.shape[0] - 1
-    following = np.empty_like(endogenous)
-    for lane in range(len(endogenous)):
-        robot = endogenous[lane, 0]
+    for lane in range(first, last):
+        robot, reward = endogenous[lane, 0], 0.0
         target = targets[robot, actions[lane]]
         if target != robot and exogenous[lane, target] == 1:
             target = robot
+            reward -= crash_cost
         if table_at[robot] >= 0:
             wanted = table_at[robot] + num_tables + 1
             for j in range(objects, exogenous.shape[1]):
                 if exogenous[lane, j] == wanted:
                     target = done
+                    reward += goal_reward
         following[lane, 0] = target
-    return following
+        rewards[lane] = reward
+
+
+@njit(cache=True, nogil=True)
+def step(
+    first: int,
+    last: int,
+    endogenous: Int64Array,  # (lanes, 1)
+    exogenous: Int64Array,  # (lanes, m)
+    actions: Int64Array,  # (lanes,)
+    _: FloatArray,  # (lanes, 0): n' needs no random numbers
+    uniforms: FloatArray,  # (lanes, num_agents), as in advance
+    next_endogenous: Int64Array,  # (lanes, 1), of which these lanes are filled, and so below
+    next_exogenous: Int64Array,  # (lanes, m)
+    rewards: FloatArray,  # (lanes,)
+    terminal: BoolArray,  # (lanes,)
+    walking: tuple[Int64Array, Int64Array, int, float, float, float],  # as advance takes them
+    paying: tuple[Int64Array, Int64Array, int, int, float, float],  # as move_robot takes them
+) -> bool:
+    """A whole step of some lanes; False if a value of x is out of range."""
+    move_robot(first, last, endogenous, exogenous, actions, *paying, next_endogenous, rewards)
+    if not advance(first, last, exogenous, uniforms, *walking, next_exogenous):
+        return False
+    done = paying[0].shape[0] - 1
+    for lane in range(first, last):
+        if endogenous[lane, 0] == done:  # nothing moves any more
+            for j in range(exogenous.shape[1]):
+                next_exogenous[lane, j] = exogenous[lane, j]
+        terminal[lane] = next_endogenous[lane, 0] == done
+    return True
 
 
 @njit(cache=True)
@@ -260,14 +303,14 @@ def pay(
                     terms[lane, j] = goal_reward
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _another(table: int, u: float, num_tables: int) -> int:
     """One of the other tables, each as likely."""
     other = _index(u, num_tables - 1)
     return other + 1 if other >= table else other
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _index(u: float, size: int) -> int:
     """One of 0 ... size - 1; u below 1 times the size may round up to the size."""
     return min(int(u * size), size - 1)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.batches import as_lanes, endogenous_column, exogenous_lanes
+from exo_envs.compiled_step import CompiledStep
 from exo_envs.crowd import kernels
 from exo_envs.crowd.kernels import Phase
 from exo_envs.crowd.parameters import CrowdParameters
@@ -61,6 +62,22 @@ class CrowdMDP(ExoMDP):
         if p.goal == "fixed":
             first, last = p.num_porters, p.num_objects - 1
         self._goals = (first, last)
+        self._walking = (
+            self._ways,
+            self.table_cells,
+            p.num_porters,
+            p.stand_still,
+            p.pick_up,
+            p.stroll,
+        )
+        self._paying = (
+            self._targets,
+            self._table_at,
+            p.num_tables,
+            p.num_objects,
+            p.goal_reward,
+            p.crash_cost,
+        )
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is next to the centre, the crowd is about as busy as it will be later on."""
@@ -86,17 +103,8 @@ class CrowdMDP(ExoMDP):
         p = self.parameters
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following = np.empty_like(x)
-        in_range = kernels.advance(
-            x,
-            rng.random((len(x), p.num_agents)),
-            self._ways,
-            self.table_cells,
-            p.num_porters,
-            p.stand_still,
-            p.pick_up,
-            p.stroll,
-            following,
-        )
+        uniforms = rng.random((len(x), p.num_agents))
+        in_range = kernels.advance(0, len(x), x, uniforms, *self._walking, following)
         if not in_range:
             as_values("exogenous", x, self.exogenous_variables)
         return following.reshape(shape)
@@ -114,35 +122,27 @@ class CrowdMDP(ExoMDP):
 
     def _following(self, state: State, action: IntArray) -> IntArray:
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        following: IntArray = kernels.move_robot(
-            *batch,
-            self._targets,
-            self._table_at,
-            self.parameters.num_tables,
-            self.parameters.num_objects,
-        )
+        following = np.empty_like(batch.endogenous)
+        rewards = np.empty(len(following))
+        kernels.move_robot(0, len(following), *batch, *self._paying, following, rewards)
         return following.reshape(*shape, 1)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The goal object pays for being reached, an occupancy for being walked into."""
-        p = self.parameters
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
         terms = np.zeros(batch.exogenous.shape)
-        kernels.pay(
-            *batch,
-            self._targets,
-            self._table_at,
-            p.num_tables,
-            p.num_objects,
-            p.goal_reward,
-            p.crash_cost,
-            terms,
-        )
+        kernels.pay(*batch, *self._paying, terms)
         return terms.reshape(*shape, self.object_slice.stop)
 
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the goal has been reached."""
         return np.equal(endogenous_column(self, state, 0), self.done)
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        return CompiledStep(
+            kernels.step, (self._walking, self._paying), (0, self.parameters.num_agents)
+        )
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
         """What values of object variables mean.

@@ -6,6 +6,8 @@ Pure functions: states, actions and the noise go in, new arrays come out. The la
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +22,10 @@ WORK = len(Move)  # the action after those of Move
 DOWN, UP = 0, 1  # the values of a machine
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def step_exogenous(
+    first: int,
+    last: int,
     exogenous: Ints,  # (lanes, m)
     uniforms: Floats,  # (lanes, m), in [0, 1): entry i is the noise of variable i
     queue_length: int,
@@ -34,80 +38,105 @@ def step_exogenous(
     self_repair: float,
     wander: float,
     noise_flips: Floats,  # (num_noise,)
-) -> Ints:
-    """Draw x' given x, shape (lanes, m)."""
+    following: Ints,  # (lanes, m)
+) -> None:
+    """Write x' of some lanes.
+
+    One loop without calls of functions that take arrays: those would be most of its time.
+    """
+    newest, clock = queue_length - 1, queue_length
     machines = queue_length + 1
     technicians = machines + NUM_STATIONS
     noise = technicians + num_technicians
-    following = np.empty_like(exogenous)
-    for lane in range(len(exogenous)):
-        x, u, y = exogenous[lane], uniforms[lane], following[lane]
-        _step_belt(x[:machines], u[:machines], y[:machines], clock_size, order_cdf, stall)
+    for lane in range(first, last):
+        moves = exogenous[lane, clock] == 0  # the belt: the orders, then the clock
+        for i in range(newest):
+            following[lane, i] = exogenous[lane, i + moves]
+        following[lane, newest] = exogenous[lane, newest]
+        following[lane, clock] = exogenous[lane, clock] - (uniforms[lane, clock] >= stall)
+        if moves:
+            order = 0  # the one whose share of [0, 1) holds the number
+            for i in range(NUM_STATIONS):
+                order += uniforms[lane, newest] >= order_cdf[i]
+            following[lane, newest] = order
+            following[lane, clock] = clock_size - 1
         for station in range(NUM_STATIONS):
             i = machines + station
             chance = self_repair
             for j in range(technicians, noise):
-                if x[j] == station:
-                    chance = repair
-            y[i] = u[i] >= fail if x[i] == UP else u[i] < chance  # UP is 1
+                chance = repair if exogenous[lane, j] == station else chance
+            # An up machine stays up with 1 - fail: UP is 1.
+            stays, comes = uniforms[lane, i] >= fail, uniforms[lane, i] < chance
+            following[lane, i] = stays if exogenous[lane, i] == UP else comes
         for i in range(technicians, noise):
-            y[i] = _step_technician(x[i], u[i], wander)
-        for i in range(len(noise_flips)):
-            y[noise + i] = x[noise + i] ^ (u[noise + i] < noise_flips[i])
-    return following
+            station, u = exogenous[lane, i], uniforms[lane, i]
+            # Given that he goes, u / wander is uniform again: it picks one of the other stations.
+            other = min(int(u / wander * (NUM_STATIONS - 1)), NUM_STATIONS - 2)
+            other += other >= station
+            following[lane, i] = station if u >= wander else other
+        for i in range(noise, exogenous.shape[1]):
+            flips = uniforms[lane, i] < noise_flips[i - noise]
+            following[lane, i] = exogenous[lane, i] ^ flips
 
 
-@njit(cache=True)
-def _step_belt(
-    x: Ints, u: Floats, y: Ints, clock_size: int, order_cdf: Floats, stall: float
-) -> None:
-    """Write the orders and the clock, which comes after them, to ``y``."""
-    last, clock = len(x) - 2, len(x) - 1
-    if x[clock] == 0:
-        for i in range(last):
-            y[i] = x[i + 1]
-        y[last] = np.searchsorted(order_cdf, u[last], side="right")
-        y[clock] = clock_size - 1
-    else:
-        for i in range(clock):
-            y[i] = x[i]
-        y[clock] = x[clock] if u[clock] < stall else x[clock] - 1
-
-
-@njit(cache=True)
-def _step_technician(station: int, u: float, wander: float) -> int:
-    """The station where a technician stands next."""
-    if u >= wander:
-        return station
-    # Given that he goes, u / wander is uniform again: it picks one of the other stations.
-    other = min(int(u / wander * (NUM_STATIONS - 1)), NUM_STATIONS - 2)
-    return other + 1 if other >= station else other
-
-
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def step_endogenous(
+    first: int,
+    last: int,
     endogenous: Ints,  # (lanes, 2)
     exogenous: Ints,  # (lanes, m)
     action: Ints,  # (lanes,)
     queue_length: int,
     targets: Ints,  # (cells, actions): where an action leads
     station_at: Ints,  # (cells,): the station in a cell, or -1
-) -> Ints:
-    """N' given n, a and x, shape (lanes, 2)."""
+    order_reward: float,
+    down_cost: float,
+    following: Ints,  # (lanes, 2)
+    rewards: Floats,  # (lanes,)
+) -> None:
+    """Write n' of some lanes, and what all that :func:`reward_terms` finds adds up to."""
     machines = queue_length + 1
-    following = np.empty_like(endogenous)
-    for lane in range(len(endogenous)):
+    for lane in range(first, last):
         robot, fulfilled = endogenous[lane, 0], endogenous[lane, 1]
-        following[lane, 0] = targets[robot, action[lane]]
+        station, reward = station_at[robot], 0.0
+        if action[lane] == WORK and station >= 0:
+            is_live = exogenous[lane, 0] == station + 1
+            machine = exogenous[lane, machines + station]
+            if is_live and fulfilled == 0:
+                reward += order_reward
+            if machine == DOWN:
+                reward -= down_cost
+            if is_live and machine == UP:
+                fulfilled = 1
         if exogenous[lane, queue_length] == 0:  # the belt moves: there is a new live order
             fulfilled = 0
-        elif action[lane] == WORK and station_at[robot] >= 0:
-            station = station_at[robot]
-            is_live = exogenous[lane, 0] == station + 1
-            if is_live and exogenous[lane, machines + station] == UP:
-                fulfilled = 1
+        following[lane, 0] = targets[robot, action[lane]]
         following[lane, 1] = fulfilled
-    return following
+        rewards[lane] = reward
+
+
+@njit(cache=True, nogil=True)
+def step(
+    first: int,
+    last: int,
+    endogenous: Ints,
+    exogenous: Ints,
+    action: Ints,
+    _: Floats,  # (lanes, 0): n' needs no random numbers
+    uniforms: Floats,
+    next_endogenous: Ints,
+    next_exogenous: Ints,
+    rewards: Floats,
+    terminal: NDArray[np.bool_],
+    world: tuple[Any, ...],  # from queue_length to noise_flips, as step_exogenous takes them
+    robot: tuple[Any, ...],  # from queue_length to down_cost, as step_endogenous takes them
+) -> bool:
+    """A whole step of some lanes; an episode never ends by itself."""
+    step_exogenous(first, last, exogenous, uniforms, *world, next_exogenous)
+    step_endogenous(first, last, endogenous, exogenous, action, *robot, next_endogenous, rewards)
+    for lane in range(first, last):
+        terminal[lane] = False
+    return True
 
 
 @njit(cache=True)

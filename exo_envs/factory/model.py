@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exo_envs.batches import as_lanes, exogenous_lanes
+from exo_envs.compiled_step import CompiledStep
 from exo_envs.factory import kernels
 from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.floor import Floor
@@ -153,9 +154,13 @@ class FactoryMDP(ExoMDP):
         arrival = (1 - p.no_order) / NUM_STATIONS
         self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
         self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
-        self._noise_flips = np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5)
-        self._rates = (p.stall, p.fail, p.repair, p.self_repair, p.wander)
         self._prices = (p.order_reward, p.down_cost)
+        self._world = (
+            *(p.queue_length, p.num_technicians, p.clock_size, self._order_cdf),
+            *(p.stall, p.fail, p.repair, p.self_repair, p.wander),
+            np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5),
+        )
+        self._robot = (p.queue_length, self._targets, self._station_at, *self._prices)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is anywhere with nothing done; the belt is full as if it had always run."""
@@ -169,18 +174,9 @@ class FactoryMDP(ExoMDP):
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
-        p = self.parameters
         shape, x = exogenous_lanes(self, exogenous)
-        following: IntArray = kernels.step_exogenous(
-            x,
-            rng.random(x.shape),
-            p.queue_length,
-            p.num_technicians,
-            p.clock_size,
-            self._order_cdf,
-            *self._rates,
-            self._noise_flips,
-        )
+        following = np.empty_like(x)
+        kernels.step_exogenous(0, len(x), x, rng.random(x.shape), *self._world, following)
         return following.reshape(shape)
 
     def sample_endogenous(
@@ -196,9 +192,8 @@ class FactoryMDP(ExoMDP):
 
     def _following(self, state: State, action: IntArray) -> IntArray:
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        following: IntArray = kernels.step_endogenous(
-            *batch, self.parameters.queue_length, self._targets, self._station_at
-        )
+        following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
+        kernels.step_endogenous(0, len(rewards), *batch, *self._robot, following, rewards)
         return following.reshape(*shape, batch.endogenous.shape[-1])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
@@ -208,3 +203,8 @@ class FactoryMDP(ExoMDP):
             *batch, self.parameters.queue_length, self._station_at, *self._prices
         )
         return terms.reshape(*shape, batch.exogenous.shape[-1])
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        uniforms = (0, len(self.exogenous_sizes))
+        return CompiledStep(kernels.step, (self._world, self._robot), uniforms)

@@ -15,44 +15,68 @@ from exo_envs.compiled import njit
 OBJECT, CARRIER, GUARD, INTENT, WEATHER = range(5)
 
 
-@njit(cache=True)
-def exogenous_step(exogenous: Any, uniforms: Any, probability: Any, num_tables: int) -> Any:
-    """x': each event happens with its probability, independently of the others."""
-    following = np.empty_like(exogenous)
-    for lane in range(len(exogenous)):
-        x, y = exogenous[lane], following[lane]
-        happens = uniforms[lane] < probability
-        step = 1 - 2 * x[CARRIER] if happens[OBJECT] else 0
-        y[OBJECT] = (x[OBJECT] + step) % num_tables
-        y[CARRIER] = x[CARRIER] ^ happens[CARRIER]
-        y[GUARD] = x[INTENT] if happens[GUARD] else x[GUARD]
-        y[INTENT] = x[INTENT] ^ happens[INTENT]
-        y[WEATHER] = x[WEATHER] ^ happens[WEATHER]
-    return following
+@njit(cache=True, nogil=True)
+def exogenous_step(
+    first: int,
+    last: int,
+    exogenous: Any,
+    uniforms: Any,
+    probability: Any,  # (5,): of the event that each variable waits for
+    num_tables: int,
+    following: Any,
+) -> None:
+    """Write x' of some lanes: each event happens with its probability, independent of others."""
+    for lane in range(first, last):
+        obj, carrier = exogenous[lane, OBJECT], exogenous[lane, CARRIER]
+        intent, weather = exogenous[lane, INTENT], exogenous[lane, WEATHER]
+        follows = uniforms[lane, GUARD] < probability[GUARD]
+        carried = obj + (1 - 2 * carrier) * (uniforms[lane, OBJECT] < probability[OBJECT])
+        following[lane, OBJECT] = carried + num_tables * ((carried < 0) - (carried >= num_tables))
+        following[lane, CARRIER] = carrier ^ (uniforms[lane, CARRIER] < probability[CARRIER])
+        following[lane, GUARD] = intent if follows else exogenous[lane, GUARD]
+        following[lane, INTENT] = intent ^ (uniforms[lane, INTENT] < probability[INTENT])
+        following[lane, WEATHER] = weather ^ (uniforms[lane, WEATHER] < probability[WEATHER])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def endogenous_step(
+    first: int,
+    last: int,
     endogenous: Any,
     exogenous: Any,
     action: Any,
-    uniforms: Any,  # (lanes,)
+    uniforms: Any,  # (lanes, 1)
     slip: float,
+    goal_reward: float,
+    crash_cost: float,
     moves: Any,  # (cells, actions)
     table_at: Any,  # (cells,): the table in a cell, or -1
     door_at: Any,  # (cells,): the door in a cell, or -1
-) -> Any:
-    """n': the robot is done where the object is; else it moves, unless it slips or crashes."""
-    following = endogenous.copy()
-    for lane in range(len(endogenous)):
-        robot, x = endogenous[lane, 0], exogenous[lane]
-        if robot == len(moves):
+    following: Any,  # (lanes, 1)
+    rewards: Any,  # (lanes,)
+) -> None:
+    """Write n' of some lanes, and what all that :func:`reward_terms` finds adds up to.
+
+    The robot is done where the object is; else it moves, unless it slips or crashes.
+    """
+    done = len(moves)
+    for lane in range(first, last):
+        robot = endogenous[lane, 0]
+        following[lane, 0], rewards[lane] = robot, 0.0
+        if robot == done:
             continue
-        if table_at[robot] == x[OBJECT]:
-            following[lane, 0] = len(moves)
-        elif uniforms[lane] >= slip and not _crashes(robot, x, action[lane], moves, door_at):
-            following[lane, 0] = moves[robot, action[lane]]
-    return following
+        reward = 0.0
+        target = moves[robot, action[lane]]
+        crashes = target != robot and door_at[target] == exogenous[lane, GUARD]
+        found = table_at[robot] == exogenous[lane, OBJECT]
+        if crashes:
+            reward -= crash_cost
+        if found:
+            reward += goal_reward
+            following[lane, 0] = done
+        elif uniforms[lane, 0] >= slip and not crashes:
+            following[lane, 0] = target
+        rewards[lane] = reward
 
 
 @njit(cache=True)
@@ -69,17 +93,44 @@ def reward_terms(
     """R^i: the object pays for being found, the guard for being walked into."""
     terms = np.zeros(exogenous.shape)
     for lane in range(len(endogenous)):
-        robot, x = endogenous[lane, 0], exogenous[lane]
+        robot = endogenous[lane, 0]
         if robot == len(moves):
             continue
-        if table_at[robot] == x[OBJECT]:
+        if table_at[robot] == exogenous[lane, OBJECT]:
             terms[lane, OBJECT] = goal_reward
-        if _crashes(robot, x, action[lane], moves, door_at):
+        target = moves[robot, action[lane]]
+        if target != robot and door_at[target] == exogenous[lane, GUARD]:
             terms[lane, GUARD] = -crash_cost
     return terms
 
 
-@njit(cache=True)
-def _crashes(robot: Any, x: Any, action: Any, moves: Any, door_at: Any) -> Any:
-    target = moves[robot, action]
-    return target != robot and door_at[target] == x[GUARD]
+@njit(cache=True, nogil=True)
+def step(
+    first: int,
+    last: int,
+    endogenous: Any,
+    exogenous: Any,
+    action: Any,
+    endogenous_uniforms: Any,
+    exogenous_uniforms: Any,
+    next_endogenous: Any,
+    next_exogenous: Any,
+    rewards: Any,
+    terminal: Any,
+    world: Any,  # probability and num_tables, as exogenous_step takes them
+    robot: Any,  # from slip to door_at, as endogenous_step takes them
+) -> bool:
+    """A whole step of some lanes."""
+    endogenous_step(
+        *(first, last, endogenous, exogenous, action, endogenous_uniforms),
+        *robot,
+        *(next_endogenous, rewards),
+    )
+    exogenous_step(first, last, exogenous, exogenous_uniforms, *world, next_exogenous)
+    done = len(robot[3])
+    for lane in range(first, last):
+        if endogenous[lane, 0] == done:  # nothing moves any more
+            for i in range(exogenous.shape[1]):
+                next_exogenous[lane, i] = exogenous[lane, i]
+        terminal[lane] = next_endogenous[lane, 0] == done
+    return True

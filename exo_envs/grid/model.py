@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exo_envs.batches import Lanes, as_lanes, endogenous_column, exogenous_lanes
+from exo_envs.compiled_step import CompiledStep
 from exo_envs.floor import Floor, Move
 from exo_envs.grid import kernels
 from exo_envs.inputs import (
@@ -86,9 +87,9 @@ class GridMDP(ExoMDP):
         self.horizon = p.horizon
         self._layout = (self.floor.moves, self._places(self.tables), self._places(self.doors))
         self._prices = (p.goal_reward, p.crash_cost)
-        self._event_probabilities = np.array(
-            [p.carry, p.turn, p.follow, p.reconsider, p.weather_change]
-        )
+        self._robot = (p.slip, *self._prices, *self._layout)
+        probabilities = np.array([p.carry, p.turn, p.follow, p.reconsider, p.weather_change])
+        self._world = (probabilities, len(self.tables))
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot starts in its corner; everything else is anywhere."""
@@ -100,10 +101,8 @@ class GridMDP(ExoMDP):
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): the object follows the carrier, the guard its intent."""
         shape, x = exogenous_lanes(self, exogenous)
-        uniforms = rng.random(x.shape)
-        following: IntArray = kernels.exogenous_step(
-            x, uniforms, self._event_probabilities, len(self.tables)
-        )
+        uniforms, following = rng.random(x.shape), np.empty_like(x)
+        kernels.exogenous_step(0, len(x), x, uniforms, *self._world, following)
         return following.reshape(shape)
 
     def sample_endogenous(
@@ -111,7 +110,7 @@ class GridMDP(ExoMDP):
     ) -> IntArray:
         """P(n'|n,a,x): the robot moves unless it slips or meets the guard."""
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        uniforms = rng.random(len(batch.action))
+        uniforms = rng.random((len(batch.action), 1))
         return self._following(batch, uniforms).reshape(*shape, 1)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
@@ -119,7 +118,8 @@ class GridMDP(ExoMDP):
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
         # Above and below every probability of slipping.
         outcomes = [
-            self._following(batch, np.full(len(batch.action), uniform)) for uniform in (2.0, -1.0)
+            self._following(batch, np.full((len(batch.action), 1), uniform))
+            for uniform in (2.0, -1.0)
         ]
         probabilities = np.array([1.0 - self.parameters.slip, self.parameters.slip])
         return Successors(
@@ -134,9 +134,8 @@ class GridMDP(ExoMDP):
         return places
 
     def _following(self, batch: Lanes, uniforms: FloatArray) -> IntArray:
-        following: IntArray = kernels.endogenous_step(
-            *batch, uniforms, self.parameters.slip, *self._layout
-        )
+        following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
+        kernels.endogenous_step(0, len(rewards), *batch, uniforms, *self._robot, following, rewards)
         return following
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
@@ -148,3 +147,8 @@ class GridMDP(ExoMDP):
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the object has been found."""
         return np.equal(endogenous_column(self, state, 0), self.done)
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        uniforms = (1, len(self.exogenous_sizes))
+        return CompiledStep(kernels.step, (self._world, self._robot), uniforms)

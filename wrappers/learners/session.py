@@ -8,8 +8,8 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from exo_envs.inputs import shown
 from exo_envs.mdp import FloatArray
-from exo_envs.numbers import shown
 from planners import Clock, Comparison, Estimate, Mask, Objective, OutOfTimeError
 from wrappers.learners.history import Action, Progress, Record
 from wrappers.learners.study import Study

@@ -200,7 +200,7 @@ def test_whole_floats_pass_but_nothing_may_be_missing():
     same(encoding({**floats, "more": "ignored"}), encoding(BATCH))
     with pytest.raises(ValueError, match=r"exogenous part .* missing; there is 'endogenous'"):
         encoding({"endogenous": BATCH["endogenous"]})
-    with pytest.raises(TypeError, match="an observation is a mapping, not None$"):
+    with pytest.raises(TypeError, match=r"an observation is a mapping, not None$"):
         encoding(None)
     with pytest.raises(TypeError, match="an observation is a mapping, not ndarray"):
         encoding(np.zeros(4))

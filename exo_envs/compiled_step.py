@@ -1,0 +1,135 @@
+"""A whole step of a batch in one compiled call, for the models of the suite.
+
+A step is made of five methods of a model, each of which looks at its arguments, allocates what it
+returns, and has that checked. For a few lanes this takes longer than the step itself. A model whose
+values are in range by construction may offer all of it as one kernel. What comes out is the same,
+byte for byte: ``tests/exo_envs/test_compiled_step.py`` compares the two.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import ReferenceType, ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.infos import Paid
+from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
+from exo_envs.noise import Noise
+
+#: Values of x in a batch from which on its lanes are shared by threads.
+MANY_VALUES = 2**16
+#: The methods that what happens in an episode follows from.
+DYNAMICS = (
+    "sample_initial",
+    "sample_exogenous",
+    "sample_endogenous",
+    "reward_terms",
+    "endogenous_reward",
+    "is_terminal",
+)
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """A kernel, what it takes beside states and actions, and its random numbers.
+
+    Attributes:
+        kernel: ``kernel(first, last, n, x, actions, uniforms for n', uniforms for x', next n,
+            next x, rewards, terminal, *arguments)`` fills the last four arrays for the lanes
+            ``first ... last - 1`` and returns whether all values were in range. States and actions
+            are in range when it is called. It releases Python's lock.
+        arguments: what the kernel takes at the end.
+        uniforms: how many numbers n' and x' need in each lane. They are drawn as the model's
+            methods draw them: in one batch of shape (lanes, number) each.
+    """
+
+    kernel: Callable[..., bool]
+    arguments: tuple[Any, ...]
+    uniforms: tuple[int, int]
+
+
+def compiled_step_of(mdp: ExoMDP) -> CompiledStep | None:
+    """The compiled step of a model, or None if it has none.
+
+    A class that changes how its parent moves or pays has another step: the parent's counts only if
+    no method that it follows from was written later.
+    """
+    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
+
+    def depth(method: str) -> int:
+        return next(i for i, owner in enumerate(owners) if method in owner)
+
+    if depth("compiled_step") > min(map(depth, DYNAMICS)):
+        return None
+    return mdp.compiled_step()
+
+
+class CompiledStepper:
+    """Steps batches of ``num_lanes`` states of a model by its compiled step.
+
+    Large arrays that are allocated anew in each step cost more than the step: the system hands out
+    their memory page by page. So states are written to arrays of earlier ones. Three of them take
+    turns: the current state, the one before, whose infos a caller may still hold, and the next one.
+    If somebody holds on to infos for longer without reading them, they are worked out before their
+    state is written to.
+    """
+
+    def __init__(self, mdp: ExoMDP, step: CompiledStep, num_lanes: int) -> None:
+        self._mdp, self._step, self._num_lanes = mdp, step, num_lanes
+        self._noise = tuple(np.empty((num_lanes, number)) for number in step.uniforms)
+        self._spare: deque[tuple[State, ReferenceType[Paid]]] = deque()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles have arrays of their own."""
+        return type(self), (self._mdp, self._step, self._num_lanes)
+
+    def step(
+        self, state: State, actions: NDArray[np.int64], noise: Noise
+    ) -> tuple[State, FloatArray, BoolArray, Paid]:
+        """One step, as :meth:`ExoMDP.transition` makes it.
+
+        Args:
+            state: states that are in range, (B, k) and (B, m). Their arrays are the stepper's from
+                now on.
+            actions: (B,), in range; they belong to the caller.
+            noise: where the random numbers come from.
+
+        Returns:
+            The next states, the rewards (B,), which lanes are over, (B,), and what the terms paid.
+        """
+        n, x = state
+        following = self._take_spare(state)
+        rewards = np.empty(self._num_lanes)
+        terminal = np.empty(self._num_lanes, dtype=np.bool_)
+        for_n, for_x = self._noise
+        if for_n.size:
+            noise.endogenous.random(out=for_n)
+        noise.exogenous.random(out=for_x)
+        given = (n, x, actions, for_n, for_x, *following, rewards, terminal, *self._step.arguments)
+        kernel = self._step.kernel
+        if x.size < MANY_VALUES:
+            in_range = kernel(0, self._num_lanes, *given)
+        else:
+            from exo_envs.threads import in_parts
+
+            in_range = in_parts(lambda a, b: kernel(a, b, *given), self._num_lanes)
+        if not in_range:
+            raise ValueError("a state of the environment is out of range: it was written to")
+        paid = Paid(self._mdp, state, actions.copy())
+        self._spare.append((state, ref(paid)))
+        return following, rewards, terminal, paid
+
+    def _take_spare(self, state: State) -> State:
+        """Arrays for the next state that nobody looks at any more."""
+        if len(self._spare) < 2:
+            return State(*map(np.empty_like, state))
+        spare, last_user = self._spare.popleft()
+        paid = last_user()
+        if paid is not None:
+            paid.work_out()
+        return spare

@@ -1,0 +1,108 @@
+"""Infos of a step, of which the larger part is made when somebody reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
+
+_LATER = object()
+
+
+class LazyInfos(dict[str, Any]):
+    """A dictionary with entries that are worked out when a value is first read.
+
+    Most callers of ``step`` never look at its infos, and those of a large batch cost as much as the
+    step does. Pickles and copies, also those by ``dict(infos)`` and ``{**infos}``, are plain
+    dictionaries.
+
+    >>> infos = LazyInfos({"reward": lambda: 2}, steps=1)
+    >>> "reward" in infos, len(infos)
+    (True, 2)
+    >>> infos
+    {'reward': 2, 'steps': 1}
+    """
+
+    __slots__ = ("_makers",)
+
+    def __init__(self, makers: dict[str, Callable[[], Any]], /, **known: Any) -> None:
+        """Take functions for the entries to be worked out, and those that are known."""
+        super().__init__(dict.fromkeys(makers, _LATER), **known)
+        self._makers = makers
+
+    def _complete(self) -> None:
+        """Work out what was not written to in the meantime."""
+        makers, self._makers = self._makers, {}
+        for key, make in makers.items():
+            if dict.get(self, key) is _LATER:
+                self[key] = make()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as a plain dictionary: what makes an entry may not be able to."""
+        return dict, (dict(self),)
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    """A method of dictionaries that shows values, with all of them worked out before."""
+    method = getattr(dict, name)
+
+    def read(self: LazyInfos, *arguments: Any, **named: Any) -> Any:
+        if self._makers:
+            self._complete()
+        return method(self, *arguments, **named)
+
+    read.__name__, read.__doc__ = name, method.__doc__
+    return read
+
+
+# With an __iter__ of its own, copying the dictionary asks for its values one by one.
+for _name in (
+    *("__getitem__", "get", "items", "values", "pop", "popitem", "setdefault", "copy", "__iter__"),
+    *("__eq__", "__ne__", "__or__", "__ror__", "__ior__", "__repr__"),
+):
+    setattr(LazyInfos, _name, _reading(_name))
+
+
+class Paid:
+    """What each term paid in a step of a batch, worked out when it is read.
+
+    Args:
+        mdp: the model.
+        state: the states before the step, (B, k) and (B, m).
+        actions: (B,); nobody writes to them any more.
+        terms: what was paid, (B, scopes), if it is known already.
+    """
+
+    __slots__ = ("__weakref__", "_asked", "_mdp", "_terms")
+
+    def __init__(
+        self, mdp: ExoMDP, state: State, actions: IntArray, terms: FloatArray | None = None
+    ) -> None:
+        self._mdp = mdp
+        self._asked = (state, actions) if terms is None else None
+        self._terms = terms
+
+    def work_out(self) -> FloatArray:
+        """What each term paid, (B, scopes); a terminal state pays nothing."""
+        if self._terms is None:
+            assert self._asked is not None
+            state, actions = self._asked
+            self._terms = self._mdp.reward_terms(state, actions)
+            self._terms[self._mdp.is_terminal(state)] = 0.0
+        self._asked = None  # the state may be written to from now on
+        return self._terms
+
+    def infos(self, lanes: BoolArray) -> dict[str, Any]:
+        """Gymnasium's vector info of the terms, which only some lanes have."""
+        if not np.count_nonzero(lanes):
+            return {}
+        if self._terms is not None:
+            return {"reward_terms": self._of(lanes), "_reward_terms": lanes.copy()}
+        return LazyInfos({"reward_terms": lambda: self._of(lanes)}, _reward_terms=lanes.copy())
+
+    def _of(self, lanes: BoolArray) -> FloatArray:
+        """The terms of some lanes, and zeros for the others: an array of the caller's own."""
+        return np.where(lanes[:, None], self.work_out(), 0.0)
