@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.borders.ranges import UNKNOWN_TO_KERNELS, are_values, is_batch
 from exo_envs.inputs import as_batch, as_values, flat_rows, flatten
+from exo_envs.lazy import LazyModule
 from exo_envs.mdp import ExoMDP, State, as_pair
+
+ranges = LazyModule("exo_envs.borders.ranges")
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -60,8 +62,8 @@ def as_lanes(
         n, x, a = _flat(shape, n, x, action)
     k, m, num_actions = mdp.endogenous_sizes, mdp.exogenous_sizes, mdp.num_actions
     try:
-        fits = n is not None and is_batch(n, x, a, k, m, num_actions, check_exogenous)
-    except UNKNOWN_TO_KERNELS:
+        fits = n is not None and ranges.is_batch(n, x, a, k, m, num_actions, check_exogenous)
+    except ranges.UNKNOWN_TO_KERNELS:
         fits = False
     if fits:
         return shape, Lanes(n, x, a)
@@ -76,8 +78,8 @@ def as_pairs(mdp: ExoMDP, endogenous: Any, action: Any) -> tuple[Shape, Ints, In
         n, _, a = _flat(shape, n, n, action)
     sizes = mdp.endogenous_sizes
     try:
-        fits = n is not None and is_batch(n, n, a, sizes, sizes, mdp.num_actions, False)
-    except UNKNOWN_TO_KERNELS:
+        fits = n is not None and ranges.is_batch(n, n, a, sizes, sizes, mdp.num_actions, False)
+    except ranges.UNKNOWN_TO_KERNELS:
         fits = False
     if fits:
         return shape, n, a
@@ -90,8 +92,8 @@ def exogenous_lanes(mdp: ExoMDP, exogenous: Any, *, check: bool = True) -> tuple
     """The shape (..., m) of x and its lanes (B, m); with ``check`` their values are looked at."""
     try:
         plain = exogenous.ndim == 2 and exogenous.flags.c_contiguous
-        fits = plain and are_values(exogenous, mdp.exogenous_sizes, check)
-    except (AttributeError, *UNKNOWN_TO_KERNELS):
+        fits = plain and ranges.are_values(exogenous, mdp.exogenous_sizes, check)
+    except (AttributeError, *ranges.UNKNOWN_TO_KERNELS):
         fits = False
     if fits:
         return exogenous.shape, exogenous
@@ -102,8 +104,8 @@ def exogenous_lanes(mdp: ExoMDP, exogenous: Any, *, check: bool = True) -> tuple
 def endogenous_lanes(mdp: ExoMDP, endogenous: Any) -> tuple[Shape, Ints]:
     """The shape (..., k) of n and its lanes (B, k)."""
     try:
-        fits = endogenous.ndim == 2 and are_values(endogenous, mdp.endogenous_sizes, True)
-    except (AttributeError, *UNKNOWN_TO_KERNELS):
+        fits = endogenous.ndim == 2 and ranges.are_values(endogenous, mdp.endogenous_sizes, True)
+    except (AttributeError, *ranges.UNKNOWN_TO_KERNELS):
         fits = False
     if fits:
         return endogenous.shape, endogenous

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -93,8 +94,12 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
         self._noise = Noise.unseeded()
-        compiled = compiled_step_of(mdp)
-        self._stepper = None if compiled is None else CompiledStepper(mdp, compiled, self.num_envs)
+
+    @cached_property
+    def _stepper(self) -> CompiledStepper | None:
+        """Makes steps in one call, if the model can."""
+        step = compiled_step_of(self.mdp)
+        return None if step is None else CompiledStepper(self.mdp, step, self.num_envs)
 
     @property
     def state(self) -> State:

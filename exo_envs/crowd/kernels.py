@@ -8,24 +8,14 @@ occupancies, then three values an agent, porters first, then objects.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled import njit
+from exo_envs.crowd.phase import Phase
 from exo_envs.mdp import BoolArray, FloatArray
 
 Int64Array = NDArray[np.int64]
-
-
-class Phase(IntEnum):
-    """What a porter is doing."""
-
-    CARRYING = 0  # its object to a table
-    STROLLING = 1  # to another table, its object left behind
-    RETURNING = 2  # to its object
-    WAITING = 3  # at its object's table, until it picks it up
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

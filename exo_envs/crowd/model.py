@@ -7,13 +7,15 @@ from numpy.typing import NDArray
 
 from exo_envs.batches import as_lanes, endogenous_column, exogenous_lanes
 from exo_envs.compiled_step import CompiledStep
-from exo_envs.crowd import kernels
-from exo_envs.crowd.kernels import Phase
 from exo_envs.crowd.parameters import CrowdParameters
+from exo_envs.crowd.phase import Phase
 from exo_envs.crowd.tables import place_tables, ways_to_tables
 from exo_envs.floor import Floor, Move
 from exo_envs.inputs import as_integers, as_size, as_values
+from exo_envs.lazy import LazyModule
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+
+kernels = LazyModule("exo_envs.crowd.kernels")
 
 
 class CrowdMDP(ExoMDP):
@@ -175,7 +177,7 @@ def _exogenous_variables(p: CrowdParameters, floor: Floor) -> tuple[Variable, ..
 def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> FloatArray:
     """Cumulative shares of a porter's time that its phases take in the long run, shape (4,).
 
-    The phases are those of :class:`exo_envs.crowd.kernels.Phase`. A walk between two tables takes
+    The phases are those of :class:`exo_envs.crowd.phase.Phase`. A walk between two tables takes
     distance / (1 - stand_still) steps; putting the object down and turning back take one each,
     and to pick it up 1 / pick_up; only the share ``stroll`` of the cycles has a stroll. All are
     multiplied out here, since any may be infinite.

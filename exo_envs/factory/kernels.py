@@ -12,14 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled import njit
-from exo_envs.floor import Move
+from exo_envs.factory.stations import DOWN, NUM_STATIONS, UP, WORK
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-NUM_STATIONS = 5  # one in each corner of the floor and one near the middle
-WORK = len(Move)  # the action after those of Move
-DOWN, UP = 0, 1  # the values of a machine
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

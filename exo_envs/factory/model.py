@@ -8,8 +8,7 @@ import numpy as np
 
 from exo_envs.batches import as_lanes, exogenous_lanes
 from exo_envs.compiled_step import CompiledStep
-from exo_envs.factory import kernels
-from exo_envs.factory.kernels import DOWN, NUM_STATIONS, UP, WORK
+from exo_envs.factory.stations import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.floor import Floor
 from exo_envs.inputs import (
     as_size,
@@ -22,9 +21,12 @@ from exo_envs.inputs import (
     check_whole,
     convert,
 )
+from exo_envs.lazy import LazyModule
 from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 
 __all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
+
+kernels = LazyModule("exo_envs.factory.kernels")
 
 _PROBABILITIES = ("stall", "no_order", "fail", "repair", "self_repair", "wander", "noise_flip")
 

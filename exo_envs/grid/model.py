@@ -9,7 +9,6 @@ import numpy as np
 from exo_envs.batches import Lanes, as_lanes, endogenous_column, exogenous_lanes
 from exo_envs.compiled_step import CompiledStep
 from exo_envs.floor import Floor, Move
-from exo_envs.grid import kernels
 from exo_envs.inputs import (
     as_size,
     check_discount,
@@ -18,7 +17,10 @@ from exo_envs.inputs import (
     check_real,
     convert,
 )
+from exo_envs.lazy import LazyModule
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+
+kernels = LazyModule("exo_envs.grid.kernels")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from exo_envs.inputs import as_mask, as_state
 from exo_envs.mdp import FloatArray, IntArray, State
 from exo_envs.numbers import shown
-from exo_envs.synthetic.kernels import SITE
+from exo_envs.synthetic.codes import SITE
 from exo_envs.synthetic.model import SyntheticMDP
 
 MAX_VALUES = 4096  # joint values of x; their transition matrix has the square of it

@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.compiled import njit
-
-SITE, LEFT, BET = range(3)  # the endogenous variables
-PASS = 0  # the action; 1 + v is a bet on the value v
-NO_BET = 0  # the value of BET; 1 + v is a bet on the value v
-TURNED = 3  # minus a bet is the opposite bet
-NO_SWITCH = -1
-SHORT = -1
+from exo_envs.synthetic.codes import BET, LEFT, NO_BET, NO_SWITCH, PASS, SHORT, SITE
 
 
 @njit(cache=True)

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from exo_envs.batches import exogenous_lanes
 from exo_envs.errors import check_choice
 from exo_envs.inputs import as_size
+from exo_envs.lazy import LazyModule
 from exo_envs.mdp import FloatArray, IntArray, State, Variable
-from exo_envs.synthetic import kernels
+from exo_envs.synthetic.codes import SHORT
 from exo_envs.synthetic.generator import Node, generate
-from exo_envs.synthetic.kernels import SHORT
 from exo_envs.synthetic.parameters import SyntheticParameters
 from exo_envs.synthetic.planted import PlantedMDP
+
+kernels = LazyModule("exo_envs.synthetic.kernels")
 
 
 class SyntheticMDP(PlantedMDP):

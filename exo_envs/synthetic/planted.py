@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from exo_envs.batches import Lanes, as_lanes, as_pairs
 from exo_envs.errors import check_choice
+from exo_envs.lazy import LazyModule
 from exo_envs.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable, check_names
-from exo_envs.synthetic import kernels
+from exo_envs.synthetic.codes import BET, NO_BET, NO_SWITCH, TURNED
 from exo_envs.synthetic.generator import Site
-from exo_envs.synthetic.kernels import BET, NO_BET, NO_SWITCH, TURNED
 
 
 class AnyNode(Protocol):
@@ -52,6 +52,9 @@ class Rules(Protocol):
     @property
     def horizon(self) -> int:
         """The length of an episode."""
+
+
+kernels = LazyModule("exo_envs.synthetic.kernels")
 
 
 class PlantedMDP(ExoMDP):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from exo_envs.batches import Lanes
 from exo_envs.inputs import as_batch, as_size, as_values
 from exo_envs.mdp import FloatArray, IntArray, State
-from exo_envs.synthetic.kernels import BET, LEFT, NO_BET, NO_SWITCH, SITE
+from exo_envs.synthetic.codes import BET, LEFT, NO_BET, NO_SWITCH, SITE
 from exo_envs.synthetic.planted import PlantedMDP
 from exo_envs.synthetic.real.generator import RealNode, RealSite, generate
 from exo_envs.synthetic.real.latent import Encoding, Net, height
