@@ -155,11 +155,12 @@ ROWS = (
         "mask of ExoCrowd-v0, λ = 3, warm",
         CROWD,
         Target("5 s", figure=5.0, known=9.4),
+        turns=2,
         rounds=2,
     ),
     Row(
         name="learn/crowd-cold",
-        work="the same, fresh process, empty Numba cache, imports included",
+        work="mask of ExoCrowd-v0, λ = 3, fresh process, empty Numba cache",
         contest="learn_cold",
         options=CROWD,
         target=Target("20 s", figure=20.0, known=39.0),
