@@ -1,5 +1,6 @@
 """Benchmarks: `python scripts/benchmark.py step`, `plan`, `information`, `planted`, `learn`, `gap`,
-`rl`, `rddl`, `trace`, `refit`, `certify`, `coverage`.
+`rl`, `rddl`, `trace`, `refit`, `certify`, `coverage`; `all` is one table of what is to be fast,
+before and now.
 
 Timings on a shared machine are noisy, so contenders take turns and the best round of each counts;
 compare figures of one run, as ratios.
@@ -25,6 +26,7 @@ from benchmarks import (
     refit,
     rl,
     step,
+    table,
     trace,
 )
 
@@ -33,7 +35,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for benchmark in (
-        *(step, plan, information, planted, learn, gap, rl, rddl, trace, refit, certify, coverage),
+        *(
+            step,
+            plan,
+            information,
+            planted,
+            learn,
+            gap,
+            rl,
+            rddl,
+            trace,
+            refit,
+            certify,
+            coverage,
+            table,
+        ),
     ):
         benchmark.add_command(commands)
     arguments = parser.parse_args()

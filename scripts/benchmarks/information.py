@@ -32,29 +32,18 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Take turns, the best of each counts; all pairs of scikit-learn's run once only."""
-    mdp, rng = CrowdMDP(), np.random.default_rng(0)
-    rollouts = -(-arguments.transitions // mdp.horizon)
-    data = ExogenousData.collect(mdp, rollouts, rng)
-    strata = stratified_pairs(data, None if arguments.full else arguments.pairs, rng)
-    for given_self in (False, True):
-        pairwise_information(data, given_self=given_self)  # compilation
-    ours, conditional, theirs, difference = np.inf, np.inf, np.inf, 0.0
+    pairs = Pairs(arguments.transitions, None if arguments.full else arguments.pairs)
+    pairs.compile()
+    ours, conditional, theirs = np.inf, np.inf, np.inf
     for turn in range(arguments.rounds):
-        seconds, found = timed(lambda: pairwise_information(data, given_self=False))
-        ours = min(ours, seconds)
-        seconds, _ = timed(lambda: pairwise_information(data, given_self=True))
-        conditional = min(conditional, seconds)
-        if arguments.full and turn > 0:
-            continue
-        total = 0.0
-        for count, pairs in strata:
-            seconds, off = time_scikit_learn(data, pairs, found.plug_in)
-            total += seconds * count / len(pairs)
-            difference = max(difference, off)
-        theirs = min(theirs, total)
-    number = len(data.names) ** 2
-    timed_pairs = sum(len(pairs) for _, pairs in strata)
-    print(f"\n{number:,} ordered pairs of ExoCrowd-v0's variables, {found.samples:,} transitions")
+        ours = min(ours, pairs.ours())
+        conditional = min(conditional, pairs.conditional())
+        if turn == 0 or not arguments.full:
+            theirs = min(theirs, pairs.theirs())
+    number = len(pairs.data.names) ** 2
+    timed_pairs = sum(len(some) for _, some in pairs.strata)
+    samples = pairs.found.samples
+    print(f"\n{number:,} ordered pairs of ExoCrowd-v0's variables, {samples:,} transitions")
     print(f"  {'ours, I(x_j ; x_i later)':44}{ours:>9.3f} s{ours / number * 1e6:>10.1f} us a pair")
     print(
         f"  {'ours, given x_i now':44}{conditional:>9.3f} s{conditional / number * 1e6:>10.1f} "
@@ -65,7 +54,45 @@ def run(arguments: argparse.Namespace) -> None:
         f"  {f'scikit-learn mutual_info_score, {how}':44}{theirs:>9.1f} s"
         f"{theirs / number * 1e6:>10.1f} us a pair"
     )
-    print(f"  ratio {theirs / ours:.0f}x, largest difference {difference:.1e} nats")
+    print(f"  ratio {theirs / ours:.0f}x, largest difference {pairs.difference:.1e} nats")
+
+
+class Pairs:
+    """All ordered pairs of ExoCrowd-v0's variables, for us and for scikit-learn to go through.
+
+    Args:
+        transitions: how many there are at least.
+        limit: pairs of each combination of sizes that scikit-learn is timed on; None is all.
+    """
+
+    def __init__(self, transitions: int, limit: int | None) -> None:
+        mdp, rng = CrowdMDP(), np.random.default_rng(0)
+        self.data = ExogenousData.collect(mdp, -(-transitions // mdp.horizon), rng)
+        self.strata = stratified_pairs(self.data, limit, rng)
+        self.difference = 0.0
+
+    def compile(self) -> None:
+        """Run ours once in both ways."""
+        self.ours()
+        self.conditional()
+
+    def ours(self) -> float:
+        """Seconds of all pairs."""
+        seconds, self.found = timed(lambda: pairwise_information(self.data, given_self=False))
+        return seconds
+
+    def conditional(self) -> float:
+        """Seconds of all pairs, given the present value of the one that is foretold."""
+        return timed(lambda: pairwise_information(self.data, given_self=True))[0]
+
+    def theirs(self) -> float:
+        """Seconds of all pairs with scikit-learn, after :meth:`ours`, with which it compares."""
+        total = 0.0
+        for count, pairs in self.strata:
+            seconds, off = time_scikit_learn(self.data, pairs, self.found.plug_in)
+            total += seconds * count / len(pairs)
+            self.difference = max(self.difference, off)
+        return total
 
 
 def stratified_pairs(

@@ -7,6 +7,7 @@ import json
 import resource
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -41,12 +42,39 @@ def run(_: argparse.Namespace) -> None:
         subprocess.run([sys.executable, __file__, json.dumps(size)], check=True)
 
 
-def learn_one(env_id: str, options: dict[str, Any]) -> None:
-    """Learn once to compile, on a small problem, and once to measure."""
-    CalibratedMaskLearner(n_rollouts=20).fit(gym.make(env_id), rng=0)
+@dataclass(frozen=True)
+class Learned:
+    """What learning a mask cost, and what it gave.
+
+    Attributes:
+        variables: the number of exogenous variables.
+        transitions: that the tests had.
+        seconds: of the whole fit.
+        memory: bytes by which the process's peak grew, rollouts included.
+        data: bytes of the rollouts.
+        mask: the variables that were kept.
+        verdict: the mask against the right one, where that is known.
+    """
+
+    variables: int
+    transitions: int
+    seconds: float
+    memory: int
+    data: int
+    mask: tuple[str, ...]
+    verdict: str
+
+
+def compile_learning(env_id: str, cost_weight: float = 0.0) -> None:
+    """Learn on few rollouts, so that what is measured next need not compile."""
+    CalibratedMaskLearner(cost_weight=cost_weight, n_rollouts=20).fit(gym.make(env_id), rng=0)
+
+
+def learn(env_id: str, options: dict[str, Any], cost_weight: float = 0.0) -> Learned:
+    """Learn a mask of an environment that is made with these options."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     mdp = gym.make(env_id, **options).unwrapped.mdp
-    learner = CalibratedMaskLearner().fit(mdp, rng=0)
+    learner = CalibratedMaskLearner(cost_weight=cost_weight).fit(mdp, rng=0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     data = learner.study_.data()
     required = getattr(mdp, "required_mask", None)
@@ -54,10 +82,25 @@ def learn_one(env_id: str, options: dict[str, Any]) -> None:
     if required is not None:
         missed, needless = set(required) - set(learner.mask_), set(learner.mask_) - set(required)
         verdict = f"{len(missed)} missed, {len(needless)} needless"
+    return Learned(
+        variables=len(mdp.exogenous_names),
+        transitions=data.num_rollouts * data.num_steps,
+        seconds=learner.seconds_,
+        memory=(peak - before) * 1024,
+        data=data.values.nbytes,
+        mask=tuple(learner.mask_),
+        verdict=verdict,
+    )
+
+
+def learn_one(env_id: str, options: dict[str, Any]) -> None:
+    """Learn once to compile, on a small problem, and once to measure."""
+    compile_learning(env_id)
+    learned = learn(env_id, options)
     print(
-        f"{env_id:18}{len(mdp.exogenous_names):>10}{data.num_rollouts * data.num_steps:>13,}"
-        f"{learner.seconds_:>9.1f}{(peak - before) / 1024:>7.0f} MB"
-        f"{data.values.nbytes / 2**20:>11.0f} MB{len(learner.mask_):>6}  {verdict}",
+        f"{env_id:18}{learned.variables:>10}{learned.transitions:>13,}"
+        f"{learned.seconds:>9.1f}{learned.memory / 2**20:>7.0f} MB"
+        f"{learned.data / 2**20:>11.0f} MB{len(learned.mask):>6}  {learned.verdict}",
         flush=True,
     )
 

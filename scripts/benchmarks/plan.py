@@ -8,7 +8,7 @@ nothing could hold; and the online planner on ExoCrowd.
 from __future__ import annotations
 
 import argparse
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from planners import (
     ExogenousData,
     FactoredMDP,
     ForecastPlanner,
+    Plan,
     ReducedMDP,
     Scenarios,
     ValueIteration,
@@ -59,26 +60,51 @@ def run(arguments: argparse.Namespace) -> None:
     show_online()
 
 
+class Rivals:
+    """Ours and QuantEcon's modified policy iteration on the same tables, to the same precision."""
+
+    def __init__(self, mdp: FactoredMDP, tolerance: float = 1e-4) -> None:
+        self.mdp, self.tolerance = mdp, tolerance
+        self.planner = ValueIteration(tolerance=tolerance)
+
+    @cached_property
+    def built(self) -> tuple[float, Any]:
+        """Seconds of making QuantEcon's tables, and the tables."""
+        return timed(lambda: to_discrete_dp(self.mdp, memory_limit=2e10))
+
+    def ours(self) -> float:
+        """Seconds of planning, with all that it makes from the model."""
+        seconds, self.plan = timed(lambda: self.planner.plan(self.mdp))
+        return seconds
+
+    def theirs(self) -> float:
+        """Seconds of solving tables that are there."""
+        _, tables = self.built
+        seconds, self.solution = timed(lambda: tables.solve(method="mpi", epsilon=self.tolerance))
+        return seconds
+
+    def difference(self) -> float:
+        """The largest difference of the values that the two found last."""
+        return float(np.abs(self.plan.values.reshape(-1) - self.solution.v).max())
+
+
 def compare(name: str, mdp: FactoredMDP, rounds: int, tolerance: float = 1e-4) -> None:
     """One line: ours and QuantEcon's modified policy iteration, in turns."""
-    planner = ValueIteration(tolerance=tolerance)
-    build, problem = timed(lambda: to_discrete_dp(mdp, memory_limit=2e10))
+    rivals = Rivals(mdp, tolerance)
+    build, _ = rivals.built
     ours, theirs = np.inf, np.inf
     for _ in range(rounds):
-        seconds, plan = timed(lambda: planner.plan(mdp))
-        ours = min(ours, seconds)
-        seconds, solution = timed(lambda: problem.solve(method="mpi", epsilon=tolerance))
-        theirs = min(theirs, seconds)
-    memory = peak_memory(lambda: planner.plan(mdp))
+        ours = min(ours, rivals.ours())
+        theirs = min(theirs, rivals.theirs())
+    memory = peak_memory(lambda: rivals.planner.plan(mdp))
     their_memory = peak_memory(
         lambda: to_discrete_dp(mdp, memory_limit=2e10).solve(method="mpi", epsilon=tolerance)
     )
-    difference = np.abs(plan.values.reshape(-1) - solution.v).max()
     print(
         f"{name:10}{mdp.exogenous_sizes.prod():>6} {mdp.discount:>6} {ours:>9.4f} {theirs:>14.3f} "
         f"{build:>10.2f} {theirs / ours:>6.1f}x {(theirs + build) / ours:>10.1f}x "
         f"{memory / 1e6:>5.0f}/{their_memory / 1e6:<6.0f} MB {their_memory / memory:>5.1f}x "
-        f"{difference:>11.1e}",
+        f"{rivals.difference():>11.1e}",
         flush=True,
     )
 
@@ -88,12 +114,16 @@ def show_product(variables: int, time_limit: float) -> None:
     mdp = product_problem(variables, 0.95, np.random.default_rng(0))
     needed = ValueIteration().bytes_needed(mdp)
     seconds, plan = timed(lambda: ValueIteration().plan(mdp, time_limit=time_limit))
-    verdict = "converged" if plan.converged else f"stopped, loss at most {plan.loss_bound:.2g}"
     print(
         f"{mdp.num_states:>14,} states {needed / 1e6:>7,.0f} MB {seconds:>7.1f} s "
-        f"{plan.iterations:>5} sweeps  {verdict}",
+        f"{plan.iterations:>5} sweeps  {verdict(plan)}",
         flush=True,
     )
+
+
+def verdict(plan: Plan) -> str:
+    """Whether a plan is done, and if not how far from the best it can be."""
+    return "converged" if plan.converged else f"stopped, loss at most {plan.loss_bound:.2g}"
 
 
 def show_online() -> None:

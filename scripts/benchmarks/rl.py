@@ -12,10 +12,13 @@ from typing import Any
 
 import gymnasium as gym
 
-from benchmarks.timing import race, random_steps
+from benchmarks.timing import Contender, race, random_steps
 
 LANES = (8, 64, 512)
 IDS = ("ExoFactory-v0", "ExoCrowd-v0")
+
+#: Settings of SB3 with which it trains in batches as large as those of the one file.
+LIKE_THE_ONE_FILE = {"lanes": 1024, "n_steps": 32, "batch_size": 2048, "n_epochs": 3}
 
 
 def add_command(commands: Any) -> None:
@@ -37,22 +40,27 @@ def run(arguments: argparse.Namespace) -> None:
 
 def compare_adapters(env_id: str, seconds: float, rounds: int) -> None:
     """What SB3 steps: our vector environment through the adapter, or a loop over single ones."""
+    print(f"\n{env_id}: steps/s of a VecEnv, full Dict observations, random actions")
+    print(f"  {'lanes':>5}{'DummyVecEnv':>14}{'SB3VecEnv':>14}")
+    for lanes in LANES:
+        rates = race(adapter_contenders(env_id, lanes), seconds, rounds)
+        times = rates["batched"] / rates["looped"]
+        print(f"  {lanes:>5}{rates['looped']:>14,.0f}{rates['batched']:>14,.0f}{times:>8.1f}x")
+
+
+def adapter_contenders(env_id: str, lanes: int) -> dict[str, Contender]:
+    """Random steps of a loop over single environments, and of the adapter."""
     from stable_baselines3.common.vec_env import DummyVecEnv
 
     from wrappers.sb3 import SB3VecEnv
 
-    print(f"\n{env_id}: steps/s of a VecEnv, full Dict observations, random actions")
-    print(f"  {'lanes':>5}{'DummyVecEnv':>14}{'SB3VecEnv':>14}")
-    for lanes in LANES:
-        batched = SB3VecEnv(gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep"))
-        looped = DummyVecEnv([lambda: gym.make(env_id, disable_env_checker=True)] * lanes)
-        contenders = {}
-        for name, venv in (("looped", looped), ("batched", batched)):
-            venv.reset()
-            contenders[name] = random_steps(venv, venv.action_space.n)
-        rates = race(contenders, seconds, rounds)
-        times = rates["batched"] / rates["looped"]
-        print(f"  {lanes:>5}{rates['looped']:>14,.0f}{rates['batched']:>14,.0f}{times:>8.1f}x")
+    batched = SB3VecEnv(gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep"))
+    looped = DummyVecEnv([lambda: gym.make(env_id, disable_env_checker=True)] * lanes)
+    contenders = {}
+    for name, venv in (("looped", looped), ("batched", batched)):
+        venv.reset()
+        contenders[name] = random_steps(venv, venv.action_space.n)
+    return contenders
 
 
 def compare_trainers(env_id: str, rounds: int) -> None:
@@ -64,9 +72,7 @@ def compare_trainers(env_id: str, rounds: int) -> None:
         "SB3, 8 lanes in DummyVecEnv, its defaults": lambda: sb3_by_default(env_id, 8),
         "SB3, 64 lanes in the adapter, its defaults": lambda: sb3_by_default(env_id, 64),
         "SB3, adapter, settings of train_sb3.py": lambda: sb3_rate(env_id, {}),
-        "SB3, adapter, settings of the one file": lambda: sb3_rate(
-            env_id, {"lanes": 1024, "n_steps": 32, "batch_size": 2048, "n_epochs": 3}
-        ),
+        "SB3, adapter, settings of the one file": lambda: sb3_rate(env_id, LIKE_THE_ONE_FILE),
         "one file": lambda: one_file_rate(env_id),
     }
     rates = dict.fromkeys(contenders, 0.0)
