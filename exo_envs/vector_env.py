@@ -127,6 +127,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             if given is not None:
                 given = State(given.endogenous[lanes], given.exogenous[lanes])
             self._restart(self._require_state(), lanes, given)
+            self._ended = self._ended & ~lanes
         else:
             if seed is not None and not isinstance(seed, (int, np.integer)):
                 raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
@@ -161,21 +162,20 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             paid = Paid(self.mdp, state, actions, terms)
         self._elapsed_steps += 1
         truncations = self._elapsed_steps >= self._limit
+        going_on = ~restarted
         if some_restarted:
-            self._ended = np.zeros_like(restarted)
             self._restart(self._state, restarted)
             rewards[restarted] = 0.0
-            terminations, truncations = terminations & ~restarted, truncations & ~restarted
+            terminations, truncations = terminations & going_on, truncations & going_on
         ended = terminations | truncations
-        infos: dict[str, Any]
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             self._ended = ended
-            infos = paid.infos(~restarted)
-        elif np.count_nonzero(ended):
-            infos = self._final_infos(self._state, ended, paid)
-            self._restart(self._state, ended)
+            infos = paid.infos(going_on)
         else:
             infos = paid.infos(~ended)
+            if np.count_nonzero(ended):
+                infos.update(self._final_infos(self._state, ended, paid))
+                self._restart(self._state, ended)
         return observe(self._state), rewards, terminations, truncations, infos
 
     def get_state(self) -> Snapshot:
@@ -217,11 +217,11 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def _restart(self, state: State, lanes: BoolArray, given: State | None = None) -> None:
         """Start new episodes in some lanes of ``state``, in place."""
-        fresh = given or self._sample_initial(int(lanes.sum()))
-        state.endogenous[lanes] = fresh.endogenous
-        state.exogenous[lanes] = fresh.exogenous
-        self._elapsed_steps[lanes] = 0
-        self._ended[lanes] = False
+        rows = np.flatnonzero(lanes)
+        fresh = given or self._sample_initial(len(rows))
+        state.endogenous[rows] = fresh.endogenous
+        state.exogenous[rows] = fresh.exogenous
+        self._elapsed_steps[rows] = 0
 
     def _sample_initial(self, size: int) -> State:
         state = self.mdp.sample_initial(size, self.np_random)
@@ -237,7 +237,6 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             "_final_obs": ended.copy(),
             "final_info": paid.infos(ended),
             "_final_info": ended.copy(),
-            **paid.infos(~ended),
         }
 
     def _check_reset_mask(self, lanes: Any) -> BoolArray:
