@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from exo_envs.infos import Paid
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
-from exo_envs.noise import Noise
+from exo_envs.noise import Noise, drawing_in_parts
 
 #: Values of x in a batch from which on its lanes are shared by threads.
-MANY_VALUES = 2**16
+MANY_VALUES = 2**18
+#: Values of x that are stepped in the time that another thread takes to wake up.
+VALUES_AHEAD = 80_000
 #: The methods that what happens in an episode follows from.
 DYNAMICS = (
     "sample_initial",
@@ -69,6 +71,16 @@ def compiled_step_of(mdp: ExoMDP) -> CompiledStep | None:
     return mdp.compiled_step()
 
 
+class Stepped(NamedTuple):
+    """What a step of a batch gives."""
+
+    state: State  # (B, k) and (B, m)
+    shown: State  # the same, in arrays for the caller
+    rewards: FloatArray  # (B,)
+    terminal: BoolArray  # (B,): which lanes are over
+    paid: Paid  # what the terms paid
+
+
 class CompiledStepper:
     """Steps batches of ``num_lanes`` states of a model by its compiled step.
 
@@ -88,9 +100,7 @@ class CompiledStepper:
         """Copies and pickles have arrays of their own."""
         return type(self), (self._mdp, self._step, self._num_lanes)
 
-    def step(
-        self, state: State, actions: NDArray[np.int64], noise: Noise
-    ) -> tuple[State, FloatArray, BoolArray, Paid]:
+    def step(self, state: State, actions: NDArray[np.int64], noise: Noise) -> Stepped:
         """One step, as :meth:`ExoMDP.transition` makes it.
 
         Args:
@@ -99,8 +109,6 @@ class CompiledStepper:
             actions: (B,), in range; they belong to the caller.
             noise: where the random numbers come from.
 
-        Returns:
-            The next states, the rewards (B,), which lanes are over, (B,), and what the terms paid.
         """
         n, x = state
         following = self._take_spare(state)
@@ -109,20 +117,43 @@ class CompiledStepper:
         for_n, for_x = self._noise
         if for_n.size:
             noise.endogenous.random(out=for_n)
-        noise.exogenous.random(out=for_x)
         given = (n, x, actions, for_n, for_x, *following, rewards, terminal, *self._step.arguments)
-        kernel = self._step.kernel
         if x.size < MANY_VALUES:
-            in_range = kernel(0, self._num_lanes, *given)
+            noise.exogenous.random(out=for_x)
+            in_range = self._step.kernel(0, self._num_lanes, *given)
+            shown = following.exogenous.copy()
         else:
-            from exo_envs.threads import in_parts
-
-            in_range = in_parts(lambda a, b: kernel(a, b, *given), self._num_lanes)
+            shown = np.empty_like(x)
+            in_range = self._step_in_threads(noise.exogenous, given, following.exogenous, shown)
         if not in_range:
             raise ValueError("a state of the environment is out of range: it was written to")
         paid = Paid(self._mdp, state, actions.copy())
         self._spare.append((state, ref(paid)))
-        return following, rewards, terminal, paid
+        seen = State(following.endogenous.copy(), shown)
+        return Stepped(following, seen, rewards, terminal, paid)
+
+    def _step_in_threads(
+        self,
+        rng: np.random.Generator,
+        given: tuple[Any, ...],
+        x: NDArray[Any],
+        shown: NDArray[Any],
+    ) -> bool:
+        """Draw the noise of x', call the kernel, and copy the new x.
+
+        One thread does all three for its lanes: what it needs is then in the cache of its core.
+        """
+        from exo_envs.threads import in_parts
+
+        draw = drawing_in_parts(rng, self._noise[1])
+
+        def part(first: int, last: int) -> bool:
+            draw(first, last)
+            in_range = self._step.kernel(first, last, *given)
+            shown[first:last] = x[first:last]
+            return in_range
+
+        return in_parts(part, self._num_lanes, ahead=VALUES_AHEAD // x.shape[1])
 
     def _take_spare(self, state: State) -> State:
         """Arrays for the next state that nobody looks at any more."""

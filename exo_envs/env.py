@@ -57,12 +57,17 @@ def space_of(ranges: Ranges) -> spaces.Space[Any]:
 
 def observe(state: State) -> Observation:
     """The observation of a checked state: its parts, copied; an empty part is left out."""
+    return as_observation(State(state.endogenous.copy(), state.exogenous.copy()))
+
+
+def as_observation(state: State) -> Observation:
+    """The parts of a state by their names; an empty part is left out."""
     endogenous, exogenous = state
     observation: dict[str, Any] = {}
     if endogenous.shape[-1]:
-        observation["endogenous"] = endogenous.copy()
+        observation["endogenous"] = endogenous
     if exogenous.shape[-1]:
-        observation["exogenous"] = exogenous.copy()
+        observation["exogenous"] = exogenous
     return observation
 
 

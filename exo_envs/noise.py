@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(slots=True)
@@ -40,3 +42,31 @@ class Noise:
                 "has_uint32": 0,
                 "uinteger": 0,
             }
+
+
+def drawing_in_parts(
+    rng: np.random.Generator, uniforms: NDArray[np.float64]
+) -> Callable[[int, int], None]:
+    """A function that fills some rows with what ``rng.random(out=uniforms)`` would give them.
+
+    It may be called by several threads at once. The generator itself has moved on already.
+
+    Args:
+        rng: of the kind that :class:`Noise` has, it can be moved on by any number of draws; with
+            any other the rows are filled at once.
+        uniforms: (rows, width).
+    """
+    bits = rng.bit_generator
+    if not isinstance(bits, np.random.PCG64):
+        rng.random(out=uniforms)
+        return lambda first, last: None
+    begin = bits.state
+    bits.advance(uniforms.size)
+
+    def draw(first: int, last: int) -> None:
+        twin = np.random.PCG64(0)
+        twin.state = begin
+        twin.advance(first * uniforms.shape[1])
+        np.random.Generator(twin).random(out=uniforms[first:last])
+
+    return draw

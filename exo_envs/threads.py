@@ -15,17 +15,19 @@ from itertools import pairwise
 from numba import get_num_threads
 
 
-def in_parts(work: Callable[[int, int], object], size: int) -> bool:
+def in_parts(work: Callable[[int, int], object], size: int, *, ahead: int = 0) -> bool:
     """Call ``work(first, last)`` for parts of ``range(size)``, one for each thread, at once.
 
     There are as many threads as Numba may use (``NUMBA_NUM_THREADS``). This one takes a part, too:
-    it waits while a kernel is compiled, and its clocks stop.
+    it waits while a kernel is compiled, and its clocks stop. Its part is larger by ``ahead``, for
+    what it does while the others wake up.
 
     Returns:
         Whether every call returned something true.
     """
     threads = max(1, min(get_num_threads(), size))
-    ends = [size * (part + 1) // threads for part in range(threads)]
+    share = max(size - ahead, 0) // threads
+    ends = [size - share * others for others in reversed(range(threads))]
     others = [_pool(threads - 1).submit(work, first, last) for first, last in pairwise(ends)]
     try:
         done = bool(work(0, ends[0]))

@@ -22,6 +22,7 @@ from exo_envs.env import (
     ExoEnv,
     Observation,
     Snapshot,
+    as_observation,
     check_model,
     check_options,
     check_render_mode,
@@ -126,7 +127,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 raise ValueError("lanes share their generators: a seed resets all of them or none")
             if given is not None:
                 given = State(given.endogenous[lanes], given.exogenous[lanes])
-            self._restart(self._require_state(), lanes, given)
+            self._restart((self._require_state(),), lanes, given)
             self._ended = self._ended & ~lanes
         else:
             if seed is not None and not isinstance(seed, (int, np.integer)):
@@ -153,18 +154,21 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         # the other lanes get does not depend on them.
         noise = self._noise
         if self._stepper is not None:
-            self._state, rewards, terminations, paid = self._stepper.step(state, actions, noise)
+            self._state, shown, rewards, terminations, paid = self._stepper.step(
+                state, actions, noise
+            )
         else:
             self._state, rewards, terms = take_step(
                 self.mdp, state, actions, noise.endogenous, noise.exogenous
             )
+            shown = State(*map(np.copy, self._state))
             terminations = check_terminal(self.mdp, self._state)
             paid = Paid(self.mdp, state, actions, terms)
         self._elapsed_steps += 1
         truncations = self._elapsed_steps >= self._limit
         going_on = ~restarted
         if some_restarted:
-            self._restart(self._state, restarted)
+            self._restart((self._state, shown), restarted)
             rewards[restarted] = 0.0
             terminations, truncations = terminations & going_on, truncations & going_on
         ended = terminations | truncations
@@ -175,8 +179,8 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             infos = paid.infos(~ended)
             if np.count_nonzero(ended):
                 infos.update(self._final_infos(self._state, ended, paid))
-                self._restart(self._state, ended)
-        return observe(self._state), rewards, terminations, truncations, infos
+                self._restart((self._state, shown), ended)
+        return as_observation(shown), rewards, terminations, truncations, infos
 
     def get_state(self) -> Snapshot:
         """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
@@ -215,12 +219,15 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if hasattr(self, "viewer"):  # Gymnasium 1.1 closes also what could not be made
             self.viewer.close()
 
-    def _restart(self, state: State, lanes: BoolArray, given: State | None = None) -> None:
-        """Start new episodes in some lanes of ``state``, in place."""
+    def _restart(
+        self, states: tuple[State, ...], lanes: BoolArray, given: State | None = None
+    ) -> None:
+        """Start new episodes in some lanes, which are written to all of ``states``."""
         rows = np.flatnonzero(lanes)
         fresh = given or self._sample_initial(len(rows))
-        state.endogenous[rows] = fresh.endogenous
-        state.exogenous[rows] = fresh.exogenous
+        for state in states:
+            state.endogenous[rows] = fresh.endogenous
+            state.exogenous[rows] = fresh.exogenous
         self._elapsed_steps[rows] = 0
 
     def _sample_initial(self, size: int) -> State:

@@ -16,7 +16,8 @@ from exo_envs.crowd import CrowdMDP, CrowdParameters
 from exo_envs.factory import FactoryMDP, FactoryParameters
 from exo_envs.grid import GridMDP, GridParameters
 from exo_envs.infos import LazyInfos
-from exo_envs.noise import Noise
+from exo_envs.noise import Noise, drawing_in_parts
+from exo_envs.threads import in_parts
 
 MODELS = {
     "grid": GridMDP(),
@@ -70,10 +71,12 @@ def test_a_step_is_that_of_the_methods(name, seed, lanes):
     stepper = CompiledStepper(mdp, compiled_step_of(mdp), lanes)
     again = noise_of(seed)
     before = State(*map(np.copy, state))
-    following, rewards, terminal, paid = stepper.step(state, actions, again)
+    following, shown, rewards, terminal, paid = stepper.step(state, actions, again)
     same(following.endogenous, expected.state.endogenous)
     same(following.exogenous, expected.state.exogenous)
     same(rewards, expected.reward)
+    same(shown.exogenous, expected.state.exogenous)
+    same(shown.endogenous, expected.state.endogenous)
     same(terminal, np.asarray(mdp.is_terminal(expected.state)))
     same(paid.work_out(), expected.reward_terms)
     assert noise.endogenous.random() == again.endogenous.random()
@@ -132,6 +135,45 @@ def test_bytes_do_not_depend_on_the_number_of_threads():
     for one, two in zip(play(1), play(2), strict=True):
         same(one[0]["exogenous"], two[0]["exogenous"])
         same(one[1], two[1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32), st.integers(1, 50), st.integers(1, 9), st.integers(0, 50))
+def test_numbers_drawn_in_parts_are_those_drawn_at_once(seed, rows, width, cut):
+    for kind in (np.random.PCG64, np.random.SFC64):
+        rng, twin = (np.random.Generator(kind(seed)) for _ in range(2))
+        parts = np.full((rows, width), np.nan)
+        draw = drawing_in_parts(rng, parts)
+        draw(min(cut, rows), rows)
+        draw(0, min(cut, rows))
+        same(parts, twin.random((rows, width)))
+        assert rng.random() == twin.random()
+
+
+@given(st.integers(1, 100), st.integers(0, 200), st.integers(1, 2))
+def test_parts_are_a_partition(size, ahead, threads):
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    done = np.zeros(size, int)
+    try:
+
+        def work(first, last):
+            done[first:last] += 1
+            return True
+
+        assert in_parts(work, size, ahead=ahead)
+        assert (done == 1).all()
+        assert not in_parts(lambda first, last: first > 0 or last < first, size)
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_an_error_in_a_thread_is_raised():
+    def work(first, last):
+        raise KeyError(first)
+
+    with pytest.raises(KeyError):
+        in_parts(work, 10)
 
 
 def test_a_model_that_moves_otherwise_has_another_step():
