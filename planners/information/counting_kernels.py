@@ -107,7 +107,7 @@ def _ctpop(_typing: Any, _word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-_population: Any = intrinsic(_ctpop)
+bit_population: Any = intrinsic(_ctpop)
 
 
 @njit(cache=True)
@@ -120,7 +120,7 @@ def pack_columns(values: Any, states: Any, columns: Any, packed: Any, population
             for s in range(len(part)):
                 word |= np.uint64(values[part[s], column]) << np.uint64(s)
             packed[column, w] = word
-            population[column] += np.int64(_population(word))
+            population[column] += np.int64(bit_population(word))
 
 
 @njit(cache=True)
@@ -141,7 +141,7 @@ def bit_information(packed: Any, population: Any, candidates: Any, bits: Any, co
                 case = bits[k, begin:end]
                 number = np.uint64(0)
                 for w in range(end - begin):
-                    number += _population(candidate[w] & case[w])
+                    number += bit_population(candidate[w] & case[w])
                 counts[j, k] += np.int64(number)
     statistic, freedom = np.empty(len(candidates)), np.empty(len(candidates))
     table = np.empty((2, cases), np.int64)

@@ -1,9 +1,11 @@
 """Information between all pairs of variables, now and a step later, counted many at a time.
 
 What one variable tells about another is a table of counts away, and for m variables there are m^2
-tables. The samples of a target, and of what it is conditioned on, are numbered by their joint
-value once (:class:`~planners.information.contingency.Cases`); then every candidate is counted
-against these numbers in the way that suits its table:
+tables. Where nothing is conditioned on, pairs of variables of few values are counted all at once
+(:mod:`planners.information.indicators`). Otherwise the samples of a target, and of what it is
+conditioned on, are numbered by their joint value once
+(:class:`~planners.information.contingency.Cases`); then every candidate is counted against these
+numbers in the way that suits its table:
 
 * two values and few cases: a bit for each sample, and populations of bits that both have;
 * tables that fit in the cache: counted whole, from contiguous columns;
@@ -26,6 +28,7 @@ from planners.checks import as_positions, check_kind
 from planners.information import counting_kernels as kernels
 from planners.information.contingency import SMALL_TABLE, Cases, Rows
 from planners.information.g_statistic import sparse_information
+from planners.information.indicators import by_indicators, indicator_information
 from planners.information.rollouts import ExogenousData
 
 #: Cases that are counted as bits at most; with more of them a table is faster.
@@ -91,21 +94,18 @@ def pairwise_information(
         raise ValueError("there is nothing to count: no transition in the chosen rollouts")
     columns = Columns.of(data, chosen)
     statistic, freedom = np.empty((2, len(wanted), variables))
-    swapped = np.zeros((len(wanted), variables), dtype=bool)
-    if not given_self:  # information is symmetric, and bits are counted for binary columns only
-        later = Columns(columns.values, columns.states + np.uint64(1), data.sizes)
-        binary = np.flatnonzero(data.sizes[wanted] == 2)
-        several = np.flatnonzero((data.sizes > 2) & (data.sizes <= MAX_BIT_CASES))
-        swapped[np.ix_(binary, several)] = True
-        for j in several[: len(several) * (len(binary) > 0)].tolist():
-            cases = Cases(Rows.of(samples), data.before(j, chosen), int(data.sizes[j]))
-            statistic[binary, j], freedom[binary, j] = later.information(cases, wanted[binary])
+    by_bits = np.zeros((len(wanted), variables), dtype=bool)
+    if not given_self:
+        by_bits = by_indicators(data.sizes[wanted], data.sizes)
+        indicator_information(columns, wanted, MAX_BIT_CASES, statistic, freedom)
     for t, i in enumerate(wanted.tolist()):
+        rest = np.flatnonzero(~by_bits[t])
+        if not len(rest):
+            continue
         size = int(data.sizes[i])
         rows = Rows.of(samples)
         if given_self:
             rows = rows.split(data.before(i, chosen), size)
-        rest = np.flatnonzero(~swapped[t])
         cases = Cases(rows, data.after(i, chosen), size)
         statistic[t, rest], freedom[t, rest] = columns.information(cases, rest)
     return PairwiseInformation(statistic, freedom, samples)

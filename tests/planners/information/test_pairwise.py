@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
 from exo_envs.crowd import CrowdMDP
+from planners.information import indicators
 from planners.information import pairwise as pairs
 from planners.information.contingency import Rows, conditional_information
 from planners.information.pairwise import Cases, Columns, pairwise_information
@@ -156,6 +157,41 @@ def test_some_targets_and_some_rollouts():
     assert (fewer.statistic == alone.statistic).all()
     nothing = pairwise_information(data, [])
     assert nothing.statistic.shape == nothing.freedom.shape == nothing.plug_in.shape == (0, 6)
+
+
+def test_pairs_counted_as_bits_are_those_counted_alone_to_the_last_bit(monkeypatch):
+    """However many indicators are counted at once, and however the samples are divided."""
+    sizes = [2, 9, 1, 2, 64, 3, 130, 2, 300, 5, 2]
+    data = related(sizes, 50, 70, np.random.default_rng(5), np.int16)
+    everything = np.arange(50)
+    columns = Columns.of(data, everything)
+    whole = pairwise_information(data)
+    for i, size in enumerate(sizes):
+        cases = Cases(Rows.of(3500), data.after(i, everything), size)
+        statistic, freedom = columns.information(cases, np.arange(len(sizes)))
+        np.testing.assert_array_equal(whole.freedom[i], freedom)
+        np.testing.assert_allclose(whole.statistic[i], statistic, rtol=1e-12, atol=1e-9)
+        if size != 2:  # of a binary target the sum is taken in another order
+            np.testing.assert_array_equal(whole.statistic[i], statistic)
+    monkeypatch.setattr(indicators, "MAX_INDICATORS", 65)
+    monkeypatch.setattr(indicators, "SAMPLES_PER_THREAD", 1000)
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(indicators, "get_num_threads", lambda own=threads: own)
+        parts = pairwise_information(data)
+        np.testing.assert_array_equal(parts.statistic, whole.statistic)
+        np.testing.assert_array_equal(parts.freedom, whole.freedom)
+
+
+def test_more_samples_than_are_counted_at_a_time():
+    values = np.random.default_rng(0).integers([2, 2, 7], size=(3, 15_000, 3))
+    values[:, 1:, 1] ^= values[:, :-1, 0] & (values[:, :-1, 2] > 3)
+    data = as_data(values, [2, 2, 7])
+    assert indicators.kernels.WORDS * 64 < 3 * 14_999
+    found = pairwise_information(data)
+    for i in range(3):
+        for j in range(3):
+            before, after = data.before(j, np.arange(3)), data.after(i, np.arange(3))
+            assert abs(found.plug_in[i, j] - mutual_info_score(before, after)) < 1e-12
 
 
 def test_what_never_varies_tells_nothing():
