@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -18,11 +19,14 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
-from exo_envs import ExoMDP, State
+from exo_envs import ExoMDP, ExoVectorEnv, State
 from exo_envs.inputs import as_state, check_whole
-from wrappers.observation import layers
+from wrappers.agents.sb3.lane_infos import Infos, LaneInfos, lane_infos
+from wrappers.observation import FlatVectorObservation, MaskedVectorObservation, layers
 
 FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
+#: Layers that make new infos in every step, which therefore can be read later.
+OURS = (ExoVectorEnv, MaskedVectorObservation, FlatVectorObservation)
 
 
 class SB3VecEnv(VecEnv):
@@ -86,6 +90,7 @@ class SB3VecEnv(VecEnv):
         # SB3 keeps the last observations while it steps, and SyncVectorEnv(copy=False) writes
         # the next ones over them.
         self._reused = getattr(env.unwrapped, "copy", True) is False
+        self._later = all(isinstance(layer, OURS) for layer in layers(env))
         self._actions: Any = None
 
     # --- episodes -------------------------------------------------------------------------
@@ -100,7 +105,7 @@ class SB3VecEnv(VecEnv):
         observations, infos = self.env.reset(
             seed=None if seed is None else int(seed), options=self._reset_with or None
         )
-        self.reset_infos = _lane_infos(infos, self.num_envs)
+        self.reset_infos = lane_infos(infos, self.num_envs)
         self._reset_seeds()
         self._reset_options()
         return self._kept(observations)
@@ -120,13 +125,14 @@ class SB3VecEnv(VecEnv):
         observations, rewards, terminations, truncations, infos = self.env.step(self._actions)
         dones = np.logical_or(terminations, truncations)
         if np.count_nonzero(dones):
+            ended = np.flatnonzero(dones)
+            episodes = self._keep_reset_infos(infos, ended)
             timed_out = np.logical_and(truncations, np.logical_not(terminations))
-            lane_infos = self._infos_of_a_step_with_ends(infos, dones, timed_out)
+            make = partial(_infos_with_ends, infos, self.num_envs, ended, timed_out, episodes)
         else:
-            lane_infos = _lane_infos(infos, self.num_envs)
-            for info in lane_infos:
-                info["TimeLimit.truncated"] = False
-        return self._kept(observations), rewards.astype(np.float32), dones, lane_infos
+            make = partial(_infos_of_a_step, infos, self.num_envs)
+        of_lanes = LaneInfos.unread(make) if self._later else make()
+        return self._kept(observations), rewards.astype(np.float32), dones, of_lanes
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
         """Set the options of the next reset.
@@ -240,23 +246,15 @@ class SB3VecEnv(VecEnv):
 
     # --------------------------------------------------------------------------------------
 
-    def _infos_of_a_step_with_ends(
-        self, infos: dict[str, Any], dones: NDArray[np.bool_], timed_out: NDArray[np.bool_]
-    ) -> list[dict[str, Any]]:
-        rest = {key: value for key, value in infos.items() if key not in FINAL}
-        lane_infos = _lane_infos(rest, self.num_envs)
-        ended = np.flatnonzero(dones)
-        finals = _lane_infos(infos.get("final_info", {}), self.num_envs, ended)
-        for lane, final in zip(ended.tolist(), finals, strict=True):
-            self.reset_infos[lane] = of_reset = lane_infos[lane]
-            if "episode" in of_reset:  # what RecordEpisodeStatistics counted is of the old episode
-                final["episode"] = of_reset.pop("episode")
-            lane_infos[lane] = final
-        for info, truncated in zip(lane_infos, timed_out.tolist(), strict=True):
-            info["TimeLimit.truncated"] = truncated
-        for lane in ended.tolist():
-            lane_infos[lane]["terminal_observation"] = infos["final_obs"][lane]
-        return lane_infos
+    def _keep_reset_infos(self, infos: dict[str, Any], ended: NDArray[np.intp]) -> list[Any]:
+        """Keep what is said of the new episodes; return statistics of the old ones, or None.
+
+        They are there, and not in the final info, if ``RecordEpisodeStatistics`` counted them.
+        """
+        resets = lane_infos(infos, self.num_envs, ended, without=FINAL)
+        for lane, of_reset in zip(ended.tolist(), resets, strict=True):
+            self.reset_infos[lane] = of_reset
+        return [of_reset.pop("episode", None) for of_reset in resets]
 
     def _kept(self, observations: Any) -> Any:
         return copy.deepcopy(observations) if self._reused else observations
@@ -303,36 +301,30 @@ class SB3VecEnv(VecEnv):
         return State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
 
 
-def _lane_infos(
-    infos: Mapping[str, Any], num_envs: int, lanes: NDArray[np.intp] | None = None
-) -> list[dict[str, Any]]:
-    """Gymnasium's vector infos lane by lane; ``infos["_key"]`` says who has a ``"key"``.
-
-    Every step of a training run comes by here: for few lanes each operation shows.
-    """
-    lane_infos: list[dict[str, Any]]
-    lane_infos = [{} for _ in range(num_envs if lanes is None else len(lanes))]
-    for key, values in infos.items():
-        if key[:1] == "_" and key[1:] in infos:
-            continue
-        column = _lane_values(values, num_envs, lanes)
-        mask = infos.get("_" + key)
-        if mask is None or np.count_nonzero(mask) == num_envs:
-            for info, value in zip(lane_infos, column, strict=False):
-                info[key] = value
-        else:
-            for index in np.flatnonzero(mask if lanes is None else mask[lanes]).tolist():
-                lane_infos[index][key] = column[index]
-    return lane_infos
+def _infos_of_a_step(infos: dict[str, Any], num_envs: int) -> Infos:
+    """Those of a step that ended no episode."""
+    of_lanes = lane_infos(infos, num_envs)
+    for info in of_lanes:
+        info["TimeLimit.truncated"] = False
+    return of_lanes
 
 
-def _lane_values(values: Any, num_envs: int, lanes: NDArray[np.intp] | None) -> Any:
-    """A sequence of what each lane has."""
-    if isinstance(values, np.ndarray) and values.shape[:1] == (num_envs,):
-        if lanes is not None:
-            values = values[lanes]
-        # Numbers are those of Python, as single environments give them; rows are arrays.
-        return values.tolist() if values.ndim == 1 else values
-    if isinstance(values, dict):
-        return _lane_infos(values, num_envs, lanes)
-    return [values] * num_envs  # about the batch, not about its lanes
+def _infos_with_ends(
+    infos: dict[str, Any],
+    num_envs: int,
+    ended: NDArray[np.intp],
+    timed_out: NDArray[np.bool_],
+    episodes: list[Any],
+) -> Infos:
+    """Those of a step that ended the episodes of some lanes."""
+    of_lanes = lane_infos(infos, num_envs, without=FINAL)
+    finals = lane_infos(infos.get("final_info", {}), num_envs, ended)
+    for lane, final, episode in zip(ended.tolist(), finals, episodes, strict=True):
+        if episode is not None:
+            final["episode"] = episode
+        of_lanes[lane] = final
+    for info, truncated in zip(of_lanes, timed_out.tolist(), strict=True):
+        info["TimeLimit.truncated"] = truncated
+    for lane in ended.tolist():
+        of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
+    return of_lanes
