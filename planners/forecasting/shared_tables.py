@@ -7,13 +7,13 @@ of each. Only a file has them one after another (:class:`Forecasts`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -57,7 +57,8 @@ class SharedForecasts:
             sound = (
                 lookup.shape == (np.prod(self.sizes[parents], dtype=np.float64),)
                 and table.shape == shape
-                and (lookup.dtype, table.dtype) == (np.int32, np.float32)
+                and lookup.dtype == np.int32
+                and table.dtype == np.float32
                 and lookup.flags.c_contiguous
                 and table.flags.c_contiguous
             )
@@ -83,22 +84,15 @@ class SharedForecasts:
         """Parts of the arrays of forecasts, without a copy."""
         if isinstance(given, SharedForecasts):
             return given
-        count = len(given.variables)
         parents, lookups, tables = (
-            [own[slice(*starts[f : f + 2].tolist())] for f in range(count)]
-            for own, starts in (
-                (given.parents, given.parent_starts),
-                (given.lookup, given.lookup_starts),
-                (given.tables, given.table_starts),
-            )
+            tuple(own[a:b] for a, b in pairwise(starts.tolist()))
+            for own, starts in _laid_out(given)
         )
         shaped = tuple(
             table.reshape(-1, given.horizon, int(given.sizes[i]))
             for i, table in zip(given.variables.tolist(), tables, strict=True)
         )
-        return cls(
-            given.variables, given.horizon, given.sizes, tuple(parents), tuple(lookups), shaped
-        )
+        return cls(given.variables, given.horizon, given.sizes, parents, lookups, shaped)
 
     def joined(self) -> Forecasts:
         """All tables one after another, in new arrays."""
@@ -139,12 +133,20 @@ class SharedForecasts:
         return found
 
 
-def _reads(kind: Any, pointed: Any) -> Any:
+def _laid_out(given: Forecasts) -> Iterator[tuple[NDArray[Any], Ints]]:
+    """The arrays that hold something of each variable, and where that of each begins."""
+    yield given.parents, given.parent_starts
+    yield given.lookup, given.lookup_starts
+    yield given.tables, given.table_starts
+
+
+def _reads(kind: Any) -> Any:
     """A function for kernels: the number of this type that is ``index`` behind an address."""
 
     def typed(_typing: Any, _address: Any, _index: Any) -> Any:
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             address, index = arguments
+            pointed = context.get_value_type(kind).as_pointer()
             return builder.load(builder.gep(builder.inttoptr(address, pointed), [index]))
 
         return kind(types.int64, types.int64), generate
@@ -153,6 +155,6 @@ def _reads(kind: Any, pointed: Any) -> Any:
 
 
 #: In kernels, (address, index) -> one of the probabilities of a table.
-probability_at: Any = _reads(types.float32, ir.FloatType().as_pointer())
+probability_at: Any = _reads(types.float32)
 #: In kernels, (address, index) -> one of the rows of a lookup.
-row_at: Any = _reads(types.int32, ir.IntType(32).as_pointer())
+row_at: Any = _reads(types.int32)
