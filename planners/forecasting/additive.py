@@ -25,7 +25,8 @@ from planners.arrays import Ints
 from planners.checks import exact, exact_reals
 from planners.clock import Clock, OutOfTimeError
 from planners.forecasting.compiled_model import CompiledModel
-from planners.forecasting.forecasts import Forecasts, Rollouts
+from planners.forecasting.forecasts import Rollouts
+from planners.forecasting.shared_tables import SharedForecasts
 from planners.memory import MaskMemory, Memory
 
 #: Steps ahead that are forecast like this, at most. On ExoCrowd six steps earn as much as two with
@@ -141,7 +142,7 @@ def fit_additive(
     model = model._replace(**{name: getattr(model, name)[of_two] for name in told})
     fitted = rollouts[~held_out]
     without_held_out = memory._replace(memory=Memory(forecasts=memory.memory.trial_forecasts))
-    tables = Forecasts.fit(fitted, sizes, parents, steps, without_held_out)
+    tables = SharedForecasts.fit(fitted, sizes, parents, steps, without_held_out)
     trial = regress(fitted, sizes, model, steps, clock)
     gains = _gains(trial, rollouts[held_out], model, tables, clock)
     variables = len(tables.variables)
@@ -213,7 +214,7 @@ def _gains(
     additive: AdditiveForecasts,
     rollouts: Rollouts,
     model: CompiledModel,
-    forecasts: Forecasts,
+    forecasts: SharedForecasts,
     clock: Clock,
 ) -> NDArray[np.float64]:
     """By how much squared errors are below those of the tables, (rollouts, columns).

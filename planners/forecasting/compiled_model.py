@@ -18,6 +18,7 @@ from planners.arrays import Ints, joint_values, starts_of
 from planners.checks import ROUNDING, exact, exact_reals, exact_starts
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
+from planners.forecasting.shared_tables import SharedForecasts
 from planners.tables import FactoredMDP, scope_shape
 
 #: The largest probability, and what rounding may add.
@@ -70,7 +71,7 @@ class CompiledModel(NamedTuple):
     joint_reward_conditions: Ints = NO_INTS  # (joint rewards,): the condition each is paid for
     joint_rewards: NDArray[np.float32] = NO_REALS  # (joint rewards,)
 
-    def check(self, forecasts: Forecasts) -> None:
+    def check(self, forecasts: Forecasts | SharedForecasts) -> None:
         """Refuse arrays that do not belong together, such as those of a damaged file.
 
         Args:

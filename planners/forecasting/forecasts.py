@@ -9,7 +9,7 @@ Rare values of the parents lean on the variable's own value, and that on its ove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -68,17 +68,11 @@ class Forecasts(NamedTuple):
             horizon: how far to forecast.
             memory: of these rollouts.
         """
-        by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
-        lookups, tables, chosen = [], [], []
-        for i, others in parents.items():
-            looked_at = (i, *(j for j in others if j != i))
-            lookup, table = memory.memory.forecasts.get(
-                (horizon, *memory.key(looked_at)),
-                partial(_fit_one, by_variable, sizes, looked_at, horizon),
-            )
+        chosen, lookups, tables = [], [], []
+        for looked_at, lookup, table in fit_tables(rollouts, sizes, parents, horizon, memory):
+            chosen.append(looked_at)
             lookups.append(lookup)
             tables.append(table.reshape(-1))
-            chosen.append(np.array(looked_at, dtype=np.int64))
         laid_out: list[Any] = []
         for pieces, dtype in ((chosen, np.int64), (lookups, np.int32), (tables, np.float32)):
             laid_out += [starts_of(pieces), join(pieces, dtype)]
@@ -118,6 +112,24 @@ class Forecasts(NamedTuple):
         tables = self.tables[slice(*self.table_starts[which : which + 2])]
         tables = tables.reshape(-1, self.horizon, int(self.sizes[self.variables[which]]))
         return tables[self.lookup[self.lookup_starts[which] + joint]]
+
+
+def fit_tables(
+    rollouts: Rollouts,
+    sizes: Ints,
+    parents: Mapping[int, Sequence[int]],
+    horizon: int,
+    memory: MaskMemory,
+) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.float32]]]:
+    """For each variable what its forecast looks at, the lookup and the table, as remembered."""
+    by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
+    for i, others in parents.items():
+        looked_at = (i, *(j for j in others if j != i))
+        lookup, table = memory.memory.forecasts.get(
+            (horizon, *memory.key(looked_at)),
+            partial(_fit_one, by_variable, sizes, looked_at, horizon),
+        )
+        yield np.array(looked_at, dtype=np.int64), lookup, table
 
 
 def _fit_one(

@@ -26,6 +26,7 @@ from planners.checks import check_kind
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Forecasts
+from planners.forecasting.shared_tables import SharedForecasts, probability_at, row_at
 
 #: Lanes that the kernel takes at once, at most: with fewer, starting its loops takes most time.
 LANES_PER_BLOCK = 128
@@ -39,7 +40,7 @@ class Models(NamedTuple):
     now: CompiledModel
     later: CompiledModel
 
-    def check(self, forecasts: Forecasts) -> None:
+    def check(self, forecasts: Forecasts | SharedForecasts) -> None:
         """Refuse models that are not whole, or do not fit together."""
         for model in self:
             check_kind("a model", model, CompiledModel)
@@ -55,7 +56,7 @@ class Models(NamedTuple):
 
 def look_ahead(
     models: Models,
-    forecasts: Forecasts,
+    forecasts: Forecasts | SharedForecasts,
     discount: float,
     n: Ints,
     exogenous: Ints,
@@ -67,6 +68,7 @@ def look_ahead(
     Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
     """
     additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
+    shared = SharedForecasts.of(forecasts)  # it keeps the tables where kernels find them
 
     # How the lanes are divided depends on their number alone, and not on that of the threads.
     blocks = max(1, -(-len(n) // LANES_PER_BLOCK))
@@ -76,7 +78,7 @@ def look_ahead(
 
     def part(first: int) -> Any:
         lanes = slice(first, first + step)
-        given: Any = (*models, forecasts, additive, np.float32(discount), width)
+        given: Any = (*models, shared.addresses, additive, np.float32(discount), width)
         given += (n[lanes], exogenous[lanes])
         return _action_values(*given)
 
@@ -116,13 +118,14 @@ def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
     for state in range(len(now.terminal)):
         nodes = max(nodes, later.node_starts[state + 1] - later.node_starts[state])
     states = len(now.terminal)
-    lists = max(len(now.base), len(later.base))
+    lists = max(len(now.base), len(later.base)) + 1
     return (
         np.empty((horizon + 1, len(now.values), width), np.float32),  # the chance of each atom
         np.empty((conditions, width), np.float32),  # that of each condition
         np.empty((observations, width), np.float32),  # that of each observation
         np.empty((2, nodes, width), np.float32),  # that of each node, and the best value seen there
-        np.empty((lists, width), np.float32),  # the value of each list
+        # The value of each list; the last row is zero, the value of what no list adds to.
+        np.empty((lists, width), np.float32),
         # The best value of each n and of nowhere; before, after.
         np.empty((2, states + 1, width), np.float32),
     )
@@ -133,10 +136,13 @@ def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
     """Backward induction for a block of lanes; leaves the values of all lists now."""
     chances, weights, seen, nodes, values, best = buffers
     best[:] = 0.0
+    values[-1] = 0.0
     before, after = best[0], best[1]
-    for h in range(len(chances) - 1, -1, -1):
+    farthest = len(chances) - 1
+    for h in range(farthest, -1, -1):
         model = later if h else now
-        _weigh_conditions(model, chances[h], weights)
+        # Conditions without atoms are the same at all steps: they are written once for each model.
+        _weigh_conditions(model, chances[h], weights, h in (farthest, 0))
         _observe(model, chances[h], seen)
         _back_up(model, discount, chances[h], weights, before, values)
         _choose(model, seen, nodes, values, after)
@@ -152,15 +158,14 @@ def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
 
 @njit(cache=True)
 def _row_starts(forecasts: Any, x: Any) -> Any:
-    """Where the forecasts of a batch (B, m) begin in the tables, shape (B, f)."""
+    """Where the forecasts of a batch (B, m) begin in each table, shape (B, f)."""
     variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
     out = np.empty((x.shape[0], len(variables)), np.int64)
     for lane in range(x.shape[0]):
         for f in range(len(variables)):
             value = subset_index(x[lane], forecasts.parents, starts[f], starts[f + 1], sizes)
-            row = forecasts.lookup[forecasts.lookup_starts[f] + value]
-            length = forecasts.horizon * sizes[variables[f]]
-            out[lane, f] = forecasts.table_starts[f] + row * length
+            row = np.int64(row_at(forecasts.lookups[f], value))
+            out[lane, f] = row * forecasts.horizon * sizes[variables[f]]
     return out
 
 
@@ -172,75 +177,109 @@ def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
     steps, atoms, width = chances.shape
     at = np.empty(width, np.int64)
     for atom in range(atoms):
-        stride = model.strides[atom]
+        stride, table = model.strides[atom], tables[which[atom]]
         for k in range(width):
             lane = min(k, len(x) - 1)
             chances[0, atom, k] = x[lane, variables[atom]] == values[atom]
             at[k] = starts[lane, which[atom]] + values[atom]
         for h in range(1, steps):
             for k in range(width):
-                chances[h, atom, k] = tables[at[k]]
+                chances[h, atom, k] = probability_at(table, at[k])
                 at[k] += stride
 
 
 @njit(cache=True, fastmath=True)
-def _weigh_conditions(model: Any, chances: Any, weights: Any) -> None:
-    """The chance of every condition."""
+def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bool) -> None:
+    """The chance of every condition; of those without atoms only if they are asked for."""
     probabilities, atom_starts, atoms = model.probabilities, model.atom_starts, model.atoms
     width = weights.shape[1]
     for w in range(len(probabilities)):
-        probability = probabilities[w]
-        for k in range(width):
-            weights[w, k] = probability
-        for e in range(atom_starts[w], atom_starts[w + 1]):
+        probability, first, last = probabilities[w], atom_starts[w], atom_starts[w + 1]
+        if first < last:
+            atom = atoms[first]
+            for k in range(width):
+                weights[w, k] = probability * chances[atom, k]
+        elif with_constants:
+            for k in range(width):
+                weights[w, k] = probability
+        for e in range(first + 1, last):
             atom = atoms[e]
             for k in range(width):
                 weights[w, k] *= chances[atom, k]
 
 
 @njit(cache=True, fastmath=True)
-def _back_up(model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any) -> None:
+def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would count references
+    model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any
+) -> None:
     """The value of every list: rewards, and the value of where its rules lead.
 
-    That of a branch includes what its n's branches share, which is worked out before them.
+    That of a branch includes what its n's branches share, which is worked out before them. Most
+    lists have no rule, or one of two outcomes.
     """
     branch_starts, width = model.branch_starts, values.shape[1]
-    rewards = (model.reward_starts, model.reward_atoms, model.rewards)
-    joint = (model.joint_reward_starts, model.joint_reward_conditions, model.joint_rewards)
-    paid_together = len(model.joint_rewards) > 0
-    rules = (model.rule_starts, model.rule_ends, model.outcome_starts)
-    outcomes = (model.otherwise, model.conditions, model.targets)
-    states = len(branch_starts) - 1
-    moved, left, passed = np.empty((3, width), np.float32)
+    reward_starts, reward_atoms, rewards = model.reward_starts, model.reward_atoms, model.rewards
+    rule_starts, rule_ends, outcome_starts = (
+        model.rule_starts,
+        model.rule_ends,
+        model.outcome_starts,
+    )
+    otherwise, conditions, targets = model.otherwise, model.conditions, model.targets
+    bases, paid_together, states = model.base, len(model.joint_rewards) > 0, len(branch_starts) - 1
+    rules, outcomes = (rule_starts, rule_ends, outcome_starts), (otherwise, conditions, targets)
+    moved, passed = np.empty((2, width), np.float32)
+    # What the value of the next n is multiplied by: the discount, and that times the chance that
+    # the rules which the branches of this n share do not decide.
+    scales = np.empty((2, width), np.float32)
+    for k in range(width):
+        scales[0, k] = discount
     for state in range(states):
-        shared = branch_starts[states] + state
-        base = model.base[shared]
-        _follow_rules(rules, outcomes, shared, weights, best, moved, passed)
-        _pass_on(rules, outcomes, shared, weights, left, passed)
-        for k in range(width):
-            values[shared, k] = base + discount * moved[k]
-            left[k] *= discount
-        _add_rewards(rewards, shared, chances, values)
-        if paid_together:
-            _add_rewards(joint, shared, weights, values)
-        for branch in range(branch_starts[state], branch_starts[state + 1]):
-            base = model.base[branch]
-            _follow_rules(rules, outcomes, branch, weights, best, moved, passed)
-            for k in range(width):
-                values[branch, k] = base + values[shared, k] + left[k] * moved[k]
-            _add_rewards(rewards, branch, chances, values)
+        first, shared = branch_starts[state], branch_starts[states] + state
+        above, scale = len(values) - 1, 0  # nothing comes before the shared list
+        for step in range(first - 1, branch_starts[state + 1]):
+            own = step if step >= first else shared
+            base, other, rule = bases[own], otherwise[own], rule_starts[own]
+            count, o = rule_ends[own] - rule, outcome_starts[rule]
+            if count == 0:
+                for k in range(width):
+                    values[own, k] = base + values[above, k] + scales[scale, k] * best[other, k]
+            elif count == 1 and outcome_starts[rule + 1] == o + 2:
+                w, target, w2, target2 = (
+                    conditions[o],
+                    targets[o],
+                    conditions[o + 1],
+                    targets[o + 1],
+                )
+                for k in range(width):
+                    stays = best[other, k]
+                    moves = stays + weights[w, k] * (best[target, k] - stays)
+                    moves += weights[w2, k] * (best[target2, k] - stays)
+                    values[own, k] = base + values[above, k] + scales[scale, k] * moves
+            else:
+                _follow_rules(rules, outcomes, own, weights, best, moved, passed)
+                for k in range(width):
+                    values[own, k] = base + values[above, k] + scales[scale, k] * moved[k]
+            for e in range(reward_starts[own], reward_starts[own + 1]):
+                reward, atom = rewards[e], reward_atoms[e]
+                for k in range(width):
+                    values[own, k] += reward * chances[atom, k]
             if paid_together:
-                _add_rewards(joint, branch, weights, values)
+                _add_joint_rewards(model, own, weights, values)
+            if own == shared:
+                above = shared
+                if rule < rule_starts[own + 1]:
+                    scale = 1
+                    _pass_on(rules, outcomes, own, weights, discount, scales[1], passed)
 
 
-@njit(cache=True, fastmath=True, inline="always")
-def _add_rewards(lists: Any, own: int, chances: Any, values: Any) -> None:
-    """Add what a list is expected to be paid for atoms, or for conditions, of these chances."""
-    starts, paid_for, rewards = lists
+@njit(cache=True, fastmath=True)
+def _add_joint_rewards(model: Any, own: int, weights: Any, values: Any) -> None:
+    """Add what a list is expected to be paid for conditions of several variables."""
+    starts, holding = model.joint_reward_starts, model.joint_reward_conditions
     for e in range(starts[own], starts[own + 1]):
-        reward, holds = rewards[e], paid_for[e]
+        reward, w = model.joint_rewards[e], holding[e]
         for k in range(values.shape[1]):
-            values[own, k] += reward * chances[holds, k]
+            values[own, k] += reward * weights[w, k]
 
 
 @njit(cache=True, fastmath=True, inline="always")
@@ -269,8 +308,10 @@ def _follow_rules(
 
 
 @njit(cache=True, fastmath=True, inline="always")
-def _pass_on(rules: Any, outcomes: Any, own: int, weights: Any, left: Any, passed: Any) -> None:
-    """The chance that the rules of a list do not decide."""
+def _pass_on(
+    rules: Any, outcomes: Any, own: int, weights: Any, discount: Any, left: Any, passed: Any
+) -> None:
+    """The chance that the rules of a list do not decide, discounted by a step."""
     rule_starts, _, outcome_starts = rules
     _, conditions, _ = outcomes
     for k in range(len(left)):
@@ -282,6 +323,8 @@ def _pass_on(rules: Any, outcomes: Any, own: int, weights: Any, left: Any, passe
             w = conditions[o]
             for k in range(len(left)):
                 left[k] -= weights[w, k] * passed[k]
+    for k in range(len(left)):
+        left[k] *= discount
 
 
 @njit(cache=True, fastmath=True)
@@ -291,10 +334,15 @@ def _observe(model: Any, chances: Any, seen: Any) -> None:
     starts, atoms = model.observation_atom_starts, model.observation_atoms
     width = seen.shape[1]
     for o in range(len(signs)):
-        constant, sign = constants[o], signs[o]
-        for k in range(width):
-            seen[o, k] = constant
-        for e in range(starts[o], starts[o + 1]):
+        constant, sign, first, last = constants[o], signs[o], starts[o], starts[o + 1]
+        if first < last:
+            atom = atoms[first]
+            for k in range(width):
+                seen[o, k] = constant + sign * chances[atom, k]
+        else:
+            for k in range(width):
+                seen[o, k] = constant
+        for e in range(first + 1, last):
             atom = atoms[e]
             for k in range(width):
                 seen[o, k] += sign * chances[atom, k]
@@ -322,14 +370,13 @@ def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
                 for k in range(width):
                     highest = max(found[above, k], values[branch, k])
                     best[state, k] += reached[above, k] * seen[o, k] * highest
-                continue
-            if o >= 0:
-                for k in range(width):
-                    reached[at, k] = reached[above, k] * seen[o, k]
-                    found[at, k] = found[above, k]
-            _compare(branches, node, values, found[at])
-            if is_leaf:
-                for k in range(width):
+            else:
+                if o >= 0:
+                    for k in range(width):
+                        reached[at, k] = reached[above, k] * seen[o, k]
+                        found[at, k] = found[above, k]
+                _compare(branches, node, values, at, found)
+                for k in range(width if is_leaf else 0):
                     best[state, k] += reached[at, k] * found[at, k]
 
 
@@ -341,10 +388,11 @@ def _only(branches: Any, node: int) -> Any:
 
 
 @njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
-def _compare(branches: Any, node: int, values: Any, found: Any) -> None:
-    """Raise the best value found so far to that of the branches of a node."""
+def _compare(branches: Any, node: int, values: Any, at: int, found: Any) -> None:
+    """Raise the best value found so far to that of the branches of a node, two at a time."""
     starts, numbers = branches
-    for b in range(starts[node], starts[node + 1]):
-        branch = numbers[b]
-        for k in range(len(found)):
-            found[k] = max(found[k], values[branch, k])
+    last = starts[node + 1] - 1
+    for b in range(starts[node], last + 1, 2):
+        branch, branch2 = numbers[b], numbers[min(b + 1, last)]
+        for k in range(found.shape[1]):
+            found[at, k] = max(found[at, k], values[branch, k], values[branch2, k])

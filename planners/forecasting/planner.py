@@ -31,6 +31,7 @@ from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import Models, look_ahead
+from planners.forecasting.shared_tables import SharedForecasts
 from planners.information import HOLD_OUT
 from planners.memory import MaskMemory
 from planners.planner import Plan, check_problem
@@ -111,7 +112,7 @@ class ForecastPlanner:
                 parents[i] = search.parents(i)
         chosen = {i: parents.get(i, ()) for i in needed}
         models = Models(*CompiledModel.compile(mdp, recourse=self.recourse))
-        forecasts = Forecasts.fit(rollouts, sizes, chosen, horizon, memory)
+        forecasts = SharedForecasts.fit(rollouts, sizes, chosen, horizon, memory)
         additive = None
         if self.additive:
             with suppress(OutOfTimeError):
@@ -164,7 +165,7 @@ class ForecastPolicy(Policy, Saved):
         *,
         sizes: tuple[int, ...],
         models: Models,
-        forecasts: Forecasts,
+        forecasts: Forecasts | SharedForecasts,
         discount: float,
         additive: AdditiveForecasts | None = None,
         endogenous_names: tuple[str, ...] | None = None,
@@ -173,8 +174,9 @@ class ForecastPolicy(Policy, Saved):
         self.endogenous_names = as_names(endogenous_names, len(self.sizes))
         check_real("discount", discount, 0.0)
         check_kind("models", models, Models)
-        check_kind("forecasts", forecasts, Forecasts)
-        forecasts.check()
+        if not isinstance(forecasts, SharedForecasts):
+            check_kind("forecasts", forecasts, Forecasts)
+            forecasts.check()
         models.check(forecasts)
         states = math.prod(self.sizes)
         if len(models.now.terminal) != states or discount > 1:
@@ -187,11 +189,16 @@ class ForecastPolicy(Policy, Saved):
         ]
         super().__init__(mask, full, endogenous_size, variables=variables)
         self.models = models
-        self.forecasts = forecasts
+        self._forecasts = SharedForecasts.of(forecasts)
         self.discount = discount
         self.additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
         check_kind("additive", self.additive, AdditiveForecasts)
         self.additive.check(forecasts.sizes, forecasts.horizon, len(models.now.values))
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """The tables one after another, as a file has them: a copy, which takes time."""
+        return self._forecasts.joined()
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
@@ -205,7 +212,7 @@ class ForecastPolicy(Policy, Saved):
         """
         anything = np.zeros((*exogenous.shape[:1], self.endogenous_size), dtype=np.int64)
         _, exogenous = self.as_batch(anything, exogenous)
-        additive, tables = self.additive, self.forecasts.probabilities(exogenous, which)
+        additive, tables = self.additive, self._forecasts.probabilities(exogenous, which)
         own = self.models.now.forecasts[additive.atoms] == which
         if not own.any():
             return tables
@@ -230,5 +237,5 @@ class ForecastPolicy(Policy, Saved):
         """
         endogenous, exogenous = self.as_batch(endogenous, exogenous)
         n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
-        x = np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
-        return look_ahead(self.models, self.forecasts, self.discount, n, x, self.additive)
+        x = np.clip(exogenous, 0, self._forecasts.sizes - 1).astype(np.int64)
+        return look_ahead(self.models, self._forecasts, self.discount, n, x, self.additive)
