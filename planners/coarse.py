@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ from numpy.typing import NDArray
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.batches import endogenous_lanes, exogenous_lanes
 from exo_envs.mdp import REAL_SIZE, BoolArray, FloatArray, IntArray, as_pair
+from planners.arrays import starts_of
 from planners.bin_edges import Responses, bin_limits, bin_starts, edges_by_change
+from planners.bin_kernels import find_bins, stand_in
 from planners.grid import Grid
 
 #: A variable of more values than this is seen in bins.
@@ -117,8 +120,21 @@ def bins_of(model: ExoMDP) -> Sequence[Bins | Grid]:
 
 def put_in_bins(exogenous: IntArray, names: Sequence[str], bins: Sequence[Bins | Grid]) -> IntArray:
     """The same x, shape (..., m), with bins in place of values where there are bins."""
-    own = {names.index(each.name): each for each in bins if isinstance(each, Bins)}
-    return _replace(exogenous, {j: each.of_values(exogenous[..., j]) for j, each in own.items()})
+    binned = [each for each in bins if isinstance(each, Bins)]
+    if not binned:
+        return exogenous
+    place = {name: j for j, name in enumerate(names)}
+    if len(place) != exogenous.shape[-1]:
+        raise ValueError(f"x has {exogenous.shape[-1]} variables, not the {len(place)} named")
+    columns = np.array([place[each.name] for each in binned], dtype=np.int64)
+    values = np.ascontiguousarray(exogenous)
+    if values.dtype.kind != "f":
+        values = values.astype(np.int64, copy=False)
+    edges = np.concatenate([each.starts for each in binned])
+    out = np.empty(values.shape, dtype=np.int64)
+    lanes = values.reshape(-1, len(place)), out.reshape(-1, len(place))
+    find_bins(lanes[0], columns, edges, starts_of([each.starts for each in binned]), lanes[1])
+    return out
 
 
 def put_on_grid(
@@ -181,7 +197,7 @@ class CoarseMDP(ExoMDP):
             tuple(Variable(v.name, sizes[v.name]) if v.name in sizes else v for v in variables)
             for variables in (model.endogenous_variables, model.exogenous_variables)
         )
-        self._columns = model.exogenous_indices([own.name for own in self._binned]).tolist()
+        self._columns = model.exogenous_indices([own.name for own in self._binned]).astype(np.int64)
         self._endogenous_names = tuple(v.name for v in model.endogenous_variables)
         # In another order for each bin: so what two of them pay together is not that of their
         # smallest values, of their next ones, and so on.
@@ -190,20 +206,54 @@ class CoarseMDP(ExoMDP):
         if not model.is_batched:
             self._orders = np.array([np.roll(FEW_STAND_INS, k) for k in range(len(order))])
 
+    @cached_property
+    def _stand_ins(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The values that stand for all bins, (bins, NUM_STAND_INS), and where variables start."""
+        dtype = self.model.dtype_of("exogenous")
+        parts = [np.asarray(own.stand_ins, dtype=dtype) for own in self._binned]
+        return np.concatenate(parts), starts_of(parts)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether some exogenous variable is seen in bins."""
+        return bool(self._binned)
+
     def refine(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """A value of each bin, by chance: as much of it whatever the bins are."""
         if not self._binned:
             return exogenous
-        shape, x = exogenous_lanes(self, exogenous)
-        chosen = rng.integers(NUM_STAND_INS, size=(*shape[:-1], len(self._binned)))
-        return self.values(x.reshape(shape), chosen)
+        chosen = rng.integers(NUM_STAND_INS, size=(*np.shape(exogenous)[:-1], len(self._binned)))
+        return self.values(exogenous, chosen)
+
+    def refine_some(
+        self, values: IntArray, columns: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """:meth:`refine` of some values of x only, shape (...), whose columns are given."""
+        columns = np.broadcast_to(columns, values.shape)
+        if values.size and not ((values >= 0) & (values < self.exogenous_sizes[columns])).all():
+            raise ValueError("there is a bin, or a value, that its variable does not have")
+        out = np.array(values, dtype=self.model.dtype_of("exogenous"))
+        chosen = rng.integers(NUM_STAND_INS, size=values.shape)
+        place = np.full(len(self.exogenous_sizes), -1)
+        place[self._columns] = np.arange(len(self._columns))
+        of = place[columns]
+        binned = of >= 0
+        stand_ins, starts = self._stand_ins
+        out[binned] = stand_ins[starts[of[binned]] + values[binned], chosen[binned]]
+        return out
 
     def values(self, exogenous: IntArray, chosen: Any) -> IntArray:
         """Values in place of bins: which of those that stand for each, shape (..., bins)."""
-        out = np.array(exogenous, dtype=self.model.dtype_of("exogenous"))
-        for k, (j, own) in enumerate(zip(self._columns, self._binned, strict=True)):
-            out[..., j] = own.stand_ins[exogenous[..., j], chosen[..., k]]
-        return out
+        shape, lanes = exogenous_lanes(self, exogenous)
+        out = np.array(lanes, dtype=self.model.dtype_of("exogenous"))
+        if self._binned:
+            number = len(self._binned)
+            every = np.broadcast_to(np.asarray(chosen, np.int64), (*shape[:-1], number))
+            every = np.ascontiguousarray(every.reshape(-1, number))
+            if every.size and not 0 <= every.min() <= every.max() < NUM_STAND_INS:
+                raise ValueError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
+            stand_in(out, self._columns, *self._stand_ins, every)
+        return out.reshape(shape)
 
     def in_bins(self, exogenous: IntArray) -> IntArray:
         """Bins in place of values."""
@@ -231,8 +281,7 @@ class CoarseMDP(ExoMDP):
         """The same states with one of the values that stand for each bin."""
         n, x = self.at_points(state.endogenous), state.exogenous
         if self._binned:
-            shape, lanes = exogenous_lanes(self, x)
-            x = self.values(lanes.reshape(shape), self._orders[:, number])
+            x = self.values(x, self._orders[:, number])
         return State(n, x)
 
     # --- the ExoMDP -----------------------------------------------------------------------
@@ -259,7 +308,12 @@ class CoarseMDP(ExoMDP):
     ) -> IntArray:
         """Of the model from values of the bins."""
         state = as_pair(state)
-        fine = State(self.at_points(state.endogenous), self.refine(state.exogenous, rng))
+        fine = State(state.endogenous, self.refine(state.exogenous, rng))
+        return self.sample_refined(fine, action, rng)
+
+    def sample_refined(self, state: State, action: IntArray, rng: np.random.Generator) -> IntArray:
+        """:meth:`sample_endogenous` of an x that has values in place of bins already."""
+        fine = State(self.at_points(state.endogenous), state.exogenous)
         return self.on_grid(self.model.sample_endogenous(fine, action, rng), rng)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:

@@ -30,7 +30,7 @@ from planners.information.contingency import (
 )
 from planners.information.duplicates import Duplicates
 from planners.information.forward_selection import select_forward
-from planners.information.group_testing import NUM_TESTS, draw_probes, find_relevant
+from planners.information.group_testing import NUM_TESTS, Tiled, draw_probes, find_relevant
 from planners.information.interventions import actors_of, influence, influence_given
 from planners.information.nearest_neighbours import (
     NeighbourTest,
@@ -71,6 +71,7 @@ __all__ = [
     "ProcessComparison",
     "ProcessDifference",
     "Rows",
+    "Tiled",
     "TransitionCounts",
     "actors_of",
     "chi_squared_log_tail",

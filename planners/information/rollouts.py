@@ -23,9 +23,9 @@ from exo_envs.inputs import (
 )
 from exo_envs.inputs import as_generator, check_horizon, check_rollouts, check_whole
 from exo_envs.mdp import BoolArray, IntArray
-from planners.arrays import Ints
+from planners.arrays import Ints, chunks
 from planners.bin_edges import Responses
-from planners.checks import KERNEL_TYPES, check_names, whole_numbers
+from planners.checks import KERNEL_TYPES, as_positions, check_names, whole_numbers
 from planners.coarse import MANY_VALUES, Bins, coarsened, put_in_bins, put_on_grid
 from planners.grid import Grid, fit_grids
 from planners.walk import walk
@@ -119,7 +119,7 @@ class ExogenousData:
         values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, names)
         bins = _fit_bins(checked(mdp), values, rng)
         sizes = np.array([v.size for v in coarsened(mdp, bins).exogenous_variables], np.int64)
-        values = put_in_bins(values, names, bins).astype(_smallest_type(sizes), copy=False)
+        values = _in_bins(values, names, bins, _smallest_type(sizes))
         endogenous = put_on_grid(endogenous, _names(mdp.endogenous_variables), bins)
         return cls(names, sizes, values, endogenous, int(rng.integers(2**63)), bins)
 
@@ -131,7 +131,7 @@ class ExogenousData:
                 f"{mdp!r} is a record, of which nothing new can be rolled out; give a longer one"
             )
         values, endogenous = _roll_out(mdp, num_rollouts, self.num_steps, rng, self.names)
-        seen = put_in_bins(values, self.names, self.bins).astype(self.values.dtype, copy=False)
+        seen = _in_bins(values, self.names, self.bins, self.values.dtype)
         endogenous = put_on_grid(endogenous, _names(mdp.endogenous_variables), self.bins)
         return replace(
             self,
@@ -206,10 +206,20 @@ class ExogenousData:
         """The states in which the rollouts begin."""
         return State(self.initial_endogenous, self.values[:, 0].astype(np.int64))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Ints:
-        """Draw ``size`` values of x from all but the last steps, shape (size, m)."""
+    def sample(self, size: int, rng: np.random.Generator, columns: IntArray | None = None) -> Ints:
+        """Draw ``size`` values of x, or of some variables, from all but the last steps: (size, m).
+
+        Args:
+            size: how many.
+            rng: where the randomness comes from.
+            columns: the positions of the variables; by default all.
+        """
         rollout = rng.integers(self.num_rollouts, size=size)
-        return self.values[rollout, rng.integers(self.num_steps, size=size)].astype(np.int64)
+        step = rng.integers(self.num_steps, size=size)
+        if columns is None:
+            return self.values[rollout, step].astype(np.int64)
+        chosen = as_positions("columns", columns, len(self.names))
+        return self.values[rollout[:, None], step[:, None], chosen].astype(np.int64)
 
 
 def _names(variables: Sequence[Variable]) -> tuple[str, ...]:
@@ -233,6 +243,18 @@ def _fit_bins(
         else:
             bins.append(Bins.of(variable, column))
     return (*bins, *(() if met is None else fit_grids(mdp, met)))
+
+
+def _in_bins(
+    values: NDArray[Any], names: Sequence[str], bins: Sequence[Bins | Grid], dtype: Any
+) -> NDArray[Any]:
+    """Rollouts in bins, in a type that holds them; a few rollouts at a time, to save memory."""
+    if not any(isinstance(own, Bins) for own in bins):
+        return values.astype(dtype, copy=False)
+    out = np.empty(values.shape, dtype=dtype)
+    for part in chunks(len(values), math.prod(values.shape[1:])):
+        out[part] = put_in_bins(values[part], names, bins)
+    return out
 
 
 def _values(name: str, values: Any, ndim: int) -> NDArray[Any]:

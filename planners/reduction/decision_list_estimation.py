@@ -11,11 +11,11 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.mdp import BoolArray
+from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks, joint_values, starts_of
 from planners.reduction.backgrounds import Backgrounds
 from planners.reduction.decision_list_learning import Domain, RuleSkeleton, learn_decision_list
@@ -147,18 +147,35 @@ class DecisionListEstimator:
     def _count(self, asked: _Asked, chosen: Ints, draws: int) -> list[tuple[Ints, Ints]]:
         """How often each n' follows in the chosen rows; see :func:`count_outcomes`."""
         pairs, columns, values, domain = asked
-        data, rng, counted = self.backgrounds.data, self.sampler.rng, []
-        for part in chunks(len(chosen) * draws, len(data.sizes)):
+        data, sampler, counted = self.backgrounds.data, self.sampler, []
+        place = {j: j for j in domain.variables}
+        total = len(chosen) * draws
+        is_wide = total * len(data.sizes) > DRAW_VALUES
+        x = np.zeros((0, 0), np.int64)
+        drawn: IntArray = x
+        for part in chunks(total, len(data.sizes)):
             rows = chosen[np.arange(part.start, part.stop) // draws]
-            x = domain.restrict(data.sample(len(rows), rng), rng)
+            lane = np.arange(len(rows))
+            if not is_wide or part.start == 0:
+                x = domain.restrict(data.sample(len(rows), sampler.rng), sampler.rng, place)
+                drawn = sampler.refine(x)
+            # Of very many states the first ones are used again, but for the given values.
+            states, kept = drawn[: len(rows)], []
             for k in range(columns.shape[1]):
-                x[np.arange(len(rows)), columns[rows, k]] = values[rows, k]
+                at = lane, columns[rows, k]
+                kept.append((at, x[at], states[at]))
+                x[at] = values[rows, k]
+                states[at] = sampler.refine_some(x[at], columns[rows, k], sampler.rng)
+            inside: Any = slice(None)
             if domain.excluded:
-                inside = domain.contains(x)
+                inside = domain.contains(x[: len(rows)], place)
                 # A row that never occurs inside the domain is asked about outside of it.
                 inside |= ~np.isin(rows, rows[inside])
-                rows, x = rows[inside], x[inside]
-            cells = rows * len(self.sampler.endogenous) + self.sampler.draw(pairs[rows], x)
+            asked_rows = rows[inside]
+            following = sampler.draw_refined(pairs[asked_rows], states[inside])
+            for at, before, refined in reversed(kept):
+                x[at], states[at] = before, refined
+            cells = asked_rows * len(sampler.endogenous) + following
             counted.append(np.unique(cells, return_counts=True))
         return counted
 

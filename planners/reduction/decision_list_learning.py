@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -51,18 +51,24 @@ class Domain:
     allowed: dict[int, BoolArray] = field(default_factory=dict)  # variable -> values
     excluded: tuple[Condition, ...] = ()  # conditions on two variables
 
-    def restrict(self, x: Ints, rng: np.random.Generator) -> Ints:
-        """Change values that are not allowed to some that are, in place."""
+    def restrict(self, x: Ints, rng: np.random.Generator, place: Mapping[int, int]) -> Ints:
+        """Change values that are not allowed to some that are, in place.
+
+        Args:
+            x: some variables, (B, variables).
+            rng: where the randomness comes from.
+            place: the column of each variable.
+        """
         for j, values in self.allowed.items():
-            wrong = np.flatnonzero(~values[x[:, j]])
-            x[wrong, j] = rng.choice(np.flatnonzero(values), size=len(wrong))
+            wrong = np.flatnonzero(~values[x[:, place[j]]])
+            x[wrong, place[j]] = rng.choice(np.flatnonzero(values), size=len(wrong))
         return x
 
-    def contains(self, x: IntArray) -> BoolArray:
-        """Whether no excluded condition holds."""
+    def contains(self, x: IntArray, place: Mapping[int, int]) -> BoolArray:
+        """Whether no excluded condition holds; ``place`` is the column of each variable."""
         inside = np.ones(len(x), dtype=np.bool_)
         for condition in self.excluded:
-            inside &= ~np.all([x[:, j] == value for j, value in condition], axis=0)
+            inside &= ~np.all([x[:, place[j]] == value for j, value in condition], axis=0)
         return inside
 
     def values(self, j: int) -> Ints:
@@ -70,6 +76,11 @@ class Domain:
         if j in self.allowed:
             return np.flatnonzero(self.allowed[j])
         return np.arange(int(self.data.sizes[j]))
+
+    @property
+    def variables(self) -> list[int]:
+        """The variables that it restricts."""
+        return sorted({*self.allowed, *(j for own in self.excluded for j, _ in own)})
 
     def without(self, conditions: Sequence[Condition]) -> Domain:
         """What is left where none of ``conditions`` holds."""
@@ -109,7 +120,7 @@ def learn_decision_list(
 
     The model is asked nothing if they have few joint values: then the list is one table over them.
     """
-    comparisons = _Comparisons(sampler, pair, np.array(variables))
+    comparisons = _Comparisons(sampler, pair, np.array(sorted(variables), dtype=np.int64))
     domain = Domain(data)
     rules: list[RuleSkeleton] = []
     while True:
@@ -170,7 +181,7 @@ class _Comparisons:
 
     sampler: SuccessorSampler
     pair: int
-    variables: Ints  # all that the pair depends on
+    variables: Ints  # all that the pair depends on, increasing
 
     def still_relevant(self, variables: list[int], domain: Domain) -> list[int]:
         """The variables that make a difference by themselves somewhere in the domain."""
@@ -218,10 +229,12 @@ class _Comparisons:
         different = np.zeros(len(fixed), dtype=np.bool_)
         compared = np.zeros(len(fixed), dtype=np.int64)
         candidate = np.repeat(np.arange(len(fixed)), tests)
+        columns, rng = self.variables, self.sampler.rng
+        place = {j: k for k, j in enumerate(columns.tolist())}
 
         def draw(number: int) -> Ints:
-            x = draw_probes(domain.data, number, self.sampler.rng, self.variables)
-            return domain.restrict(x, self.sampler.rng)
+            """The variables that the pair depends on: everything else makes no difference."""
+            return domain.restrict(draw_probes(domain.data, number, rng, columns), rng, place)
 
         for part in chunks(len(candidate), len(domain.data.sizes)):
             which = candidate[part]
@@ -229,11 +242,13 @@ class _Comparisons:
             y = draw(len(which)) if everything_else else x.copy()
             for k in range(fixed.shape[1]):
                 column, value = fixed[which, k].T
+                column = np.searchsorted(columns, column)
                 for states in (x, y) if everything_else else (y,):
                     states[np.arange(len(which)), column] = value
-            inside = np.flatnonzero(domain.contains(x) & domain.contains(y))
-            pairs = np.full(len(inside), self.pair)
-            differs = self.sampler.differ(pairs, x[inside], y[inside], self.sampler.seed())
-            different[which[inside[differs]]] = True
-            compared += np.bincount(which[inside], minlength=len(fixed))
+            if domain.excluded:
+                inside = np.flatnonzero(domain.contains(x, place) & domain.contains(y, place))
+                which, x, y = which[inside], x[inside], y[inside]
+            differs = self.sampler.differ_in(self.pair, columns, x, y, domain.data)
+            different[which[differs]] = True
+            compared += np.bincount(which, minlength=len(fixed))
         return different, compared

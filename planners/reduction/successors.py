@@ -11,16 +11,21 @@ and overlooks effects that are weak.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from exo_envs import ExoMDP, State
+from exo_envs.borders import CheckedMDP
 from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
+from planners.coarse import CoarseMDP
+from planners.counted import CountedMDP
 from planners.information import (
     ExogenousData,
+    Tiled,
     chi_squared_log_tail,
     compare_histograms,
     draw_probes,
@@ -28,6 +33,8 @@ from planners.information import (
 
 #: Draws of n' from each of two states whose distributions are compared.
 NUM_DRAWS = 64
+#: Values, over all states and variables, in which it is looked at whether noise is common.
+NOISE_VALUES = 200_000_000
 #: Level of the G-test between the n' that are drawn from two states.
 LEVEL = 1e-6
 
@@ -49,6 +56,7 @@ class SuccessorSampler:
     endogenous: IntArray
     rng: np.random.Generator
     common_noise: bool = True
+    _kept: list[IntArray] = field(default_factory=list, init=False, repr=False)
 
     @cached_property
     def _weights(self) -> Ints:
@@ -75,6 +83,34 @@ class SuccessorSampler:
             out[part] = following @ self._weights
         return out
 
+    @cached_property
+    def _coarse(self) -> CoarseMDP | None:
+        """The model if it sees some of x in bins."""
+        model = self.mdp.model if isinstance(self.mdp, CheckedMDP) else self.mdp
+        return model if isinstance(model, CoarseMDP) and model.has_bins else None
+
+    def refine(self, x: IntArray, rng: np.random.Generator | None = None) -> IntArray:
+        """Values in place of bins, (B, m); the same x if there are no bins."""
+        return x if self._coarse is None else self._coarse.refine(x, rng or self.rng)
+
+    def refine_some(self, x: IntArray, columns: Ints, rng: np.random.Generator) -> IntArray:
+        """:meth:`refine` of some values of x only, whose columns are given."""
+        return x if self._coarse is None else self._coarse.refine_some(x, columns, rng)
+
+    def draw_refined(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
+        """:meth:`draw` in one call of the model, where :meth:`refine` has been called before.
+
+        So a few x that many pairs are asked about are put in place of their bins once.
+        """
+        rng = self.rng if seed is None else np.random.default_rng(seed)
+        n, action = np.divmod(pairs, self.mdp.num_actions)
+        state = State(self.endogenous[n], x)
+        if self._coarse is None:
+            return np.asarray(self.mdp.sample_endogenous(state, action, rng) @ self._weights)
+        if isinstance(self.mdp, CountedMDP):
+            self.mdp.endogenous_samples += len(pairs)
+        return np.asarray(self._coarse.sample_refined(state, action, rng) @ self._weights)
+
     def seed(self) -> int:
         """A seed for :meth:`draw` and :meth:`differ`."""
         return int(self.rng.integers(2**63))
@@ -82,35 +118,81 @@ class SuccessorSampler:
     def look_at_noise(self, pairs: Ints, data: ExogenousData, num_tests: int) -> bool:
         """Whether n' is left to chance in some pair; sets ``common_noise`` as well.
 
-        Each pair is looked at in ``num_tests`` states, which are drawn from ``data``.
+        Each pair is looked at in ``num_tests`` states, which are drawn from ``data``. Whether
+        noise is common is looked at in all of them, or in as many as NOISE_VALUES allows.
         """
-        every = np.repeat(pairs, num_tests)
-        test = np.tile(np.arange(num_tests), len(pairs))
-        probes = [draw_probes(data, num_tests, self.rng) for _ in range(2)]
+        x, y = (draw_probes(data, num_tests, self.rng) for _ in range(2))
+        first, second, other = (Tiled.of(self.refine(z), len(pairs)) for z in (x, x, y))
         is_noisy = False
-        for part in chunks(len(every), len(data.sizes)):
-            x, y = (some[test[part]] for some in probes)
-            first = self.draw(every[part], x)
-            is_noisy |= bool((self.draw(every[part], x) != first).any())
-            if self.common_noise:
-                self._check_common_noise(every[part], x, y)
+        every = 1 + len(pairs) * num_tests * len(data.sizes) // NOISE_VALUES
+        for k, part in enumerate(chunks(len(pairs) * num_tests, len(data.sizes))):
+            asked = pairs[np.arange(part.start, part.stop) // num_tests]
+            drawn = self.draw_refined(asked, first.window(part))
+            is_noisy |= bool((self.draw_refined(asked, second.window(part)) != drawn).any())
+            if self.common_noise and k % every == 0:
+                self._check_common_noise(asked, first.window(part), other.window(part))
         return is_noisy
 
-    def _check_common_noise(self, pairs: Ints, x: Ints, y: Ints) -> None:
+    def _check_common_noise(self, pairs: Ints, x: IntArray, y: IntArray) -> None:
         """Find out whether n' stays the same where x does, whatever happens in other states."""
         changed = self.rng.random(len(pairs)) < 0.5
         seed = self.seed()
-        apart = self.draw(pairs, np.where(changed[:, None], y, x), seed)
-        self.common_noise = bool((apart == self.draw(pairs, x, seed))[~changed].all())
+        apart = self.draw_refined(pairs, np.where(changed[:, None], y, x), seed)
+        self.common_noise = bool((apart == self.draw_refined(pairs, x, seed))[~changed].all())
 
     def differ(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
         """Whether n' is another one, or has another distribution, under y than under x."""
         if self.common_noise:
             return np.asarray(self.draw(pairs, x, seed) != self.draw(pairs, y, seed))
+        return self._compare(self.draw, pairs, x, y)
+
+    def differ_refined(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        """:meth:`differ` where :meth:`refine` has been called before."""
+        if self.common_noise:
+            first, second = (self.draw_refined(pairs, z, seed) for z in (x, y))
+            return np.asarray(first != second)
+        return self._compare(self.draw_refined, pairs, x, y)
+
+    def differ_in(
+        self, pair: int, columns: Ints, x: IntArray, y: IntArray, data: ExogenousData
+    ) -> BoolArray:
+        """:meth:`differ` of one pair that depends on a few variables only.
+
+        Args:
+            pair: that is asked about.
+            columns: the variables.
+            x: their values, (B, columns), in as many states as one call of the model is given.
+            y: other values.
+            data: of which all other variables have values that occur. These are the same in all
+                calls, so that only the columns are written for each.
+        """
+        first, second = (self._states(len(x), data, k) for k in range(2))
+        seed = self.seed()
+        for states, own in ((first, x), (second, y)):
+            states[:, columns] = self.refine_some(own, columns, np.random.default_rng(seed))
+        differs = self.differ_refined(np.full(len(x), pair), first, second, seed)
+        second[:, columns] = first[:, columns]
+        return differs
+
+    def _states(self, count: int, data: ExogenousData, number: int) -> IntArray:
+        """States that occur, to write to: the same in each call, and the second like the first."""
+        if len(self._kept) <= number or len(self._kept[number]) < count:
+            del self._kept[number:]
+            if number:
+                self._kept.append(self._kept[0].copy())
+            else:
+                rng = np.random.default_rng([data.seed, count])
+                self._kept.append(self.refine(data.sample(count, rng), rng))
+        return self._kept[number][:count]
+
+    def _compare(
+        self, draw: Callable[[Ints, IntArray], Ints], pairs: Ints, x: IntArray, y: IntArray
+    ) -> BoolArray:
+        """Whether distributions of n' differ, by many draws from each."""
         out = np.zeros(len(pairs), dtype=np.bool_)
         for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + len(self.endogenous))):
             lane = np.repeat(np.arange(part.start, part.stop), NUM_DRAWS)
-            drawn = [self.draw(pairs[lane], states[lane]) for states in (x, y)]
+            drawn = [draw(pairs[lane], states[lane]) for states in (x, y)]
             out[part] = _distributions_differ(*drawn)
         return out
 

@@ -153,7 +153,13 @@ class EndogenousSurvey:
         is_noisy = sampler.look_at_noise(alive, data, tests)
         num_pairs = len(endogenous) * mdp.num_actions
         relevant = find_relevant(
-            sampler.differ, num_pairs, data, rng, questions=alive, num_tests=tests
+            sampler.differ_refined,
+            num_pairs,
+            data,
+            rng,
+            questions=alive,
+            num_tests=tests,
+            prepare=sampler.refine,
         )
         estimator = DecisionListEstimator(sampler, relevant, backgrounds, is_noisy, num_draws)
         lists, undecided = estimator.estimate(alive) if is_complete else ([], {})
