@@ -285,10 +285,13 @@ def as_action(mdp: ExoMDP, action: Any) -> int:
 
 def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Check a batch of actions of ``mdp``."""
-    array = as_integers("the batch of actions", actions)
+    array = actions
+    if type(array) is not np.ndarray or array.dtype != np.int64:
+        array = as_integers("the batch of actions", actions)
     if array.shape != batch_shape:
         raise ValueError(f"the actions have shape {array.shape}; they should have {batch_shape}")
-    if not kernels().all_below(np.ascontiguousarray(array).reshape(-1), mdp.num_actions):
+    flat = array if array.ndim == 1 and array.flags.c_contiguous else array.flatten()
+    if not kernels().all_below(flat, mdp.num_actions):
         wrong = (array < 0) | (array >= mdp.num_actions)
         raise _unknown_action(mdp, int(array[wrong][0]))
     return array

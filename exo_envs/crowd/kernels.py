@@ -250,14 +250,35 @@ def step(
     next_exogenous: Int64Array,  # (lanes, m)
     rewards: FloatArray,  # (lanes,)
     terminal: BoolArray,  # (lanes,)
-    walking: tuple[Int64Array, Int64Array, int, float, float, float],  # as advance takes them
-    paying: tuple[Int64Array, Int64Array, int, int, float, float],  # as move_robot takes them
+    ways: Int64Array,  # this and the next five as in advance
+    table_cells: Int64Array,
+    num_porters: int,
+    stand_still: float,
+    pick_up: float,
+    stroll: float,
+    targets: Int64Array,  # this and the others as in move_robot
+    table_at: Int64Array,
+    num_tables: int,
+    num_objects: int,
+    goal_reward: float,
+    crash_cost: float,
 ) -> bool:
-    """A whole step of some lanes; False if a value of x is out of range."""
-    move_robot(first, last, endogenous, exogenous, actions, *paying, next_endogenous, rewards)
-    if not advance(first, last, exogenous, uniforms, *walking, next_exogenous):
+    """A whole step of some lanes; False if a value of x is out of range.
+
+    What the parts need comes one by one: to hand over tuples takes two microseconds.
+    """
+    move_robot(
+        *(first, last, endogenous, exogenous, actions),
+        *(targets, table_at, num_tables, num_objects, goal_reward, crash_cost),
+        *(next_endogenous, rewards),
+    )
+    if not advance(
+        *(first, last, exogenous, uniforms),
+        *(ways, table_cells, num_porters, stand_still, pick_up, stroll),
+        next_exogenous,
+    ):
         return False
-    done = paying[0].shape[0] - 1
+    done = targets.shape[0] - 1
     for lane in range(first, last):
         if endogenous[lane, 0] == done:  # nothing moves any more
             for j in range(exogenous.shape[1]):

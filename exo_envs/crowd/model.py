@@ -143,7 +143,7 @@ class CrowdMDP(ExoMDP):
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
         return CompiledStep(
-            kernels.step, (self._walking, self._paying), (0, self.parameters.num_agents)
+            kernels.step, (*self._walking, *self._paying), (0, self.parameters.num_agents)
         )
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:

@@ -6,8 +6,6 @@ Pure functions: states, actions and the noise go in, new arrays come out. The la
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -124,12 +122,31 @@ def step(
     next_exogenous: Ints,
     rewards: Floats,
     terminal: NDArray[np.bool_],
-    world: tuple[Any, ...],  # from queue_length to noise_flips, as step_exogenous takes them
-    robot: tuple[Any, ...],  # from queue_length to down_cost, as step_endogenous takes them
+    queue_length: int,  # this and those up to noise_flips as in step_exogenous
+    num_technicians: int,
+    clock_size: int,
+    order_cdf: Floats,
+    stall: float,
+    fail: float,
+    repair: float,
+    self_repair: float,
+    wander: float,
+    noise_flips: Floats,
+    targets: Ints,  # this and the others as in step_endogenous
+    station_at: Ints,
+    order_reward: float,
+    down_cost: float,
 ) -> bool:
     """A whole step of some lanes; an episode never ends by itself."""
-    step_exogenous(first, last, exogenous, uniforms, *world, next_exogenous)
-    step_endogenous(first, last, endogenous, exogenous, action, *robot, next_endogenous, rewards)
+    step_exogenous(
+        *(first, last, exogenous, uniforms, queue_length, num_technicians, clock_size, order_cdf),
+        *(stall, fail, repair, self_repair, wander, noise_flips, next_exogenous),
+    )
+    step_endogenous(
+        *(first, last, endogenous, exogenous, action),
+        *(queue_length, targets, station_at, order_reward, down_cost),
+        *(next_endogenous, rewards),
+    )
     for lane in range(first, last):
         terminal[lane] = False
     return True

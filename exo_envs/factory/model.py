@@ -209,4 +209,4 @@ class FactoryMDP(ExoMDP):
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
         uniforms = (0, len(self.exogenous_sizes))
-        return CompiledStep(kernels.step, (self._world, self._robot), uniforms)
+        return CompiledStep(kernels.step, (*self._world, *self._robot[1:]), uniforms)

@@ -117,17 +117,25 @@ def step(
     next_exogenous: Any,
     rewards: Any,
     terminal: Any,
-    world: Any,  # probability and num_tables, as exogenous_step takes them
-    robot: Any,  # from slip to door_at, as endogenous_step takes them
+    probability: Any,  # this and the next one as in exogenous_step
+    num_tables: int,
+    slip: float,  # this and the others as in endogenous_step
+    goal_reward: float,
+    crash_cost: float,
+    moves: Any,
+    table_at: Any,
+    door_at: Any,
 ) -> bool:
     """A whole step of some lanes."""
     endogenous_step(
         *(first, last, endogenous, exogenous, action, endogenous_uniforms),
-        *robot,
+        *(slip, goal_reward, crash_cost, moves, table_at, door_at),
         *(next_endogenous, rewards),
     )
-    exogenous_step(first, last, exogenous, exogenous_uniforms, *world, next_exogenous)
-    done = len(robot[3])
+    exogenous_step(
+        *(first, last, exogenous, exogenous_uniforms, probability, num_tables, next_exogenous)
+    )
+    done = len(moves)
     for lane in range(first, last):
         if endogenous[lane, 0] == done:  # nothing moves any more
             for i in range(exogenous.shape[1]):

@@ -153,4 +153,4 @@ class GridMDP(ExoMDP):
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
         uniforms = (1, len(self.exogenous_sizes))
-        return CompiledStep(kernels.step, (self._world, self._robot), uniforms)
+        return CompiledStep(kernels.step, (*self._world, *self._robot), uniforms)
