@@ -34,6 +34,21 @@ def find_bins(values: Any, columns: Any, edges: Any, starts: Any, out: Any) -> N
 
 
 @njit(cache=True)
+def look_up_bins(values: Any, columns: Any, tables: Any, starts: Any, out: Any) -> None:
+    """:func:`find_bins` of whole values, from tables of the bin of each value.
+
+    The table of column ``columns[k]`` is ``tables[starts[k]:starts[k + 1]]``. A value outside of
+    it belongs to the nearest bin.
+    """
+    for b in range(len(values)):
+        for j in range(values.shape[1]):
+            out[b, j] = values[b, j]
+        for k in range(len(columns)):
+            place = starts[k] + max(0, values[b, columns[k]])
+            out[b, columns[k]] = tables[min(place, starts[k + 1] - 1)]
+
+
+@njit(cache=True)
 def stand_in(states: Any, columns: Any, stand_ins: Any, starts: Any, chosen: Any) -> None:
     """Put values in place of the bins in some columns of states, shape (lanes, m).
 

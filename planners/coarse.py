@@ -30,7 +30,7 @@ from exo_envs.batches import endogenous_lanes, exogenous_lanes
 from exo_envs.mdp import REAL_SIZE, BoolArray, FloatArray, IntArray, as_pair
 from planners.arrays import starts_of
 from planners.bin_edges import Responses, bin_limits, bin_starts, edges_by_change
-from planners.bin_kernels import find_bins, stand_in
+from planners.bin_kernels import find_bins, look_up_bins, stand_in
 from planners.grid import Grid
 
 #: A variable of more values than this is seen in bins.
@@ -39,6 +39,8 @@ MANY_VALUES = 256
 MAX_BINS = 64
 #: Bins are so few that the joint values of two variables have this many samples each.
 SAMPLES_PER_CELL = 20
+#: Values that a variable has at most if its bins are looked up in a table of all values.
+MAX_TABLE = 2**13
 #: Values that stand for a bin where the model is asked about it.
 NUM_STAND_INS = 8
 #: Those of them that a model is asked about that answers one question at a time.
@@ -101,6 +103,11 @@ class Bins:
         """The number of bins."""
         return len(self.starts)
 
+    @cached_property
+    def bin_of_value(self) -> NDArray[np.int64]:
+        """The bin of each value that a variable of whole numbers has, shape (size,)."""
+        return self.of_values(np.arange(self.size))
+
     def of_values(self, values: IntArray) -> NDArray[np.int64]:
         """The bin of each value; what is below the first belongs to it."""
         return np.maximum(np.searchsorted(self.starts, values, side="right") - 1, 0)
@@ -130,10 +137,14 @@ def put_in_bins(exogenous: IntArray, names: Sequence[str], bins: Sequence[Bins |
     values = np.ascontiguousarray(exogenous)
     if values.dtype.kind != "f":
         values = values.astype(np.int64, copy=False)
-    edges = np.concatenate([each.starts for each in binned])
     out = np.empty(values.shape, dtype=np.int64)
     lanes = values.reshape(-1, len(place)), out.reshape(-1, len(place))
-    find_bins(lanes[0], columns, edges, starts_of([each.starts for each in binned]), lanes[1])
+    if values.dtype.kind != "f" and all(each.size <= MAX_TABLE for each in binned):
+        tables = [each.bin_of_value for each in binned]
+        look_up_bins(lanes[0], columns, np.concatenate(tables), starts_of(tables), lanes[1])
+    else:
+        edges = [each.starts for each in binned]
+        find_bins(lanes[0], columns, np.concatenate(edges), starts_of(edges), lanes[1])
     return out
 
 
@@ -233,11 +244,13 @@ class CoarseMDP(ExoMDP):
         if values.size and not ((values >= 0) & (values < self.exogenous_sizes[columns])).all():
             raise ValueError("there is a bin, or a value, that its variable does not have")
         out = np.array(values, dtype=self.model.dtype_of("exogenous"))
-        chosen = rng.integers(NUM_STAND_INS, size=values.shape)
         place = np.full(len(self.exogenous_sizes), -1)
         place[self._columns] = np.arange(len(self._columns))
         of = place[columns]
         binned = of >= 0
+        if not binned.any():
+            return out
+        chosen = rng.integers(NUM_STAND_INS, size=values.shape)
         stand_ins, starts = self._stand_ins
         out[binned] = stand_ins[starts[of[binned]] + values[binned], chosen[binned]]
         return out

@@ -16,6 +16,7 @@ Where x was recorded (``mdp.is_recorded``) nobody can change it, and nothing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,14 @@ def actors_of(
     if mdp.is_recorded:
         return [{} for _ in targets]
     if len(data.names) <= ONE_BY_ONE:
-        effects = np.stack([influence(mdp, data, name, memory=memory) for name in data.names])
+        memory.bind(data=data)
+        coarse, known = coarsened(mdp, data.bins), memory.influence
+        effects = np.stack(
+            [
+                known.get(j, partial(_influence, coarse, data, j, memory))
+                for j in range(len(data.names))
+            ]
+        )
         return [
             {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
         ]

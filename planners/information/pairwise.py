@@ -38,7 +38,7 @@ MIN_BIT_COLUMNS = 4
 #: Cells, in all and per sample, of a table that is counted whole: of a larger one most are empty.
 LARGE_TABLE, CELLS_PER_SAMPLE = 2**15, 4
 #: Contiguous columns are kept if those of all variables take at most this many bytes.
-KEPT_BYTES = 2**26
+KEPT_BYTES = 2**27
 #: Contiguous columns that are not kept are made in a buffer of this many bytes.
 BUFFER_BYTES = 2**22
 

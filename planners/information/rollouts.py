@@ -38,8 +38,8 @@ NUM_TRANSITIONS = 100_000
 SLOWER = 10
 #: Rollouts at least: what never changes within an episode is seen once in each.
 MIN_ROLLOUTS = 200
-#: Values, over all rollouts, steps and variables, up to which more than MIN_ROLLOUTS are taken.
-MAX_VALUES = 250_000_000
+#: Bytes, over all rollouts, steps and variables, up to which more than MIN_ROLLOUTS are taken.
+MAX_BYTES = 1_000_000_000
 #: Walks of an agent that acts at random, and their steps at most: they show which n occur.
 WALKS, WALK_STEPS = 80, 64
 #: Values of one variable at most: tables of the counts of two of them have as many cells squared.
@@ -112,7 +112,7 @@ class ExogenousData:
             width = max(1, len(mdp.exogenous_variables))
             if (mdp.exogenous_sizes > MANY_VALUES).any():  # values take more bytes than bins
                 width *= np.dtype(_smallest_type(mdp.exogenous_sizes)).itemsize
-            affordable = MAX_VALUES // ((steps + 1) * width)
+            affordable = MAX_BYTES // ((steps + 1) * width)
             fewest = max(1, min(MIN_ROLLOUTS, MOST_VALUES // ((steps + 1) * width)))
             num_rollouts = max(fewest, min(math.ceil(transitions / steps), affordable))
         names = mdp.exogenous_names
@@ -304,13 +304,19 @@ def _roll_out(
     everything = names == mdp.exogenous_names
     columns: Any = slice(None) if everything else mdp.exogenous_indices(names)
     sizes = mdp.exogenous_sizes[columns]
-    state, following = mdp.trajectories(num_rollouts, num_steps, rng)
     dtype = np.float64 if mdp.exogenous_ranges.is_real else _smallest_type(sizes)
     values = np.empty((num_rollouts, num_steps + 1, len(sizes)), dtype=dtype)
-    values[:, 0] = state.exogenous[:, columns]
-    for t, x in enumerate(following, 1):
-        values[:, t] = x[:, columns]
-    return values, state.endogenous
+    endogenous = []
+    # Of thousands of variables a part of the rollouts is stepped at a time: what the model returns
+    # takes eight bytes for each value. A record is followed from its beginning to its end.
+    whole = [slice(0, num_rollouts)]
+    for part in whole if mdp.is_recorded else chunks(num_rollouts, num_variables):
+        state, following = mdp.trajectories(part.stop - part.start, num_steps, rng)
+        endogenous.append(state.endogenous)
+        values[part, 0] = state.exogenous[:, columns]
+        for t, x in enumerate(following, 1):
+            values[part, t] = x[:, columns]
+    return values, np.concatenate(endogenous)
 
 
 def _smallest_type(sizes: Ints) -> Any:

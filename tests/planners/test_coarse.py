@@ -6,7 +6,7 @@ from many_values import ManyValuesMDP
 
 from exo_envs import State, Variable
 from planners import Bins, CoarseMDP, ExogenousData, coarsened, hidden_in_bins
-from planners.coarse import MAX_BINS, NUM_STAND_INS
+from planners.coarse import MAX_BINS, NUM_STAND_INS, put_in_bins
 
 
 def binned(values, size=10**7):
@@ -134,3 +134,45 @@ def test_without_common_random_numbers_nothing_is_said_of_what_bins_hide():
     mdp = Reordered(10**6, "predicts", "parity")
     data = ExogenousData.collect(mdp, 1000, np.random.default_rng(0))
     assert hidden_in_bins(mdp, data, "price", ["noise_0"], np.arange(3)[:, None]) == 0.0
+
+
+@pytest.mark.parametrize("size", [1000, 10**6])  # looked up in a table, and searched for
+def test_bins_of_many_variables_are_those_of_each(size):
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(5)]
+    values = rng.integers(size, size=(400, 6, 5))
+    bins = [Bins.of(Variable(name, size), values[..., j]) for j, name in enumerate(names[:3])]
+    anything = rng.integers(-5, size + 5, size=(50, 5))
+    for x in (values, values[:, 0].astype(np.int32), anything):
+        found = put_in_bins(x, names, bins)
+        assert found.dtype == np.int64
+        for j, own in enumerate(bins):
+            np.testing.assert_array_equal(found[..., j], own.of_values(x[..., j]))
+        np.testing.assert_array_equal(found[..., 3:], x[..., 3:])
+    np.testing.assert_array_equal(put_in_bins(values * 1.0, names, bins), found_in(values, bins))
+    with pytest.raises(ValueError, match="x has 4 variables, not the 5"):
+        put_in_bins(values[..., :4], names, bins)
+
+
+def found_in(values, bins):
+    out = values.copy()
+    for j, own in enumerate(bins):
+        out[..., j] = own.of_values(values[..., j])
+    return out
+
+
+def test_values_in_place_of_bins_belong_to_them(rollouts):
+    mdp, data = rollouts
+    coarse, rng = coarsened(mdp, data.bins), np.random.default_rng(0)
+    x = data.sample(200, rng)
+    for refined in (coarse.refine(x, rng), coarse.values(x, np.zeros(1, dtype=np.int64))):
+        np.testing.assert_array_equal(coarse.in_bins(refined), x)
+        assert (refined[:, 0] != x[:, 0]).any()
+    columns = np.array([0, 3])
+    some = coarse.refine_some(x[:, columns], columns, rng)
+    np.testing.assert_array_equal(data.bins[0].of_values(some[:, 0]), x[:, 0])
+    np.testing.assert_array_equal(some[:, 1], x[:, 3])
+    with pytest.raises(ValueError, match="does not have"):
+        coarse.refine_some(data.sizes[columns], columns, rng)
+    with pytest.raises(ValueError, match="numbers of stand-ins"):
+        coarse.values(x, np.array([NUM_STAND_INS]))
