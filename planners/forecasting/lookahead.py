@@ -67,6 +67,7 @@ def look_ahead(
     Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
     """
     additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
+    exogenous = np.ascontiguousarray(exogenous)  # or the kernels are compiled for each layout
 
     # How the lanes are divided depends on their number alone, and not on that of the threads.
     blocks = max(1, -(-len(n) // LANES_PER_BLOCK))
