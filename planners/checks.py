@@ -74,9 +74,13 @@ def whole_numbers(
 
 
 def sampled_values(name: str, values: Any, size: int, samples: int) -> NDArray[np.integer[Any]]:
-    """The values of a variable in some samples, 0 ... size - 1, in the type that they have."""
+    """The values of a variable in some samples, 0 ... size - 1, as bytes if they fit.
+
+    Kernels are then compiled for few types, and read less.
+    """
     array = np.asarray(values)
     own = array.dtype if array.dtype in KERNEL_TYPES else np.dtype(np.int64)
+    own = np.dtype(np.uint8) if size <= 2**8 else own
     return whole_numbers(name, array, 0, size, length=samples, dtype=own)
 
 

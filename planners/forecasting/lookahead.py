@@ -69,6 +69,7 @@ def look_ahead(
     """
     additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
     shared = SharedForecasts.of(forecasts)  # it keeps the tables where kernels find them
+    exogenous = np.ascontiguousarray(exogenous)  # or the kernels are compiled for each layout
 
     # How the lanes are divided depends on their number alone, and not on that of the threads.
     blocks = max(1, -(-len(n) // LANES_PER_BLOCK))

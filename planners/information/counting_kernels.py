@@ -144,7 +144,7 @@ def bit_information(packed: Any, population: Any, candidates: Any, bits: Any, co
                     number += bit_population(candidate[w] & case[w])
                 counts[j, k] += np.int64(number)
     statistic, freedom = np.empty(len(candidates)), np.empty(len(candidates))
-    table = np.empty((2, cases), np.int64)
+    table = np.empty((2, cases), np.int32)  # as below: compiled once
     for j in range(len(candidates)):
         counts[j, cases - 1] = population[candidates[j]] - counts[j, : cases - 1].sum()
         for k in range(cases):

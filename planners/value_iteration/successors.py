@@ -104,7 +104,8 @@ class _Rows(NamedTuple):
 def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
     """What :func:`successor_rows` takes at most while it works, found without doing it."""
     rules = _ShortRules(*_shorten(lists))
-    _, entries = _fill_rows(lists, rules, _Rows.empty(0, 0, np.float64))
+    # Rows of the type that will be filled, so that the kernel is compiled for this type alone.
+    _, entries = _fill_rows(lists, rules, _Rows.empty(0, 0, np.dtype(f"f{itemsize}")))
     rows = int(rules.row_starts[-1]) + 1
     indices = len(lists.rule_starts) + 8 * len(rules.row_starts) + 2 * len(rules.variables)
     return 8 * (indices + 5 * rows) + 2 * itemsize * rows + 3 * (4 + itemsize) * int(entries)
@@ -113,7 +114,7 @@ def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
 def successor_rows(lists: DecisionLists, dtype: Any) -> SuccessorRows:
     """Shorten the decision lists and lay out their rows."""
     rules = _ShortRules(*_shorten(lists))
-    _, most = _fill_rows(lists, rules, _Rows.empty(0, 0, np.float64))
+    _, most = _fill_rows(lists, rules, _Rows.empty(0, 0, dtype))
     made = _Rows.empty(int(rules.row_starts[-1]), most, dtype)
     num_rows, num_entries = _fill_rows(lists, rules, made)
     starts = made.starts[: num_rows + 1]
@@ -169,6 +170,7 @@ def _shorten(lists: Any) -> Any:
     variable_starts = np.zeros(rule_starts[-1] + 1, np.int64)
     variables = np.empty(len(lists.variables), np.int64)
     row_starts = np.zeros(rule_starts[-1] + 1, np.int64)
+    looked_at = np.empty(len(sizes), np.int64)
     total = count = 0  # of joint rows and of rules
     for pair in range(len(rule_starts) - 1):
         first = last = rule_starts[pair]
@@ -178,28 +180,52 @@ def _shorten(lists: Any) -> Any:
                 break
         # Capped: a product over every variable of a crowd would overflow.
         rows = 1
-        for i in np.unique(lists.variables[looks[first] : looks[last]]):
-            rows = min(rows * sizes[i], MAX_JOINT_ROWS + 1)
+        for k in range(_distinct(lists.variables, looks[first], looks[last], looked_at)):
+            rows = min(rows * sizes[looked_at[k]], MAX_JOINT_ROWS + 1)
         joint = last - first > 1 and rows <= MAX_JOINT_ROWS and total + rows <= MAX_TOTAL_ROWS
         total += rows if joint else 0
         for begin in range(first, first + 1 if joint else last):
             begins[count], ends[count] = begin, last if joint else begin + 1
-            looked_at = np.unique(lists.variables[looks[begin] : looks[ends[count]]])
-            start = variable_starts[count]
+            number = _distinct(lists.variables, looks[begin], looks[ends[count]], looked_at)
+            start, rows = variable_starts[count], 1
+            for k in range(number):
+                variables[start + k] = looked_at[k]
+                rows *= sizes[looked_at[k]]
             count += 1
-            variable_starts[count] = start + len(looked_at)
-            variables[start : variable_starts[count]] = looked_at
-            row_starts[count] = row_starts[count - 1] + np.prod(sizes[looked_at])
+            variable_starts[count] = start + number
+            row_starts[count] = row_starts[count - 1] + rows
         pair_starts[pair + 1] = count
     shortened = pair_starts, begins[:count], ends[:count], variable_starts[: count + 1]
     return *shortened, variables[: variable_starts[count]], row_starts[: count + 1]
 
 
 @njit(cache=True)
+def _distinct(variables: Any, first: int, last: int, out: Any) -> int:
+    """Write the different ones of some variables, increasing, and return how many there are.
+
+    They are few, and ``np.unique`` takes a second to compile.
+    """
+    count = 0
+    for k in range(first, last):
+        place = count
+        while place > 0 and out[place - 1] >= variables[k]:
+            place -= 1
+        if place < count and out[place] == variables[k]:
+            continue
+        for later in range(count, place, -1):
+            out[later] = out[later - 1]
+        out[place] = variables[k]
+        count += 1
+    return count
+
+
+@njit(cache=True)
 def _always_decides(lists: Any, rule: int) -> bool:
     for row in range(lists.row_starts[rule], lists.row_starts[rule + 1]):
-        start, end = lists.entry_starts[row], lists.entry_starts[row + 1]
-        if lists.probabilities[start:end].sum() < 1.0 - NEGLIGIBLE_PROBABILITY:
+        decided = 0.0
+        for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
+            decided += lists.probabilities[entry]
+        if decided < 1.0 - NEGLIGIBLE_PROBABILITY:
             return False
     return True
 

@@ -79,3 +79,12 @@ def test_smoothing_vanishes_with_data():
     for samples in (100, 10_000, 1_000_000):
         table = smooth((truth * samples).round().astype(np.int64), 1.0)
         assert np.abs(table - truth).max() < 1 / samples
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64])
+def test_few_values_are_kept_as_bytes_so_that_kernels_are_compiled_once(dtype):
+    target = np.arange(300).astype(dtype) % 200
+    assert Cases(Rows.of(300), target, 200).target.dtype == np.uint8
+    if dtype != np.uint8:
+        with pytest.raises(ValueError, match=r"target\[7\] is 256"):
+            Cases(Rows.of(300), np.where(np.arange(300) == 7, 256, target), 200)
