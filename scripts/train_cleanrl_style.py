@@ -9,11 +9,13 @@ Everything that learns is here, from top to bottom: the network, the rollouts,
 the update. What it shares with scripts/train_sb3.py is the rest: arguments,
 masks, evaluation, curves and their plot.
 
-Three things make it fast. A step of the environment is one call for all lanes.
+Four things make it fast. A step of the environment is one call for all lanes.
 Observations stay whole numbers: a one-hot input has a single 1 per variable,
-so its product with a matrix is a sum of rows, which are looked up. And lanes
-that ended wait for their reset in place (AutoresetMode.NEXT_STEP), so nothing
-is ever copied for single lanes; those resets count as steps.
+so its product with a matrix is a sum of rows, which are looked up. A thread
+computes all of its part of a batch, forward and backward, so threads rarely
+wait for each other. And lanes that ended wait for their reset in place
+(AutoresetMode.NEXT_STEP), so nothing is ever copied for single lanes; those
+resets count as steps.
 
 A run that was stopped or killed is repeated from its start, finished ones are
 kept. The agent is in agent.pt, whose weights torch.load reads with
@@ -24,8 +26,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -43,10 +45,15 @@ try:
     from shared.script import run_script
     from training.runs import Recorder, Run
     from training.study import make_parser, run_study
+    from training.threads import Map, keep_memory, side_by_side
 except ModuleNotFoundError as error:
     raise SystemExit(f'error: there is no {error.name}: pip install "exo-envs[rl]"') from error
 
 Observation = dict[str, NDArray[np.int64]]
+
+#: Parts of a batch that can be computed side by side. Sums are rounded part by part, so this is not
+#: the number of cores: what is learned would depend on it.
+PARTS = 2
 
 
 @dataclass(frozen=True)
@@ -81,40 +88,48 @@ class Settings:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def add_rows(index: Any, table: Any, out: Any, first: int, last: int) -> None:
-    """out[b] += the sum of table[index[b]], for some b; row 0 stands for nothing."""
-    for b in range(first, last):
-        for v in range(index.shape[1]):
-            row = index[b, v]
-            if row > 0:
-                for h in range(table.shape[1]):
-                    out[b, h] += table[row, h]
+def add_up(rows: Any, table: Any, out: Any) -> None:
+    """out += the sum of table[rows], four at a time: so out is stored a quarter as often."""
+    fours = len(rows) // 4 * 4
+    for j in range(0, fours, 4):
+        a, b, c, d = table[rows[j]], table[rows[j + 1]], table[rows[j + 2]], table[rows[j + 3]]
+        for h in range(len(out)):
+            out[h] += (a[h] + b[h]) + (c[h] + d[h])
+    for j in range(fours, len(rows)):
+        a = table[rows[j]]
+        for h in range(len(out)):
+            out[h] += a[h]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def add_gradients(index: Any, gradient: Any, out: Any, first: int, last: int) -> None:
-    """The reverse of add_rows, for some columns."""
+def add_rows(index: Any, table: Any, bias: Any, out: Any) -> None:
+    """out[b] = bias + the sum of table[index[b]]; row 0 stands for nothing."""
+    rows = np.empty(index.shape[1], dtype=np.int32)
+    for b in range(len(out)):
+        found = 0
+        for v in range(index.shape[1]):
+            rows[found] = index[b, v]
+            found += index[b, v] > 0
+        out[b] = bias
+        add_up(rows[:found], table, out[b])
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def add_gradients(index: Any, gradient: Any, out: Any) -> None:
+    """The reverse of add_rows: out[row] += the sum of the gradients of those who look it up."""
+    starts = np.zeros(len(out) + 1, dtype=np.int64)
+    for row in index.flat:
+        starts[row + 1] += row > 0
+    starts = np.cumsum(starts)
+    free, users = starts.copy(), np.empty(starts[-1], dtype=np.int32)
     for b in range(index.shape[0]):
-        added = gradient[b, first:last]  # indices from 0 are what a compiler can vectorise
         for v in range(index.shape[1]):
             row = index[b, v]
             if row > 0:
-                sums = out[row, first:last]
-                for h in range(len(added)):
-                    sums[h] += added[h]
-
-
-POOL = ThreadPoolExecutor()
-
-
-def in_threads(kernel: Any, arrays: tuple[Any, ...], length: int) -> None:
-    """Run a kernel on equal shares of a range, one for each thread of torch."""
-    bounds = np.linspace(0, length, torch.get_num_threads() + 1).astype(int)
-    shares = [(*arrays, *bounds[k : k + 2]) for k in range(len(bounds) - 1)]
-    if len(shares) == 1:
-        kernel(*shares[0])
-    else:
-        list(POOL.map(kernel, *zip(*shares, strict=True)))
+                users[free[row]] = b
+                free[row] += 1
+    for row in range(len(out)):
+        add_up(users[starts[row] : starts[row + 1]], gradient, out[row])
 
 
 class Lookup(torch.autograd.Function):
@@ -123,15 +138,14 @@ class Lookup(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, table: Tensor, bias: Tensor, index: Tensor) -> Tensor:
         context.rows, context.index = len(table), index.numpy()
-        out = bias.detach().repeat(len(index), 1)
-        in_threads(add_rows, (context.index, table.detach().numpy(), out.numpy()), len(out))
+        out = torch.empty(len(index), table.shape[1])
+        add_rows(context.index, table.detach().numpy(), bias.detach().numpy(), out.numpy())
         return out
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         out = torch.zeros(context.rows, gradient.shape[1])
-        arrays = (context.index, gradient.contiguous().numpy(), out.numpy())
-        in_threads(add_gradients, arrays, gradient.shape[1])
+        add_gradients(context.index, gradient.contiguous().numpy(), out.numpy())
         return out, gradient.sum(dim=0), None
 
 
@@ -177,6 +191,7 @@ class Agent(nn.Module):
 
     def __init__(self, indices: Indices, num_actions: int, width: int) -> None:
         super().__init__()
+        self.num_actions = num_actions
         n_rows, x_rows = indices.rows
         width_of_both = 2 * width
         self.read = Rows(0.1 * torch.randn(x_rows, width_of_both), torch.zeros(width_of_both))
@@ -187,13 +202,15 @@ class Agent(nn.Module):
 
     def forward(self, n: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions (B, A) and values (B,)."""
-        features = torch.addcmul(self.shift(n), self.read(x), self.gate(n)).relu()
+        features = torch.addcmul(self.shift(n), self.read(x), self.gate(n)).relu_()
         for_actor, for_critic = features.chunk(2, dim=1)
         return self.actor(for_actor).log_softmax(dim=1), self.critic(for_critic).squeeze(1)
 
     @staticmethod
     def _head(width: int, outputs: int, gain: float) -> nn.Sequential:
-        head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs))
+        head = nn.Sequential(
+            nn.Linear(width, width), nn.ReLU(inplace=True), nn.Linear(width, outputs)
+        )
         for layer, scale in ((head[0], 2**0.5), (head[2], gain)):
             nn.init.orthogonal_(layer.weight, scale)
             nn.init.zeros_(layer.bias)
@@ -243,6 +260,7 @@ def train(run: Run, recorder: Recorder) -> None:
     for file in run.folder.glob("events.*"):
         file.unlink()  # TensorBoard's log of a run that was stopped
     torch.manual_seed(run.seed)
+    keep_memory()
     env = run.task.vector_env(run.mask, run.world, settings.lanes)
     mdp = env.unwrapped.mdp
     indices = Indices(env.single_observation_space)
@@ -252,16 +270,16 @@ def train(run: Run, recorder: Recorder) -> None:
     rollout = Rollout(settings, indices)
     rollout.n[-1], rollout.x[-1] = indices(stagger(env, mdp.horizon, run.seed))
     batch = settings.lanes * settings.rollout
-    with SummaryWriter(str(run.folder)) as board:
+    with SummaryWriter(str(run.folder)) as board, side_by_side(run.threads) as in_parts:
         for steps in range(0, run.steps, batch):
             if recorder.due(steps):
                 board.add_scalar("eval/mean_return", recorder.record(steps, policy).mean, steps)
             left = 1 - steps / run.steps
             optimizer.param_groups[0]["lr"] = settings.learning_rate * left
-            collect(env, agent, indices, rollout, run.task.reward_scale)
-            entropy_weight = settings.entropy * max(0.0, 1.2 * left - 0.2)
+            collect(env, agent, indices, rollout, run.task.reward_scale, in_parts)
             advantages = rollout.advantages(mdp.discount, settings.trace)
-            losses = update(agent, optimizer, rollout, advantages, entropy_weight, settings)
+            weight = settings.entropy * max(0.0, 1.2 * left - 0.2)
+            losses = update(agent, optimizer, rollout, advantages, weight, settings, in_parts)
             for name, value in losses.items():
                 board.add_scalar(f"train/{name}", value, steps + batch)
         final = len(range(0, run.steps, batch)) * batch
@@ -289,12 +307,21 @@ def best_actions(agent: Agent, rows: tuple[Tensor, Tensor]) -> NDArray[np.int64]
         return agent(*rows)[0].argmax(dim=1).numpy()
 
 
-@torch.no_grad()
-def collect(env: Any, agent: Agent, indices: Indices, rollout: Rollout, scale: float) -> None:
+def collect(
+    env: Any, agent: Agent, indices: Indices, rollout: Rollout, scale: float, in_parts: Map = map
+) -> None:
     """Play; the first step follows the last of the time before."""
     rollout.n[0], rollout.x[0], rollout.ended[0] = rollout.n[-1], rollout.x[-1], rollout.ended[-1]
+    log_probabilities = torch.zeros(env.num_envs, agent.num_actions)
+
+    @torch.no_grad()
+    def judge(t: int, lanes: slice) -> None:
+        found = agent(rollout.n[t, lanes], rollout.x[t, lanes])
+        log_probabilities[lanes], rollout.values[t, lanes] = found
+
+    parts = [slice(part[0], part[-1] + 1) for part in torch.arange(env.num_envs).chunk(PARTS)]
     for t in range(len(rollout.rewards)):
-        log_probabilities, rollout.values[t] = agent(rollout.n[t], rollout.x[t])
+        list(in_parts(judge, repeat(t), parts))
         # The largest of log-probabilities with Gumbel noise is a sample.
         noise = torch.empty_like(log_probabilities).exponential_().log()
         rollout.actions[t] = (log_probabilities - noise).argmax(dim=1)
@@ -305,7 +332,7 @@ def collect(env: Any, agent: Agent, indices: Indices, rollout: Rollout, scale: f
         rollout.terminated[t] = torch.from_numpy(terminated)
         rollout.ended[t + 1] = torch.from_numpy(terminated | truncated)
         rollout.n[t + 1], rollout.x[t + 1] = indices(observation)
-    _, rollout.values[-1] = agent(rollout.n[-1], rollout.x[-1])
+    list(in_parts(judge, repeat(len(rollout.rewards)), parts))
 
 
 def update(
@@ -315,6 +342,7 @@ def update(
     advantages: Tensor,
     entropy_weight: float,
     settings: Settings,
+    in_parts: Map = map,
 ) -> dict[str, float]:
     """Improve the agent with what was collected; steps in which a lane was reset are left out."""
     n, x = rollout.n[:-1].flatten(0, 1), rollout.x[:-1].flatten(0, 1)
@@ -322,27 +350,35 @@ def update(
     targets = (advantages + rollout.values[:-1]).flatten()
     advantages = advantages.flatten()
     played = (rollout.ended[:-1].flatten() == 0).nonzero().squeeze(1)
-    losses: dict[str, Tensor] = {}
+    parameters = list(agent.parameters())
+
+    def differentiate(part: Tensor, advantage: Tensor, size: int) -> tuple[Any, Any]:
+        """What a part adds to the losses of a minibatch of some size, and to its gradients."""
+        log_probabilities, values = agent(n[part], x[part])
+        taken = log_probabilities.gather(1, actions[part].unsqueeze(1)).squeeze(1)
+        ratio = (taken - before[part]).exp()
+        clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+        policy_loss = -torch.min(ratio * advantage, clipped * advantage).sum() / size
+        value_loss = 0.5 * (values - targets[part]).square().sum() / size
+        entropy = -(log_probabilities.exp() * log_probabilities).sum() / size
+        loss = policy_loss + 0.5 * value_loss - entropy_weight * entropy
+        losses = torch.stack([policy_loss, value_loss, entropy]).detach()
+        return losses, torch.autograd.grad(loss, parameters)
+
+    losses = torch.zeros(3)
     for _ in range(settings.epochs):
         shuffled = played[torch.randperm(len(played))]
         for batch in shuffled.chunk(settings.minibatches):
-            log_probabilities, values = agent(n[batch], x[batch])
-            taken = log_probabilities.gather(1, actions[batch].unsqueeze(1)).squeeze(1)
-            ratio = (taken - before[batch]).exp()
             advantage = advantages[batch]
             advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
-            clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
-            losses = {
-                "policy_loss": -torch.min(ratio * advantage, clipped * advantage).mean(),
-                "value_loss": 0.5 * (values - targets[batch]).square().mean(),
-                "entropy": -(log_probabilities.exp() * log_probabilities).sum(dim=1).mean(),
-            }
-            loss = losses["policy_loss"] + 0.5 * losses["value_loss"]
-            optimizer.zero_grad()
-            (loss - entropy_weight * losses["entropy"]).backward()
-            nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
+            parts = batch.chunk(PARTS), advantage.chunk(PARTS)
+            done = list(in_parts(differentiate, *parts, repeat(len(batch))))
+            losses = sum(loss for loss, _ in done)
+            for parameter, *gradients in zip(parameters, *(part for _, part in done), strict=True):
+                parameter.grad = sum(gradients[1:], start=gradients[0])
+            nn.utils.clip_grad_norm_(parameters, 0.5)
             optimizer.step()
-    return {name: value.item() for name, value in losses.items()}
+    return dict(zip(("policy_loss", "value_loss", "entropy"), losses.tolist(), strict=True))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

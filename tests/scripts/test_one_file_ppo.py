@@ -184,6 +184,50 @@ def test_a_minibatch_of_a_single_step_does_no_harm():
     assert all(part.isfinite().all() for part in agent.parameters())
 
 
+def trained(in_parts, lanes=30, steps=20):
+    """An agent after one update, and its losses."""
+    mdp = CounterMDP()
+    env = ExoVectorEnv(mdp, lanes)
+    indices = one_file.Indices(env.single_observation_space)
+    settings = one_file.Settings(lanes=lanes, rollout=steps, epochs=2, minibatches=3)
+    torch.manual_seed(0)
+    agent = one_file.Agent(indices, mdp.num_actions, width=8)
+    rollout = one_file.Rollout(settings, indices)
+    rollout.n[-1], rollout.x[-1] = indices(env.reset(seed=0)[0])
+    one_file.collect(env, agent, indices, rollout, 1.0, in_parts)
+    optimizer = torch.optim.Adam(agent.parameters(), lr=0.01)
+    advantages = rollout.advantages(0.9, 0.8)
+    losses = one_file.update(agent, optimizer, rollout, advantages, 0.1, settings, in_parts)
+    return torch.cat([part.detach().flatten() for part in agent.parameters()]), losses
+
+
+def test_nothing_depends_on_the_number_of_threads():
+    results = []
+    for num_threads in (1, 2, 3):
+        with one_file.side_by_side(num_threads) as in_parts:
+            results.append(trained(in_parts))
+    for weights, losses in results[1:]:
+        assert torch.equal(weights, results[0][0])
+        assert losses == results[0][1]
+
+
+def test_parts_of_a_minibatch_add_up_to_it(monkeypatch):
+    found, losses = trained(map)
+    monkeypatch.setattr(one_file, "PARTS", 1)
+    expected, of_whole = trained(map)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    assert losses == pytest.approx(of_whole, abs=1e-4)
+
+
+def test_torch_is_left_as_it_was():
+    torch.set_num_threads(2)
+    precision = torch.get_float32_matmul_precision()
+    with one_file.side_by_side(2) as in_parts:
+        assert torch.get_num_threads() == 1
+        assert {*in_parts(lambda _: torch.get_num_threads(), "ab")} == {1}
+    assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (2, precision)
+
+
 class Endless(CoinMDP):
     horizon = 12
 
