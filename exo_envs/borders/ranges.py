@@ -49,12 +49,12 @@ def all_in_range(values: Any, sizes: Any) -> Any:
     if rows >= MANY:
         blocks, length = rows // BLOCK, BLOCK * width
         flat, tops = values.reshape(rows * width), np.empty(length, np.int64)
-        for b in range(BLOCK):
-            tops[b * width : (b + 1) * width] = sizes - 1
+        for j in range(length):
+            tops[j] = sizes[j % width] - 1
         for block in range(blocks):
-            row = flat[block * length : (block + 1) * length]
             for j in range(length):
-                signs |= row[j] | (tops[j] - row[j])
+                value = flat[block * length + j]
+                signs |= value | (tops[j] - value)
     for b in range(blocks * BLOCK, rows):
         for j in range(width):
             signs |= values[b, j] | (sizes[j] - 1 - values[b, j])

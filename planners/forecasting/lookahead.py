@@ -110,7 +110,7 @@ def _action_values(
     return out
 
 
-@njit(cache=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
     """Arrays for a block of lanes, which are the last axis of each."""
     conditions = max(len(now.probabilities), len(later.probabilities))
@@ -132,7 +132,7 @@ def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
     )
 
 
-@njit(cache=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
     """Backward induction for a block of lanes; leaves the values of all lists now."""
     chances, weights, seen, nodes, values, best = buffers
@@ -157,7 +157,7 @@ def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
 # one loop.
 
 
-@njit(cache=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _row_starts(forecasts: Any, x: Any) -> Any:
     """Where the forecasts of a batch (B, m) begin in each table, shape (B, f)."""
     variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
@@ -170,7 +170,7 @@ def _row_starts(forecasts: Any, x: Any) -> Any:
     return out
 
 
-@njit(cache=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
     """The chance of every atom h steps ahead: from x itself, or from the forecasts."""
     which, variables, values = model.forecasts, model.variables, model.values
@@ -189,7 +189,7 @@ def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
                 at[k] += stride
 
 
-@njit(cache=True, fastmath=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
 def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bool) -> None:
     """The chance of every condition; of those without atoms only if they are asked for."""
     probabilities, atom_starts, atoms = model.probabilities, model.atom_starts, model.atoms
@@ -209,7 +209,7 @@ def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bo
                 weights[w, k] *= chances[atom, k]
 
 
-@njit(cache=True, fastmath=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
 def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would count references
     model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any
 ) -> None:
@@ -273,7 +273,7 @@ def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would coun
                     _pass_on(rules, outcomes, own, weights, discount, scales[1], passed)
 
 
-@njit(cache=True, fastmath=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
 def _add_joint_rewards(model: Any, own: int, weights: Any, values: Any) -> None:
     """Add what a list is expected to be paid for conditions of several variables."""
     starts, holding = model.joint_reward_starts, model.joint_reward_conditions
@@ -283,7 +283,7 @@ def _add_joint_rewards(model: Any, own: int, weights: Any, values: Any) -> None:
             values[own, k] += reward * weights[w, k]
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True, inline="always")
 def _follow_rules(
     rules: Any, outcomes: Any, own: int, weights: Any, best: Any, moved: Any, passed: Any
 ) -> None:
@@ -308,7 +308,7 @@ def _follow_rules(
                 moved[k] += weights[w, k] * (best[target, k] - passed[k])
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True, inline="always")
 def _pass_on(
     rules: Any, outcomes: Any, own: int, weights: Any, discount: Any, left: Any, passed: Any
 ) -> None:
@@ -328,7 +328,7 @@ def _pass_on(
         left[k] *= discount
 
 
-@njit(cache=True, fastmath=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
 def _observe(model: Any, chances: Any, seen: Any) -> None:
     """The chance of every observation."""
     constants, signs = model.observation_constants, model.observation_signs
@@ -349,7 +349,7 @@ def _observe(model: Any, chances: Any, seen: Any) -> None:
                 seen[o, k] += sign * chances[atom, k]
 
 
-@njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
 def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
     """The value of every n: the best branch, on average over what is seen before."""
     node_starts, first_leaves = model.node_starts, model.first_leaves
@@ -381,14 +381,14 @@ def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
                     best[state, k] += reached[at, k] * found[at, k]
 
 
-@njit(cache=True, inline="always")
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
 def _only(branches: Any, node: int) -> Any:
     """The branch that can be compared at a node, or -1 if it is not exactly one."""
     starts, numbers = branches
     return numbers[starts[node]] if starts[node + 1] == starts[node] + 1 else -1
 
 
-@njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
 def _compare(branches: Any, node: int, values: Any, at: int, found: Any) -> None:
     """Raise the best value found so far to that of the branches of a node, two at a time."""
     starts, numbers = branches
