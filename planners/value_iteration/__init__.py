@@ -8,6 +8,7 @@
 - ``successors``: the decision lists in the form in which sweeps read them.
 - ``elimination``: in which order to sum over the exogenous variables of the next step.
 - ``expectation``: that sum, step by step.
+- ``team``: threads that share a sweep.
 - ``extrapolation``: what sweeps with fixed actions will converge to.
 - ``tabular_policy``: :class:`TabularPolicy`, what comes out.
 """

@@ -18,11 +18,16 @@ from exo_envs.mdp import IntArray
 from planners.arrays import Floats, Ints, joint_index, joint_values
 from planners.tables import Factor, joint_factor
 from planners.value_iteration.elimination import Axis, Elimination, Step
+from planners.value_iteration.team import Team
 
-#: Multiplications between two looks at the clock, which take a few milliseconds.
-PIECE_MULTIPLICATIONS = 1 << 22
+#: Multiplications of a piece, which take less than a millisecond. In between, the clock is looked
+#: at, and threads take turns.
+PIECE_MULTIPLICATIONS = 1 << 20
 #: Elements of a row that are worked on at a time, so that sums stay in the nearest cache.
 BLOCK_ELEMENTS = 512
+
+#: No other threads.
+ALONE = Team()
 
 
 class _Step(NamedTuple):
@@ -68,14 +73,26 @@ class Expectation:
         steps = [make(step) for step in elimination.steps]
         self._global_steps = steps[: elimination.num_global]
         self._local_steps = steps[elimination.num_global :]
-        self._buffers = [np.empty(size * num_endogenous, dtype) for size in elimination.buffers]
+        buffers = [np.empty(size * num_endogenous, dtype) for size in elimination.buffers]
+        self._buffers = buffers[:2]
+        self._chunk_buffers = [buffers[2:]]  # of each thread
         self._num_endogenous = num_endogenous
         self._num_units = elimination.num_units
         self._chunk_units = elimination.chunk_units
         self._unit = math.prod(elimination.sizes) // self._num_units  # states x of a unit
-        self._source: Floats = self._buffers[0]
+        self._source: Floats = buffers[0]
 
-    def begin(self, values: Floats, tick: Callable[[], None]) -> None:
+    @property
+    def thread_bytes(self) -> int:
+        """What each further thread takes."""
+        return sum(buffer.nbytes for buffer in self._chunk_buffers[0])
+
+    def make_room(self, threads: int) -> None:
+        """Allocate what so many threads need to work on chunks at the same time."""
+        while len(self._chunk_buffers) < threads:
+            self._chunk_buffers.append([np.empty_like(own) for own in self._chunk_buffers[0]])
+
+    def begin(self, values: Floats, tick: Callable[[], None], team: Team = ALONE) -> None:
         """Take in V, shape (X, N), and do what must be done for all x at once.
 
         ``values`` may be read again by :meth:`chunks`, but the rows of a chunk that was handed out
@@ -84,9 +101,8 @@ class Expectation:
         self._source = values.reshape(-1)
         for k, step in enumerate(self._global_steps):
             target = self._buffers[k % 2]
-            for piece in _pieces(step):
-                tick()
-                _apply(tuple(step), piece, self._source, target)
+            fill = partial(_fill, tuple(step), self._source, target)
+            team.share(_pieces(step), fill, tick)
             self._source = target
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
@@ -94,26 +110,41 @@ class Expectation:
 
         The rows are valid until the next chunk.
         """
-        for first in range(0, self._num_units, self._chunk_units):
-            last = min(first + self._chunk_units, self._num_units)
-            source, shift = self._source, 0
-            for k, step in enumerate(self._local_steps):
-                target = self._buffers[2 + k % 2]
-                output = step.output_size // self._num_units  # elements of a unit
-                rows = output // step.inner
-                if k:  # the first one reads the tensor of all x, the others that of the chunk
-                    shift = first * (step.input_size // self._num_units)
-                piece = (first * rows, last * rows, 0, step.inner, shift, first * output)
-                _apply(tuple(step), piece, source, target)
-                source = target
-            low, high = first * self._unit, last * self._unit
-            if not self._local_steps:
-                source = source[low * self._num_endogenous : high * self._num_endogenous]
-                if not self._global_steps:  # V itself, which the caller will overwrite
-                    self._buffers[2][: len(source)] = source
-                    source = self._buffers[2]
-            size = (high - low) * self._num_endogenous
-            yield low, source[:size].reshape(high - low, self._num_endogenous)
+        for units in self.units():
+            yield self.chunk(0, units)
+
+    def units(self) -> list[tuple[int, int]]:
+        """Where each chunk begins and ends, in units of the elimination."""
+        starts = range(0, self._num_units, self._chunk_units)
+        return [(first, min(first + self._chunk_units, self._num_units)) for first in starts]
+
+    def chunk(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
+        """One of the :meth:`chunks`; its rows are valid until the thread asks for the next."""
+        first, last = units
+        buffers = self._chunk_buffers[thread]
+        source, shift = self._source, 0
+        for k, step in enumerate(self._local_steps):
+            target = buffers[k % 2]
+            output = step.output_size // self._num_units  # elements of a unit
+            rows = output // step.inner
+            if k:  # the first one reads the tensor of all x, the others that of the chunk
+                shift = first * (step.input_size // self._num_units)
+            piece = (first * rows, last * rows, 0, step.inner, shift, first * output)
+            _apply(tuple(step), piece, source, target)
+            source = target
+        low, high = first * self._unit, last * self._unit
+        if not self._local_steps:
+            source = source[low * self._num_endogenous : high * self._num_endogenous]
+            if not self._global_steps:  # V itself, which the caller will overwrite
+                buffers[0][: len(source)] = source
+                source = buffers[0]
+        size = (high - low) * self._num_endogenous
+        return low, source[:size].reshape(high - low, self._num_endogenous)
+
+
+def _fill(step: Any, source: Floats, target: Floats, _: int, piece: _Piece) -> None:
+    """Work out a piece of a step's result, in any thread."""
+    _apply(step, piece, source, target)
 
 
 def _pieces(step: _Step) -> Iterator[_Piece]:
@@ -159,7 +190,7 @@ def _make_step(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
     """Fill a piece of the result.
 

@@ -19,20 +19,23 @@ from planners.arrays import Floats
 BLOCK_ELEMENTS = 1024
 
 
-def extrapolate(values: Floats, changes: Floats, *, up_to_constant: bool) -> None:
+def extrapolate(values: Floats, changes: Floats, *, up_to_constant: bool) -> tuple[float, float]:
     """Improve V in place.
 
     Args:
         values: V after the last sweep, shape (S,).
         changes: those of the last sweeps, the oldest first, shape (k, S).
         up_to_constant: whether a constant added to V does not matter.
+
+    Returns:
+        The least and the largest number that was added to V.
     """
     products, sums = _products(changes)
     if up_to_constant:
         products -= np.outer(sums, sums) / changes.shape[1]
     scale = np.trace(products)
     if not 0.0 < scale < np.inf:
-        return  # nothing changes any more
+        return 0.0, 0.0  # nothing changes any more
     # Weights that sum to one and minimise the squared norm of the combined change. The little
     # on the diagonal keeps changes that are nearly parallel from cancelling each other.
     products[np.diag_indices_from(products)] += 1e-12 * scale
@@ -41,7 +44,9 @@ def extrapolate(values: Floats, changes: Floats, *, up_to_constant: bool) -> Non
     if np.isfinite(weights).all():
         # The iterate after sweep j lacks the changes of the sweeps after it.
         lacking = np.concatenate([[0.0], np.cumsum(weights)[:-1]])
-        _subtract(values, changes, lacking.astype(values.dtype))
+        least, largest = _subtract(values, changes, lacking.astype(values.dtype))
+        return float(least), float(largest)
+    return 0.0, 0.0
 
 
 @njit(cache=True, fastmath=True)
@@ -69,11 +74,20 @@ def _products(changes: Any) -> Any:
     return products, sums
 
 
-@njit(cache=True)
-def _subtract(values: Any, changes: Any, weights: Any) -> None:
+@njit(cache=True, nogil=True)
+def _subtract(values: Any, changes: Any, weights: Any) -> Any:
+    """Subtract the weighted changes from V: the least and the largest difference that makes."""
+    before = np.empty(BLOCK_ELEMENTS, values.dtype)
+    infinite = values.dtype.type(np.inf)
+    least, largest = infinite, -infinite
     for start in range(0, len(values), BLOCK_ELEMENTS):
         out = values[start : start + BLOCK_ELEMENTS]
+        before[: len(out)] = out
         for i in range(len(weights)):
             change = changes[i, start : start + BLOCK_ELEMENTS]
             for k in range(len(out)):
                 out[k] -= weights[i] * change[k]
+        for k in range(len(out)):
+            difference = out[k] - before[k]
+            least, largest = min(least, difference), max(largest, difference)
+    return least, largest

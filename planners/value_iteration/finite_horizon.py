@@ -17,6 +17,9 @@ from planners.value_iteration.preparation import prepare
 from planners.value_iteration.run import action_type
 from planners.value_iteration.sweeps import sweep
 
+#: Look for the best actions, whatever W may be and however far V has drifted.
+BEST = (True, False, 0.0, 0.0)
+
 
 def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) -> Iterator[Floats]:
     """V with 0, 1, ... ``steps`` steps left, each of shape (X, N).
@@ -40,7 +43,7 @@ def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) ->
     for _ in range(steps):
         prepared.expectation.begin(values, _never)
         for chunk in prepared.expectation.chunks():
-            sweep(prepared.model, kept, True, shift, chunk, values, actions)
+            sweep(prepared.model, kept, BEST, shift, chunk, values, (actions, actions))
         yield values
 
 

@@ -31,6 +31,7 @@ class Prepared(NamedTuple):
             self.model.terminal,
             np.empty(nothing, dtype),
             np.empty(nothing, np.uint32),
+            np.empty(nothing, np.float32),
             *(rows.entry_starts, rows.targets, rows.probabilities),
         )
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP
@@ -28,8 +29,9 @@ from planners.planner import Plan
 from planners.tables import FactoredMDP, num_exogenous_states
 from planners.value_iteration.extrapolation import extrapolate
 from planners.value_iteration.preparation import prepare
-from planners.value_iteration.sweeps import KeptActions, sweep, sweep_kept
+from planners.value_iteration.sweeps import Drift, KeptActions, sweep, sweep_kept
 from planners.value_iteration.tabular_policy import TabularPolicy
+from planners.value_iteration.team import Team
 
 if TYPE_CHECKING:
     from planners.value_iteration.planner import ValueIteration
@@ -48,6 +50,12 @@ LONGEST_CYCLE = 8
 #: Fewest sweeps between two extrapolations. V is not extrapolated if there is no memory to record
 #: the changes of that many sweeps.
 SHORTEST_CYCLE = 3
+
+#: Rewards that are looked at in one go, so that they stay in the cache.
+BLOCK_REWARDS = 1 << 16
+
+#: States from which on a sweep takes long enough to be shared by threads.
+THREADED_STATES = 1 << 18
 
 #: Exogenous variables that a model and its warm start may have together: NumPy limits the axes of
 #: an array, and a model with more could not be enumerated anyway.
@@ -81,6 +89,9 @@ class Run:
     sweeps: int = 0
     offset: float = 0.0
     shift: float = 0.0
+    drift: float = 0.0  # see the Drift of the sweeps
+    reach: float = 0.0  # what no V has exceeded so far
+    blank: bool = True  # V is zero everywhere
     size: float = 0.0  # of the largest V
     converged: bool = False
     out_of_time: bool = False
@@ -103,6 +114,20 @@ class Run:
 
     def iterate(self) -> None:
         """Sweep until the tolerance is reached, or nothing more can be."""
+        with Team(self._threads()) as self.team:
+            self._iterate()
+
+    def _threads(self) -> int:
+        """How many threads share a sweep: one if it is short, or without room for more."""
+        if math.prod(self.model.sizes.tolist()) * len(self.model.terminal) < THREADED_STATES:
+            return 1
+        each = self.expectation.thread_bytes
+        threads = min(get_num_threads(), 1 + int(max(self.spare_bytes, 0.0) // max(each, 1)))
+        self.spare_bytes -= (threads - 1) * each
+        self.expectation.make_room(threads)
+        return threads
+
+    def _iterate(self) -> None:
         actions, tolerance = self._allocate(), self.settings.tolerance
         gain = self.mdp.discount / (1.0 - self.mdp.discount)
         best, since = math.inf, 0
@@ -111,7 +136,7 @@ class Run:
         while self.sweeps < self.max_sweeps:
             # Two action arrays are written in turn: one is whole if time runs out in a sweep.
             actions.reverse()
-            least, largest = self._sweep(actions[0], improving=True)
+            least, largest = self._sweep(actions, improving=True)
             self.policy = actions[0]
             span = largest - least
             before = self.size + max(-least, largest)  # the largest V before the sweep, at most
@@ -122,7 +147,7 @@ class Run:
             if self.converged or gain * span <= rounding or since > patience:
                 return
             enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * (tolerance - rounding) / gain)
-            self._evaluate(actions[0], enough, extrapolating=since < MAX_SETBACKS)
+            self._evaluate(actions, enough, extrapolating=since < MAX_SETBACKS)
 
     def _allocate(self) -> list[NDArray[Any]]:
         """Arrays for all states; returned are two for actions."""
@@ -137,7 +162,9 @@ class Run:
         room = self.spare_bytes if useful else 0.0
         room -= states * (self.dtype.itemsize + 4)
         kept = shape if room >= 0 else nothing
-        found = np.empty(kept, dtype=self.dtype), np.empty(kept, dtype=np.uint32)
+        certain = shape if room >= 4 * states else nothing
+        room -= 4 * math.prod(certain)
+        found = np.empty(kept, self.dtype), np.empty(kept, np.uint32), np.zeros(certain, np.float32)
         entries: Any = (self.rows.entry_starts, self.rows.targets, self.rows.probabilities)
         self.kept = KeptActions(self.model.discount, self.model.terminal, *found, *entries)
         self.cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
@@ -152,6 +179,7 @@ class Run:
         known = _values_over(mdp, plan)
         if known is None:
             return
+        self.blank = False
         tensor = values.reshape(*(int(size) for size in mdp.exogenous_sizes), values.shape[1])
         dropped = tuple(range(known.ndim - tensor.ndim))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -170,8 +198,9 @@ class Run:
         else:
             self.shift = float(self.dtype.type((1.0 - mdp.discount) * (low + high) / 2.0))
             values -= self.dtype.type(self.shift / (1.0 - mdp.discount))
+        self.reach = max(-low, high, high - low, 0.0)
 
-    def _evaluate(self, actions: NDArray[Any], enough: float, *, extrapolating: bool) -> None:
+    def _evaluate(self, actions: list[NDArray[Any]], enough: float, *, extrapolating: bool) -> None:
         """Sweeps with these actions, until the span of their changes is small enough."""
         for k in range(self.settings.inner_sweeps):
             if self.sweeps >= self.max_sweeps:
@@ -180,34 +209,44 @@ class Run:
             least, largest = self._sweep(actions, improving=False, place=place)
             if extrapolating and self.changes.size and place == self.cycle - 1:
                 self._tick()
-                extrapolate(
+                added = extrapolate(
                     self.values.reshape(-1),
                     self.changes.reshape(self.cycle, -1),
                     up_to_constant=not self.mdp.terminal.any(),
                 )
+                self._move_by(*added)
             if largest - least <= enough:
                 return
 
     def _sweep(
-        self, actions: NDArray[Any], *, improving: bool, place: int = 0
+        self, actions: list[NDArray[Any]], *, improving: bool, place: int = 0
     ) -> tuple[float, float]:
         """One sweep: the least and the largest change of V."""
         values = self.values
         least, largest = math.inf, -math.inf
         lowest, highest = math.inf, -math.inf
         shift = self.dtype.type(self.shift)
-        self.expectation.begin(values, self._tick)
         model, kept = self.model, self.kept
-        for chunk in self.expectation.chunks():
-            self._tick()
+        # Each of the two values that are compared may have been off then, and may be now.
+        drift = Drift(self.drift, self.drift + 4.0 * self.rounding(self.reach))
+        best_of = (improving, self.blank, *drift)
+
+        def work(thread: int, units: tuple[int, int]) -> Any:
+            chunk = self._expected(thread, units)
             if improving or not kept.rows.size:
-                found = sweep(model, kept, improving, shift, chunk, values, actions)
-            else:
-                found = sweep_kept(tuple(kept), shift, chunk, values, self.changes[place])
+                return sweep(model, kept, best_of, shift, chunk, values, tuple(actions))
+            return sweep_kept(tuple(kept), shift, chunk, values, self.changes[place])
+
+        if not self.blank:
+            self.expectation.begin(values, self._tick, self.team)
+        for found in self.team.share(self.expectation.units(), work, self._tick):
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
-            lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
+            if improving:
+                lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
+        self.blank = False
         self.sweeps += 1
-        self.size = max(-lowest, highest)
+        self.size = max(-lowest, highest)  # of a sweep with the best actions
+        self._move_by(least, largest)
         correction = self.mdp.discount * (least + largest) / 2.0
         if self.mdp.terminal.any():
             self.offset = correction / (1.0 - self.mdp.discount)
@@ -215,6 +254,20 @@ class Run:
             self.shift = float(self.dtype.type(self.shift + correction))
             self.offset = self.shift / (1.0 - self.mdp.discount)
         return least, largest
+
+    def _move_by(self, least: float, largest: float) -> None:
+        """Take note of a change of V."""
+        self.drift += self.mdp.discount * (largest - least)
+        self.reach += max(-least, largest)
+
+    def _expected(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
+        """A chunk of W; that of a V that is zero everywhere needs no work."""
+        if self.blank:
+            first, last = (
+                unit * (len(self.values) // self.elimination.num_units) for unit in units
+            )
+            return first, self.values[first:last]
+        return self.expectation.chunk(thread, units)
 
     def _tick(self) -> None:
         self.clock.tick(self._doing)
@@ -286,11 +339,19 @@ def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
     return tensor.reshape(*shape, values.shape[1])
 
 
+def _extremes(table: Floats) -> tuple[Floats, Floats]:
+    """The least and the largest rewards of each pair, found while a block is in the cache."""
+    step = max(1, BLOCK_REWARDS // max(1, table[0].size))
+    blocks = [table[first : first + step] for first in range(0, len(table), step)]
+    found = [(block.min(axis=0), block.max(axis=0)) for block in blocks]
+    lows, highs = zip(*found, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
 def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
     """The least and the largest reward of any state, and the most that terms can add up to."""
     tables = [mdp.base_reward[None], *mdp.scoped_terms.values()]
-    lows = np.stack([table.min(axis=0) for table in tables])  # (tables, N, A)
-    highs = np.stack([table.max(axis=0) for table in tables])
+    lows, highs = map(np.stack, zip(*map(_extremes, tables), strict=True))  # (tables, N, A)
     size = float(np.maximum(-lows, highs).max(axis=(1, 2), initial=0.0).sum())
     if not math.isfinite(size):
         raise ValueError("the rewards are not all finite")

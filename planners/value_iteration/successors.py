@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled import njit
-from planners.arrays import Floats, Ints, join, starts_of
+from planners.arrays import Floats, Ints, join, starts_of, subset_index
 from planners.tables import DecisionLists, follow_rules
 
 Unsigned = NDArray[np.uint64]
@@ -82,6 +82,7 @@ class _ShortRules(NamedTuple):
     variable_starts: Ints  # (rules + 1,)
     variables: Ints  # increasing within a rule
     row_starts: Ints  # (rules + 1,)
+    most_entries: int  # that all rows have together, at most
 
 
 class _Rows(NamedTuple):
@@ -104,18 +105,15 @@ class _Rows(NamedTuple):
 def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
     """What :func:`successor_rows` takes at most while it works, found without doing it."""
     rules = _ShortRules(*_shorten(lists))
-    # Rows of the type that will be filled, so that the kernel is compiled for this type alone.
-    _, entries = _fill_rows(lists, rules, _Rows.empty(0, 0, np.dtype(f"f{itemsize}")))
     rows = int(rules.row_starts[-1]) + 1
     indices = len(lists.rule_starts) + 8 * len(rules.row_starts) + 2 * len(rules.variables)
-    return 8 * (indices + 5 * rows) + 2 * itemsize * rows + 3 * (4 + itemsize) * int(entries)
+    return 8 * (indices + 5 * rows) + 2 * itemsize * rows + 3 * (4 + itemsize) * rules.most_entries
 
 
 def successor_rows(lists: DecisionLists, dtype: Any) -> SuccessorRows:
     """Shorten the decision lists and lay out their rows."""
     rules = _ShortRules(*_shorten(lists))
-    _, most = _fill_rows(lists, rules, _Rows.empty(0, 0, dtype))
-    made = _Rows.empty(int(rules.row_starts[-1]), most, dtype)
+    made = _Rows.empty(int(rules.row_starts[-1]), rules.most_entries, dtype)
     num_rows, num_entries = _fill_rows(lists, rules, made)
     starts = made.starts[: num_rows + 1]
     lengths = np.diff(starts)
@@ -170,62 +168,71 @@ def _shorten(lists: Any) -> Any:
     variable_starts = np.zeros(rule_starts[-1] + 1, np.int64)
     variables = np.empty(len(lists.variables), np.int64)
     row_starts = np.zeros(rule_starts[-1] + 1, np.int64)
-    looked_at = np.empty(len(sizes), np.int64)
-    total = count = 0  # of joint rows and of rules
+    marks = np.zeros(len(sizes), np.bool_)
+    total = count = entries = 0  # of joint rows, of rules and of entries
     for pair in range(len(rule_starts) - 1):
         first = last = rule_starts[pair]
         while last < rule_starts[pair + 1]:
             last += 1
             if _always_decides(lists, last - 1):
                 break
-        # Capped: a product over every variable of a crowd would overflow.
-        rows = 1
-        for k in range(_distinct(lists.variables, looks[first], looks[last], looked_at)):
-            rows = min(rows * sizes[looked_at[k]], MAX_JOINT_ROWS + 1)
-        joint = last - first > 1 and rows <= MAX_JOINT_ROWS and total + rows <= MAX_TOTAL_ROWS
-        total += rows if joint else 0
+        joint = False
+        if last - first > 1:
+            start = variable_starts[count]
+            end = _mark(lists.variables[looks[first] : looks[last]], marks, variables, start)
+            # Capped: a product over every variable of a crowd would overflow.
+            rows = 1
+            for k in range(start, end):
+                rows = min(rows * sizes[variables[k]], MAX_JOINT_ROWS + 1)
+            joint = rows <= MAX_JOINT_ROWS and total + rows <= MAX_TOTAL_ROWS
+            total += rows if joint else 0
         for begin in range(first, first + 1 if joint else last):
             begins[count], ends[count] = begin, last if joint else begin + 1
-            number = _distinct(lists.variables, looks[begin], looks[ends[count]], looked_at)
-            start, rows = variable_starts[count], 1
-            for k in range(number):
-                variables[start + k] = looked_at[k]
-                rows *= sizes[looked_at[k]]
+            start = variable_starts[count]
+            looked_at = lists.variables[looks[begin] : looks[ends[count]]]
+            end = _mark(looked_at, marks, variables, start)
+            rows = 1
+            for k in range(start, end):
+                rows *= sizes[variables[k]]
+            entries += _most_entries(lists, begin, ends[count], rows)
             count += 1
-            variable_starts[count] = start + number
+            variable_starts[count] = end
             row_starts[count] = row_starts[count - 1] + rows
         pair_starts[pair + 1] = count
     shortened = pair_starts, begins[:count], ends[:count], variable_starts[: count + 1]
-    return *shortened, variables[: variable_starts[count]], row_starts[: count + 1]
+    return *shortened, variables[: variable_starts[count]], row_starts[: count + 1], entries
 
 
 @njit(cache=True)
-def _distinct(variables: Any, first: int, last: int, out: Any) -> int:
-    """Write the different ones of some variables, increasing, and return how many there are.
+def _mark(looked_at: Any, marks: Any, variables: Any, start: int) -> int:
+    """Write the variables, increasing and each once, from ``start`` on: where they end."""
+    for i in looked_at:
+        marks[i] = True
+    end = start
+    for i in range(len(marks) if len(looked_at) else 0):
+        if marks[i]:
+            variables[end] = i
+            end += 1
+            marks[i] = False
+    return end
 
-    They are few, and ``np.unique`` takes a second to compile.
-    """
-    count = 0
-    for k in range(first, last):
-        place = count
-        while place > 0 and out[place - 1] >= variables[k]:
-            place -= 1
-        if place < count and out[place] == variables[k]:
-            continue
-        for later in range(count, place, -1):
-            out[later] = out[later - 1]
-        out[place] = variables[k]
-        count += 1
-    return count
+
+@njit(cache=True)
+def _most_entries(lists: Any, begin: int, end: int, rows: int) -> int:
+    """The entries that the joint rule of these rules has at most, in all of its ``rows``."""
+    entries = 0
+    for rule in range(begin, end):
+        first, last = lists.row_starts[rule], lists.row_starts[rule + 1]
+        own = lists.entry_starts[last] - lists.entry_starts[first]
+        entries += own * (rows // max(last - first, 1))
+    return min(entries, rows * lists.num_states)
 
 
 @njit(cache=True)
 def _always_decides(lists: Any, rule: int) -> bool:
     for row in range(lists.row_starts[rule], lists.row_starts[rule + 1]):
-        decided = 0.0
-        for entry in range(lists.entry_starts[row], lists.entry_starts[row + 1]):
-            decided += lists.probabilities[entry]
-        if decided < 1.0 - NEGLIGIBLE_PROBABILITY:
+        start, end = lists.entry_starts[row], lists.entry_starts[row + 1]
+        if lists.probabilities[start:end].sum() < 1.0 - NEGLIGIBLE_PROBABILITY:
             return False
     return True
 
@@ -235,42 +242,56 @@ def _fill_rows(lists: Any, rules: Any, out: Any) -> Any:
     """Fill the rows, equal ones of a rule once: how many rows and entries are kept.
 
     A cell ahead is blocked or not, wherever else the obstacle may be: a hundred rows, two of them
-    different, and these two stay in the cache. Without room, all entries are only counted.
+    different, and these two stay in the cache.
     """
     places, starts, targets, probabilities, left = out
-    filling = len(places) > 0
     sizes, variable_starts, variables = lists.sizes, rules.variable_starts, rules.variables
     x = np.zeros(len(sizes), np.int64)
     mass = np.zeros(lists.num_states)
     reached = np.zeros(lists.num_states, np.int64)
+    asked_starts, asked_variables = lists.variable_starts, lists.variables
+    row_starts, entry_starts = lists.row_starts, lists.entry_starts
+    asked = np.empty(len(row_starts), np.int64)  # the rows of the rules that the last row asked
     kept = end = 0
     for pair in range(len(rules.pair_starts) - 1):
         for rule in range(rules.pair_starts[pair], rules.pair_starts[pair + 1]):
             closing = rule + 1 == rules.pair_starts[pair + 1]  # it always decides
             first = kept
+            begin, stop = rules.begins[rule], rules.ends[rule]
+            asked[: stop - begin] = -2
             for row in range(rules.row_starts[rule], rules.row_starts[rule + 1]):
                 rest = row - rules.row_starts[rule]
                 for k in range(variable_starts[rule + 1] - 1, variable_starts[rule] - 1, -1):
-                    x[variables[k]] = rest % sizes[variables[k]]
-                    rest //= sizes[variables[k]]
-                count, total, passed = follow_rules(
-                    lists, rules.begins[rule], rules.ends[rule], x, mass, reached
-                )
+                    size = sizes[variables[k]]
+                    x[variables[k]] = rest % size
+                    rest //= size
+                # An empty row decides nothing, so that all of them count as the same.
+                same_rows = True
+                for k in range(stop - begin):
+                    looks, last = asked_starts[begin + k], asked_starts[begin + k + 1]
+                    own = row_starts[begin + k]
+                    own += subset_index(x, asked_variables, looks, last, sizes)
+                    if entry_starts[own] == entry_starts[own + 1]:
+                        own = -1
+                    same_rows &= asked[k] == own
+                    asked[k] = own
+                if same_rows:
+                    places[row] = places[row - 1]
+                    continue
+                count, total, passed = follow_rules(lists, begin, stop, x, mass, reached)
                 start, end = end, end + count
-                if filling:
-                    for k in range(count):
-                        share = mass[reached[k]]
-                        targets[start + k] = reached[k]
-                        probabilities[start + k] = share * (1.0 / total) if closing else share
-                    same = _find_equal(first, kept, start, end, starts, targets, probabilities)
-                    places[row] = same
-                    if same == kept:
-                        left[kept] = 0.0 if closing else passed
-                        kept += 1
-                        starts[kept] = end
-                    end = starts[kept]
                 for k in range(count):
+                    share = mass[reached[k]]
+                    targets[start + k] = reached[k]
+                    probabilities[start + k] = share * (1.0 / total) if closing else share
                     mass[reached[k]] = 0.0
+                same = _find_equal(first, kept, start, end, starts, targets, probabilities)
+                places[row] = same
+                if same == kept:
+                    left[kept] = 0.0 if closing else passed
+                    kept += 1
+                    starts[kept] = end
+                end = starts[kept]
     return kept, end
 
 

@@ -19,6 +19,9 @@ from planners.value_iteration.successors import SuccessorRows
 
 ONE = np.uint64(1)
 
+#: A positive number times this is not larger when it is rounded to float32.
+ROUND_DOWN = 1.0 - 2e-7
+
 
 class RewardTables(NamedTuple):
     """The reward tables of all terms; the first one includes the base reward.
@@ -46,94 +49,91 @@ class SweepModel(NamedTuple):
 class KeptActions(NamedTuple):
     """All that a sweep with fixed actions reads.
 
-    ``rewards`` and ``rows`` are those of the fixed actions. They have no rows if there is no room.
+    ``rewards`` and ``rows`` are those of the fixed actions. An action stays the best one until V
+    has drifted further than ``certain``: see :class:`Drift`. What there is no room for has no
+    rows; without the others there is no ``certain``.
     """
 
     discount: Any
     terminal: Any  # (N,)
     rewards: Floats  # (X, N)
     rows: Any  # (X, N), indices of successor rows
+    certain: Any  # (X, N), float32
     entry_starts: Any  # as in SuccessorRows
     targets: Any
     probabilities: Floats
 
 
-@njit(cache=True)
+class Drift(NamedTuple):
+    """How much the difference between the values of two actions may have changed so far.
+
+    If a change of V has the span s, that difference changes by at most discount * s. So an action
+    that is better than all others by more than the discount times the sum of all spans since then
+    is still the best: the others need not be looked at.
+    """
+
+    now: float  # the discount times the sum of the spans of all changes of V
+    rounded: float  # the same with what rounding may add to it
+
+
+@njit(cache=True, nogil=True)
 def sweep(
-    model: Any, kept: Any, improving: bool, shift: Any, chunk: Any, values: Any, actions: Any
+    model: Any, kept: Any, best_of: Any, shift: Any, chunk: Any, values: Any, actions: Any
 ) -> Any:
     """V <- R - shift + discount * E[W], with the best actions if ``improving``, else the given.
 
     Args:
         model: a :class:`SweepModel`.
         kept: the :class:`KeptActions`, whose rewards and rows are overwritten if ``improving``.
-        improving: whether to look for the best actions.
+        best_of: whether to look for the best actions (``improving``), whether all W are zero, and
+            the two numbers of a :class:`Drift`.
         shift: what is subtracted from every reward.
         chunk: the first x, and W of this and the following x, shape (., N).
         values: V, shape (X, N), overwritten for these x.
-        actions: (X, N), likewise if ``improving``.
+        actions: (X, N) twice. The first is overwritten for these x if ``improving``. The second
+            are the best actions of the sweep before.
 
     Returns:
         The least and the largest change of V, and the least and the largest new V.
     """
     first, expected = chunk
-    discount, num_actions, terminal, sizes, reward_tables, successors = model
-    rule_starts = successors.rule_starts
+    improving, _, _, rounded_drift = best_of
+    _, num_actions, terminal, sizes, reward_tables, successors = model
     digits = np.zeros(len(sizes), np.int64)
     rows = np.zeros(len(successors.groups.rules), np.uint64)  # of each rule, at the current x
     num_terms = len(reward_tables.scope_starts) - 1
     sums = np.empty((max(num_terms, 1), len(terminal) * num_actions), values.dtype)
-    single = len(rows) == len(rule_starts) - 1  # each pair has one rule
-    kept_rewards, kept_rows = kept.rewards, kept.rows
-    keep = len(kept_rows) > 0
+    keep = improving and len(kept.certain) > 0
     infinite = values.dtype.type(np.inf)
-    least, largest, lowest, highest = infinite, -infinite, infinite, -infinite
+    extremes = infinite, -infinite, infinite, -infinite
+    outdated = -1  # the first digit that has changed since rows and rewards were found
     for x in range(first, first + len(expected)):
-        changed = _turn(x, x == first, digits, sizes)
-        _find_rows(successors.groups, changed, digits, sizes, rows)
-        rewards = _add_rewards(reward_tables, changed, digits, sizes, sums)
+        outdated = min(outdated, _turn(x, x == first, digits, sizes))
         w = expected[x - first]
-        for n in range(len(terminal)):
-            best = values.dtype.type(0)
-            if not terminal[n]:
-                best_action = 0 if improving else actions[x, n]
-                end = num_actions if improving else best_action + 1
-                pair = np.uint64(n * num_actions + best_action)
-                best = -infinite
-                for a in range(best_action, end):
-                    value = rewards[pair] + discount * _future(successors, single, w, pair, rows)
-                    pair += ONE
-                    # Without a branch: which action is better is hard to predict.
-                    better = value > best
-                    best_action = a if better else best_action
-                    best = value if better else best
-                best -= shift
-                if improving:
-                    actions[x, n] = best_action
-                    if keep:
-                        pair = np.uint64(n * num_actions + best_action)
-                        kept_rewards[x, n] = rewards[pair]
-                        kept_rows[x, n] = rows[rule_starts[pair]]
-            change = best - values[x, n]
-            values[x, n] = best
-            least, largest = min(least, change), max(largest, change)
-            lowest, highest = min(lowest, best), max(highest, best)
-    return least, largest, lowest, highest
+        if keep and _exceeds(kept.certain[x], rounded_drift):
+            extremes = _stay(kept, shift, x, w, values, actions, extremes)
+        else:
+            _find_rows(successors.groups, outdated, digits, sizes, rows)
+            rewards = _add_rewards(reward_tables, outdated, digits, sizes, sums)
+            outdated = len(sizes)
+            found = rewards, rows
+            extremes = _choose(model, kept, best_of, shift, x, w, values, actions, found, extremes)
+    return extremes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any) -> Any:
-    """The same with the kept actions, which is faster.
+    """The same with the kept actions, which is faster: the least and the largest change of V.
 
     The changes of V are written to ``changes``, shape (X, N), unless that has no rows. The record
     comes as a plain tuple: Numba recognises that in a fraction of the time, and a sweep over a
     small model takes microseconds.
     """
     first, expected = chunk
-    discount, terminal, rewards, rows, entry_starts, targets, probabilities = kept
+    discount, terminal, rewards, rows, _, entry_starts, targets, probabilities = kept
     recording = len(changes) > 0
     infinite = values.dtype.type(np.inf)
-    least, largest, lowest, highest = infinite, -infinite, infinite, -infinite
+    least, largest = infinite, -infinite
     for x in range(first, first + len(expected)):
         w = expected[x - first]
         v = values[x]
@@ -149,7 +149,103 @@ def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any) -> 
             if recording:
                 changes[x, n] = change
             least, largest = min(least, change), max(largest, change)
-            lowest, highest = min(lowest, value), max(highest, value)
+    return least, largest
+
+
+@njit(cache=True, inline="always")
+def _exceeds(numbers: Any, limit: float) -> bool:
+    """Whether all of them are larger."""
+    smaller = 0
+    for i in range(len(numbers)):
+        smaller += not numbers[i] > limit
+    return smaller == 0
+
+
+@njit(cache=True, inline="always")
+def _stay(kept: Any, shift: Any, x: int, w: Any, values: Any, actions: Any, extremes: Any) -> Any:
+    """The backup of all states of one x whose best actions are certain to be the same."""
+    discount, terminal, rewards, rows, _, entry_starts, targets, probabilities = kept
+    chosen, before = actions
+    least, largest, lowest, highest = extremes
+    v = values[x]
+    for n in range(len(terminal)):
+        best = values.dtype.type(0)
+        if not terminal[n]:
+            best = _mean(rows[x, n], w, entry_starts, targets, probabilities)
+            best = rewards[x, n] + discount * best - shift
+        chosen[x, n] = before[x, n]
+        change = best - v[n]
+        v[n] = best
+        least, largest = min(least, change), max(largest, change)
+        lowest, highest = min(lowest, best), max(highest, best)
+    return least, largest, lowest, highest
+
+
+@njit(cache=True, inline="always")
+def _choose(
+    model: Any,
+    kept: Any,
+    best_of: Any,
+    shift: Any,
+    x: int,
+    w: Any,
+    values: Any,
+    actions: Any,
+    found: Any,
+    extremes: Any,
+) -> Any:
+    """The backup of all states of one x, whose rewards and rows are ``found``."""
+    improving, blank, drift, rounded_drift = best_of
+    discount, num_actions, terminal, _, _, successors = model
+    rule_starts = successors.rule_starts
+    _, _, kept_rewards, kept_rows, certain, entry_starts, targets, probabilities = kept
+    keep = improving and len(kept_rows) > 0
+    leads = improving and len(certain) > 0
+    rewards, rows = found
+    chosen, before = actions
+    least, largest, lowest, highest = extremes
+    single = len(rows) == len(rule_starts) - 1  # each pair has one rule
+    infinite = values.dtype.type(np.inf)
+    for n in range(len(terminal)):
+        best = values.dtype.type(0)
+        if leads and (certain[x, n] > rounded_drift or terminal[n]):
+            if terminal[n]:
+                certain[x, n] = np.inf
+            else:
+                best = _mean(kept_rows[x, n], w, entry_starts, targets, probabilities)
+                best = kept_rewards[x, n] + discount * best - shift
+            chosen[x, n] = before[x, n]
+        elif not terminal[n]:
+            best_action = 0 if improving else chosen[x, n]
+            end = num_actions if improving else best_action + 1
+            pair = np.uint64(n * num_actions + best_action)
+            best = second = -infinite
+            for a in range(best_action, end):
+                value = rewards[pair]
+                if not blank:
+                    value += discount * _future(successors, single, w, pair, rows)
+                pair += ONE
+                # Without branches: which action is better is hard to predict.
+                better = value > best
+                worse = best if better else value
+                second = worse if worse > second else second  # noqa: FURB136  (one instruction)
+                best_action = a if better else best_action
+                best = value if better else best
+            lead = best - second
+            best -= shift
+            if improving:
+                chosen[x, n] = best_action
+            if keep:
+                pair = np.uint64(n * num_actions + best_action)
+                kept_rewards[x, n] = rewards[pair]
+                kept_rows[x, n] = rows[rule_starts[pair]]
+            if leads:
+                # A little less, as float32 may round up.
+                certain[x, n] = (lead + drift) * ROUND_DOWN
+        change = best - values[x, n]
+        values[x, n] = best
+        least, largest = min(least, change), max(largest, change)
+        lowest, highest = min(lowest, best), max(highest, best)
     return least, largest, lowest, highest
 
 

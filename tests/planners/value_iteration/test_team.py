@@ -1,0 +1,65 @@
+"""Threads that share sweeps: the same bytes, errors that arrive, clocks that stop them."""
+
+import numpy as np
+import pytest
+from factored import random_mdp
+from numba import get_num_threads, set_num_threads
+
+from planners import ValueIteration
+from planners.value_iteration import elimination, expectation, run
+from planners.value_iteration.team import Team
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_every_piece_is_done_once(size):
+    with Team(size) as team:
+        for count in (0, 1, 50):
+            done = team.share(range(count), lambda _, piece: piece, lambda: None)
+            assert sorted(done) == list(range(count))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_errors_of_any_thread_arrive(size):
+    def fail(_, piece):
+        if piece == 7:
+            raise ArithmeticError
+        return piece
+
+    with Team(size) as team:
+        with pytest.raises(ArithmeticError):
+            team.share(range(20), fail, lambda: None)
+        assert len(team.share(range(5), fail, lambda: None)) == 5
+
+
+def test_a_clock_that_runs_out_leaves_the_rest_undone():
+    done = []
+
+    def stop():
+        raise TimeoutError
+
+    with Team(2) as team:
+        with pytest.raises(TimeoutError):
+            team.share(range(10**6), lambda _, piece: done.append(piece), stop)
+        count = len(done)
+        assert count < 10**6 - 1
+        team.share(range(3), lambda _, piece: piece, lambda: None)
+    assert len(done) == count  # the other thread had stopped
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_plans_are_the_same_bytes_with_any_number_of_threads(monkeypatch, dtype):
+    monkeypatch.setattr(run, "THREADED_STATES", 1)
+    monkeypatch.setattr(elimination, "CHUNK_VALUES", 20)
+    monkeypatch.setattr(expectation, "PIECE_MULTIPLICATIONS", 40)
+    mdp = random_mdp(np.random.default_rng(3), sizes=(3, 2, 4), num_rules=2, num_terminal=1)
+    before, plans = get_num_threads(), []
+    try:
+        for threads in (1, min(2, before)):
+            set_num_threads(threads)
+            plans.append(ValueIteration(dtype=dtype).plan(mdp))
+    finally:
+        set_num_threads(before)
+    one, two = plans
+    assert one.values.tobytes() == two.values.tobytes()
+    assert one.policy.actions.tobytes() == two.policy.actions.tobytes()
+    assert (one.residual, one.loss_bound) == (two.residual, two.loss_bound)
