@@ -32,6 +32,8 @@ from planners.forecasting.shared_tables import SharedForecasts, probability_at, 
 LANES_PER_BLOCK = 128
 #: Blocks are widened to a multiple of this number of lanes: those of a vector instruction.
 LANES_PER_VECTOR = 8
+#: Options of functions that only kernels call: they need no entry from Python.
+_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class Models(NamedTuple):
@@ -80,8 +82,7 @@ def look_ahead(
     def part(first: int) -> Any:
         lanes = slice(first, first + step)
         given: Any = (*models, shared.addresses, additive, np.float32(discount), width)
-        given += (n[lanes], exogenous[lanes])
-        return _action_values(*given)
+        return _action_values(*given, n[lanes], exogenous[lanes])
 
     if workers == 1:
         return np.asarray(part(0))
@@ -110,7 +111,7 @@ def _action_values(
     return out
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(**_INNER)
 def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
     """Arrays for a block of lanes, which are the last axis of each."""
     conditions = max(len(now.probabilities), len(later.probabilities))
@@ -132,7 +133,7 @@ def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
     )
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(**_INNER)
 def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
     """Backward induction for a block of lanes; leaves the values of all lists now."""
     chances, weights, seen, nodes, values, best = buffers
@@ -157,7 +158,7 @@ def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
 # one loop.
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(**_INNER)
 def _row_starts(forecasts: Any, x: Any) -> Any:
     """Where the forecasts of a batch (B, m) begin in each table, shape (B, f)."""
     variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
@@ -170,7 +171,7 @@ def _row_starts(forecasts: Any, x: Any) -> Any:
     return out
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(**_INNER)
 def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
     """The chance of every atom h steps ahead: from x itself, or from the forecasts."""
     which, variables, values = model.forecasts, model.variables, model.values
@@ -189,7 +190,7 @@ def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
                 at[k] += stride
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
+@njit(**_INNER, fastmath=True)
 def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bool) -> None:
     """The chance of every condition; of those without atoms only if they are asked for."""
     probabilities, atom_starts, atoms = model.probabilities, model.atom_starts, model.atoms
@@ -209,7 +210,7 @@ def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bo
                 weights[w, k] *= chances[atom, k]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
+@njit(**_INNER, fastmath=True)
 def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would count references
     model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any
 ) -> None:
@@ -273,7 +274,7 @@ def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would coun
                     _pass_on(rules, outcomes, own, weights, discount, scales[1], passed)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
+@njit(**_INNER, fastmath=True)
 def _add_joint_rewards(model: Any, own: int, weights: Any, values: Any) -> None:
     """Add what a list is expected to be paid for conditions of several variables."""
     starts, holding = model.joint_reward_starts, model.joint_reward_conditions
@@ -283,7 +284,7 @@ def _add_joint_rewards(model: Any, own: int, weights: Any, values: Any) -> None:
             values[own, k] += reward * weights[w, k]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True, inline="always")
+@njit(**_INNER, fastmath=True, inline="always")
 def _follow_rules(
     rules: Any, outcomes: Any, own: int, weights: Any, best: Any, moved: Any, passed: Any
 ) -> None:
@@ -308,7 +309,7 @@ def _follow_rules(
                 moved[k] += weights[w, k] * (best[target, k] - passed[k])
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True, inline="always")
+@njit(**_INNER, fastmath=True, inline="always")
 def _pass_on(
     rules: Any, outcomes: Any, own: int, weights: Any, discount: Any, left: Any, passed: Any
 ) -> None:
@@ -328,7 +329,7 @@ def _pass_on(
         left[k] *= discount
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=True)
+@njit(**_INNER, fastmath=True)
 def _observe(model: Any, chances: Any, seen: Any) -> None:
     """The chance of every observation."""
     constants, signs = model.observation_constants, model.observation_signs
@@ -349,7 +350,7 @@ def _observe(model: Any, chances: Any, seen: Any) -> None:
                 seen[o, k] += sign * chances[atom, k]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
+@njit(**_INNER, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
 def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
     """The value of every n: the best branch, on average over what is seen before."""
     node_starts, first_leaves = model.node_starts, model.first_leaves
@@ -381,14 +382,14 @@ def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
                     best[state, k] += reached[at, k] * found[at, k]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
+@njit(**_INNER, inline="always")
 def _only(branches: Any, node: int) -> Any:
     """The branch that can be compared at a node, or -1 if it is not exactly one."""
     starts, numbers = branches
     return numbers[starts[node]] if starts[node + 1] == starts[node] + 1 else -1
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
+@njit(**_INNER, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
 def _compare(branches: Any, node: int, values: Any, at: int, found: Any) -> None:
     """Raise the best value found so far to that of the branches of a node, two at a time."""
     starts, numbers = branches
