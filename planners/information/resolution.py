@@ -14,7 +14,7 @@ import numpy as np
 
 from exo_envs import ExoMDP, State
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.coarse import NUM_STAND_INS, CoarseMDP
+from planners.coarse import NUM_STAND_INS, Bins, CoarseMDP
 from planners.information.rollouts import ExogenousData
 
 #: States in which a variable is changed, within its bin and beyond.
@@ -44,11 +44,12 @@ def hidden_in_bins(
         endogenous: the n to ask about, shape (S, k).
     """
     coarse = CoarseMDP(mdp, data.bins)
-    j, (k,) = data.names.index(name), [k for k, b in enumerate(data.bins) if b.name == name]
+    binned = [own.name for own in data.bins if isinstance(own, Bins)]  # the others are grids of n
+    j, k = data.names.index(name), binned.index(name)
     rng = np.random.default_rng([data.seed, j])
     number = NUM_STATES + NUM_UNCHANGED
     x, changed = data.sample(number, rng), np.arange(number) < NUM_STATES
-    chosen = rng.integers(NUM_STAND_INS, size=(number, len(data.bins)))
+    chosen = rng.integers(NUM_STAND_INS, size=(number, len(binned)))
     other = chosen.copy()
     other[changed, k] = (
         chosen[changed, k] + rng.integers(1, NUM_STAND_INS, size=NUM_STATES)
