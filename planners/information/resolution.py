@@ -44,12 +44,12 @@ def hidden_in_bins(
         endogenous: the n to ask about, shape (S, k).
     """
     coarse = CoarseMDP(mdp, data.bins)
-    binned = [own.name for own in data.bins if isinstance(own, Bins)]  # the others are grids of n
-    j, k = data.names.index(name), binned.index(name)
+    in_bins = [own.name for own in data.bins if isinstance(own, Bins)]  # the others are grids of n
+    j, k = data.names.index(name), in_bins.index(name)
     rng = np.random.default_rng([data.seed, j])
     number = NUM_STATES + NUM_UNCHANGED
     x, changed = data.sample(number, rng), np.arange(number) < NUM_STATES
-    chosen = rng.integers(NUM_STAND_INS, size=(number, len(binned)))
+    chosen = rng.integers(NUM_STAND_INS, size=(number, len(in_bins)))
     other = chosen.copy()
     other[changed, k] = (
         chosen[changed, k] + rng.integers(1, NUM_STAND_INS, size=NUM_STATES)
