@@ -8,7 +8,7 @@ are close enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.run import Run, action_type
 from planners.value_iteration.successors import rows_bytes
 
+#: States from which on a plan in float64 begins with one in float32.
+ROUGH_STATES = 1 << 24
+
 
 @dataclass(kw_only=True, eq=False)
 class ValueIteration:
@@ -44,7 +47,8 @@ class ValueIteration:
             of a plan that converged are right to half of it.
         memory_limit: bytes that a plan may take. What needs more is refused before anything is
             allocated; what is left over makes sweeps faster and fewer.
-        dtype: of V, float64 or float32. The latter takes half the memory and is a little faster;
+        dtype: of V, float64 or float32. Sweeps over very many states begin in float32 in any case
+            and end in this type. The latter takes half the memory and is a little faster;
             how far it gets is limited by rounding, see :meth:`attainable_tolerance`. A plan
             that cannot reach its tolerance for that reason stops when it can get no further,
             and says so.
@@ -132,14 +136,56 @@ class ValueIteration:
             self._refuse_large(mdp)  # before anything is estimated
         model = tabulate(mdp, as_generator("rng", rng, default=0))
         spare_bytes = self.memory_limit - self._refuse_large(model)
-        run = Run(model, clock, self, spare_bytes, warm_start)
+        rough = self._plan_roughly(model, clock, spare_bytes, warm_start)
+        if rough is None:
+            plan = self._run(model, clock, spare_bytes, warm_start)
+        else:
+            taken = rough.values.nbytes + rough.policy.actions.nbytes
+            plan = rough
+            if not rough.out_of_time:
+                plan = self._run(model, clock, spare_bytes - taken, rough, rough.iterations)
+            if plan.values is None or plan is rough:  # there was no time for a sweep
+                values = rough.values.astype(self.dtype)
+                plan = replace(rough, values=values, out_of_time=True, seconds=clock.seconds())
+        return plan if model is mdp else with_values(plan, model)
+
+    def _run(
+        self,
+        mdp: FactoredMDP,
+        clock: Clock,
+        spare_bytes: float,
+        warm_start: Plan | None,
+        sweeps: int = 0,
+    ) -> Plan:
+        """Sweep until the plan is good enough, or until the time is up."""
+        run = Run(mdp, clock, self, spare_bytes, warm_start, sweeps)
         try:
             run.build()
             run.iterate()
         except OutOfTimeError:
             run.out_of_time = True
-        plan = run.finish()
-        return plan if model is mdp else with_values(plan, model)
+        return run.finish()
+
+    def _plan_roughly(
+        self, mdp: FactoredMDP, clock: Clock, spare_bytes: float, warm_start: Plan | None
+    ) -> Plan | None:
+        """A large model planned in as far as float32 gets; None if that is not worth it.
+
+        Its sweeps take half the time and half the memory, so that V can be extrapolated where
+        there is no room for it in float64.
+        """
+        states = num_exogenous_states(mdp) * mdp.num_endogenous_states
+        taken = states * (4 + action_type(mdp).itemsize)
+        if (
+            states < ROUGH_STATES
+            or self.dtype != np.float64
+            or self.max_iterations is not None
+            or taken > spare_bytes
+        ):
+            return None
+        rough = replace(self, dtype=np.float32)
+        plan = rough._run(mdp, clock, self.memory_limit - rough.bytes_needed(mdp), warm_start)
+        return None if plan.values is None else replace(plan, converged=False)
 
     def _refuse_large(self, mdp: ExoMDP) -> int:
         needed = self.bytes_needed(mdp)
