@@ -143,7 +143,8 @@ class ValueIteration:
             taken = rough.values.nbytes + rough.policy.actions.nbytes
             plan = rough
             if not rough.out_of_time:
-                plan = self._run(model, clock, spare_bytes - taken, rough, rough.iterations)
+                room, sweeps = spare_bytes - taken, rough.iterations
+                plan = self._run(model, clock, room, rough, sweeps=sweeps)
             if plan.values is None or plan is rough:  # there was no time for a sweep
                 values = rough.values.astype(self.dtype)
                 plan = replace(rough, values=values, out_of_time=True, seconds=clock.seconds())
@@ -155,10 +156,12 @@ class ValueIteration:
         clock: Clock,
         spare_bytes: float,
         warm_start: Plan | None,
+        *,
         sweeps: int = 0,
+        rough: bool = False,
     ) -> Plan:
         """Sweep until the plan is good enough, or until the time is up."""
-        run = Run(mdp, clock, self, spare_bytes, warm_start, sweeps)
+        run = Run(mdp, clock, self, spare_bytes, warm_start, sweeps, rough)
         try:
             run.build()
             run.iterate()
@@ -184,7 +187,8 @@ class ValueIteration:
         ):
             return None
         rough = replace(self, dtype=np.float32)
-        plan = rough._run(mdp, clock, self.memory_limit - rough.bytes_needed(mdp), warm_start)
+        room = self.memory_limit - rough.bytes_needed(mdp)
+        plan = rough._run(mdp, clock, room, warm_start, rough=True)
         return None if plan.values is None else replace(plan, converged=False)
 
     def _refuse_large(self, mdp: ExoMDP) -> int:

@@ -51,6 +51,10 @@ LONGEST_CYCLE = 8
 #: the changes of that many sweeps.
 SHORTEST_CYCLE = 3
 
+#: A run that another one goes on from ends once the span of the changes is this many times the
+#: distance between neighbouring numbers of its type, which rounding keeps it from going far below.
+ROUGH_STEPS = 32
+
 #: Rewards that are looked at in one go, so that they stay in the cache.
 BLOCK_REWARDS = 1 << 16
 
@@ -87,6 +91,7 @@ class Run:
     spare_bytes: float
     warm_start: Plan | None = None
     sweeps: int = 0
+    rough: bool = False  # whether another run goes on from here in a wider type
     offset: float = 0.0
     shift: float = 0.0
     drift: float = 0.0  # see the Drift of the sweeps
@@ -132,7 +137,7 @@ class Run:
         gain = self.mdp.discount / (1.0 - self.mdp.discount)
         best, since = math.inf, 0
         # Without rounding the span shrinks by the discount with every sweep, or faster.
-        patience = 10 + 3.0 / (1.0 - self.mdp.discount)
+        patience = MAX_SETBACKS if self.rough else 10 + 3.0 / (1.0 - self.mdp.discount)
         while self.sweeps < self.max_sweeps:
             # Two action arrays are written in turn: one is whole if time runs out in a sweep.
             actions.reverse()
@@ -144,9 +149,12 @@ class Run:
             self.residual, self.loss_bound = span, gain * span + rounding
             self.converged = self.loss_bound <= tolerance
             best, since = (span, 0) if span < best else (best, since + 1)
-            if self.converged or gain * span <= rounding or since > patience:
+            goal, stop = tolerance - rounding, rounding
+            if self.rough:  # what another run goes on from may be better than this one can prove
+                goal = stop = max(tolerance, gain * ROUGH_STEPS * self._step())
+            if self.converged or gain * span <= stop or since > patience:
                 return
-            enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * (tolerance - rounding) / gain)
+            enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * goal / gain)
             self._evaluate(actions, enough, extrapolating=since < MAX_SETBACKS)
 
     def _allocate(self) -> list[NDArray[Any]]:
@@ -286,6 +294,10 @@ class Run:
         sums += self.rows.longest_list * (self.rows.longest_row + 3) + 4
         rewards = (len(self.mdp.scoped_terms) + 3) * (self.reward_size + abs(self.shift))
         return float(np.finfo(self.dtype).eps / 2) * (sums * size + rewards)
+
+    def _step(self) -> float:
+        """The distance between the largest V and the number next to it."""
+        return float(np.finfo(self.dtype).eps) * self.size
 
     def finish(self) -> Plan:
         """What there is to show."""
