@@ -30,6 +30,7 @@ from planners.tables import (
 from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.run import Run, action_type
 from planners.value_iteration.successors import rows_bytes
+from planners.value_iteration.tabular_policy import TabularPolicy
 
 #: States from which on a plan in float64 begins with one in float32.
 ROUGH_STATES = 1 << 24
@@ -140,7 +141,10 @@ class ValueIteration:
         if rough is None:
             plan = self._run(model, clock, spare_bytes, warm_start)
         else:
-            taken = rough.values.nbytes + rough.policy.actions.nbytes
+            policy = rough.policy
+            assert rough.values is not None
+            assert isinstance(policy, TabularPolicy)
+            taken = rough.values.nbytes + policy.actions.nbytes
             plan = rough
             if not rough.out_of_time:
                 room, sweeps = spare_bytes - taken, rough.iterations
