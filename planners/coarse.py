@@ -233,8 +233,9 @@ class CoarseMDP(ExoMDP):
         """A value of each bin, by chance: as much of it whatever the bins are."""
         if not self._binned:
             return exogenous
-        chosen = rng.integers(NUM_STAND_INS, size=(*np.shape(exogenous)[:-1], len(self._binned)))
-        return self.values(exogenous, chosen)
+        shape, lanes = exogenous_lanes(self, exogenous)
+        chosen = rng.integers(NUM_STAND_INS, size=(*shape[:-1], len(self._binned)))
+        return self.values(lanes.reshape(shape), chosen)
 
     def refine_some(
         self, values: IntArray, columns: IntArray, rng: np.random.Generator

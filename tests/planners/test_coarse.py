@@ -1,5 +1,6 @@
 """Bins: what belongs to which, what stands for them, and the model that is asked through them."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from many_values import ManyValuesMDP
@@ -176,3 +177,10 @@ def test_values_in_place_of_bins_belong_to_them(rollouts):
         coarse.refine_some(data.sizes[columns], columns, rng)
     with pytest.raises(ValueError, match="numbers of stand-ins"):
         coarse.values(x, np.array([NUM_STAND_INS]))
+
+
+def test_rows_of_different_lengths_are_named():
+    mdp = gym.make("exo_envs:ExoSyntheticReal-v0").unwrapped.mdp
+    coarse = CoarseMDP(mdp, ExogenousData.collect(mdp, 20, np.random.default_rng(0)).bins)
+    with pytest.raises(ValueError, match="exogenous"):
+        coarse.sample_exogenous([[1], [2, 3]], np.random.default_rng(0))
