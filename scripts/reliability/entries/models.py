@@ -34,7 +34,7 @@ def try_methods(odd: Odd, mdp: Any) -> None:
     elif method == "exogenous_indices":
         odd.call(mdp.exogenous_indices, odd.pick((mdp.exogenous_names, ("x",), 3, None, [3], "x")))
     elif method == "sizes":
-        odd.must_work(lambda: (mdp.num_states, mdp.endogenous_sizes, mdp.exogenous_names))
+        odd.must_work(lambda: (mdp.num_states, mdp.endogenous_sizes, mdp.compiled_step()))
     else:
         _try_on_states(odd, mdp, method, rng)
 
@@ -61,6 +61,9 @@ def _try_on_states(odd: Odd, mdp: Any, method: str, rng: np.random.Generator) ->
     }.get(method, (state, given["a"]))
     call = odd.call if which else odd.must_work
     _check(mdp, call(getattr(mdp, method), *arguments), state)
+    if isinstance(mdp, CoarseMDP) and which is None:
+        columns = np.arange(x.shape[-1])
+        odd.must_work(lambda: mdp.refine_some(x, columns, rng))
 
 
 def _check(mdp: ExoMDP, answer: Any, given: Any = (None, None)) -> None:
