@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
-
-_LATER = object()
 
 
 class LazyInfos(dict[str, Any]):
@@ -19,7 +18,7 @@ class LazyInfos(dict[str, Any]):
     step does. Pickles and copies, also those by ``dict(infos)`` and ``{**infos}``, are plain
     dictionaries.
 
-    >>> infos = LazyInfos({"reward": lambda: 2}, steps=1)
+    >>> infos = LazyInfos({"reward": lambda: 2}, {"steps": 1})
     >>> "reward" in infos, len(infos)
     (True, 2)
     >>> infos
@@ -28,29 +27,39 @@ class LazyInfos(dict[str, Any]):
 
     __slots__ = ("_makers",)
 
-    def __init__(self, makers: dict[str, Callable[[], Any]], /, **known: Any) -> None:
+    def __init__(self, makers: dict[str, Callable[[], Any]], known: dict[str, Any]) -> None:
         """Take functions for the entries to be worked out, and those that are known."""
-        super().__init__(dict.fromkeys(makers, _LATER), **known)
+        dict.__init__(self, makers)
+        dict.update(self, known)
         self._makers = makers
 
     def _complete(self) -> None:
         """Work out what was not written to in the meantime."""
         makers, self._makers = self._makers, {}
         for key, make in makers.items():
-            if dict.get(self, key) is _LATER:
+            if dict.get(self, key) is make:
                 self[key] = make()
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys; with this method, whoever copies the dictionary asks for value by value."""
+        return super().__iter__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a plain dictionary: what makes an entry may not be able to."""
         return dict, (dict(self),)
 
 
-def _reading(name: str) -> Callable[..., Any]:
-    """A method of dictionaries that shows values, with all of them worked out before."""
+def _reading(name: str, *, one: bool) -> Callable[..., Any]:
+    """A method of dictionaries that shows values, which are worked out before.
+
+    Args:
+        name: of the method.
+        one: whether it shows that of one key only, its first argument.
+    """
     method = getattr(dict, name)
 
     def read(self: LazyInfos, *arguments: Any, **named: Any) -> Any:
-        if self._makers:
+        if self._makers and not (one and arguments and arguments[0] not in self._makers):
             self._complete()
         return method(self, *arguments, **named)
 
@@ -58,12 +67,13 @@ def _reading(name: str) -> Callable[..., Any]:
     return read
 
 
-# With an __iter__ of its own, copying the dictionary asks for its values one by one.
+for _name in ("__getitem__", "get", "pop", "setdefault"):
+    setattr(LazyInfos, _name, _reading(_name, one=True))
 for _name in (
-    *("__getitem__", "get", "items", "values", "pop", "popitem", "setdefault", "copy", "__iter__"),
+    *("items", "values", "popitem", "copy"),
     *("__eq__", "__ne__", "__or__", "__ror__", "__ior__", "__repr__"),
 ):
-    setattr(LazyInfos, _name, _reading(_name))
+    setattr(LazyInfos, _name, _reading(_name, one=False))
 
 
 class Paid:
@@ -101,7 +111,8 @@ class Paid:
             return {}
         if self._terms is not None:
             return {"reward_terms": self._of(lanes), "_reward_terms": lanes.copy()}
-        return LazyInfos({"reward_terms": lambda: self._of(lanes)}, _reward_terms=lanes.copy())
+        make = partial(self._of, lanes)
+        return LazyInfos({"reward_terms": make}, {"_reward_terms": lanes.copy()})
 
     def _of(self, lanes: BoolArray) -> FloatArray:
         """The terms of some lanes, and zeros for the others: an array of the caller's own."""

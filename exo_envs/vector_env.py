@@ -90,7 +90,10 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             "render_modes": modes,
             "autoreset_mode": self.autoreset_mode,
         }
-        self._limit = min(mdp.horizon, max_steps or mdp.horizon)
+        limit = min(mdp.horizon, max_steps or mdp.horizon)
+        # Arrays, because NumPy takes as long to make one of a number as to add a few.
+        self._limits = np.full(self.num_envs, limit)
+        self._one_step = np.ones(self.num_envs, dtype=np.int64)
         self._state: State | None = None
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
@@ -164,8 +167,8 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             shown = State(*map(np.copy, self._state))
             terminations = check_terminal(self.mdp, self._state)
             paid = Paid(self.mdp, state, actions, terms)
-        self._elapsed_steps += 1
-        truncations = self._elapsed_steps >= self._limit
+        self._elapsed_steps += self._one_step
+        truncations = self._elapsed_steps >= self._limits
         going_on = ~restarted
         if some_restarted:
             self._restart((self._state, shown), restarted)
@@ -223,7 +226,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self, states: tuple[State, ...], lanes: BoolArray, given: State | None = None
     ) -> None:
         """Start new episodes in some lanes, which are written to all of ``states``."""
-        rows = np.flatnonzero(lanes)
+        (rows,) = lanes.nonzero()
         fresh = given or self._sample_initial(len(rows))
         for state in states:
             state.endogenous[rows] = fresh.endogenous
@@ -237,7 +240,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def _final_infos(self, state: State, ended: BoolArray, paid: Paid) -> dict[str, Any]:
         final_obs = np.full(self.num_envs, None, dtype=object)
-        for lane in np.flatnonzero(ended):
+        for lane in ended.nonzero()[0]:
             final_obs[lane] = observe(State(state.endogenous[lane], state.exogenous[lane]))
         return {
             "final_obs": final_obs,

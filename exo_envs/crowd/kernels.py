@@ -128,7 +128,8 @@ def begin(
     num_porters: int,
     stand_still: float,
     phase_bounds: FloatArray,  # (4,): cumulative probabilities of a porter's phases
-    goals: tuple[int, int],  # the first object that may be the goal, and the last
+    first_goal: int,  # objects first_goal ... last_goal may be the goal
+    last_goal: int,
     exogenous: Int64Array,  # (lanes, m), filled with x
 ) -> None:
     """Draw x from P(x_0): agents are about the straight line between two tables."""
@@ -166,7 +167,7 @@ def begin(
             exogenous[lane, j + 1] = destination
             exogenous[lane, j + 2] = carrying
             exogenous[lane, row * columns + column] = 1
-        goal = goals[0] + _index(uniforms[lane, -1], goals[1] - goals[0] + 1)
+        goal = first_goal + _index(uniforms[lane, -1], last_goal - first_goal + 1)
         exogenous[lane, objects + goal] += hand + 1
 
 

@@ -95,10 +95,12 @@ class CrowdMDP(ExoMDP):
             p.num_porters,
             p.stand_still,
             self._phase_bounds,
-            self._goals,
+            *self._goals,
             exogenous,
         )
-        return State(np.full((size, 1), self.start), exogenous)
+        endogenous = np.empty((size, 1), dtype=np.int64)
+        endogenous.fill(self.start)
+        return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): agents walk, porters carry, and occupancy says where the agents are now."""

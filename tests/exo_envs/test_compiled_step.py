@@ -265,7 +265,7 @@ class TestLazyInfos:
             made.append(1)
             return np.ones(2)
 
-        return LazyInfos({"reward_terms": work}, other=3), made
+        return LazyInfos({"reward_terms": work}, {"other": 3}), made
 
     def test_it_is_a_dictionary_that_waits(self):
         infos, made = self.make()
@@ -276,6 +276,17 @@ class TestLazyInfos:
         del infos["other"]
         assert isinstance(infos, dict)
         assert not made
+
+    def test_what_is_known_is_read_without_the_rest(self):
+        infos, made = self.make()
+        assert infos["other"] == infos.get("other") == infos.setdefault("other", 4) == 3
+        assert [key for key in infos if infos.get("_" + key) is None] == ["reward_terms", "other"]
+        assert infos.pop("other") == 3
+        with pytest.raises(KeyError, match="other"):
+            infos["other"]
+        assert not made
+        with pytest.raises(TypeError, match="argument"):
+            infos.get()
 
     @pytest.mark.parametrize(
         "read",

@@ -125,7 +125,7 @@ class SB3VecEnv(VecEnv):
         observations, rewards, terminations, truncations, infos = self.env.step(self._actions)
         dones = np.logical_or(terminations, truncations)
         if np.count_nonzero(dones):
-            ended = np.flatnonzero(dones)
+            (ended,) = dones.nonzero()
             episodes = self._keep_reset_infos(infos, ended)
             timed_out = np.logical_and(truncations, np.logical_not(terminations))
             make = partial(_infos_with_ends, infos, self.num_envs, ended, timed_out, episodes)
