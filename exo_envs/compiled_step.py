@@ -153,7 +153,7 @@ class CompiledStepper:
             shown[first:last] = x[first:last]
             return in_range
 
-        return in_parts(part, self._num_lanes, ahead=VALUES_AHEAD // x.shape[1])
+        return all(in_parts(part, self._num_lanes, ahead=VALUES_AHEAD // x.shape[1]))
 
     def _take_spare(self, state: State) -> State:
         """Arrays for the next state that nobody looks at any more."""

@@ -11,29 +11,34 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
+from typing import TypeVar
 
 from numba import get_num_threads
 
+Result = TypeVar("Result")
 
-def in_parts(work: Callable[[int, int], object], size: int, *, ahead: int = 0) -> bool:
+
+def in_parts(
+    work: Callable[[int, int], Result], size: int, *, ahead: int = 0, least: int = 1
+) -> list[Result]:
     """Call ``work(first, last)`` for parts of ``range(size)``, one for each thread, at once.
 
     There are as many threads as Numba may use (``NUMBA_NUM_THREADS``). This one takes a part, too:
     it waits while a kernel is compiled, and its clocks stop. Its part is larger by ``ahead``, for
-    what it does while the others wake up.
+    what it does while the others wake up. No part is smaller than ``least`` if there are two.
 
     Returns:
-        Whether every call returned something true.
+        What the calls returned, in the order of the parts.
     """
-    threads = max(1, min(get_num_threads(), size))
+    threads = max(1, min(get_num_threads(), size // least))
     share = max(size - ahead, 0) // threads
     ends = [size - share * others for others in reversed(range(threads))]
     others = [_pool(threads - 1).submit(work, first, last) for first, last in pairwise(ends)]
     try:
-        done = bool(work(0, ends[0]))
+        done = work(0, ends[0])
     finally:
         wait(others)  # an interrupt must not leave threads behind that write to our arrays
-    return all([done, *(other.result() for other in others)])
+    return [done, *(other.result() for other in others)]
 
 
 @cache

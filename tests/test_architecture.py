@@ -19,7 +19,7 @@ LAYERS = {
 PUBLIC = {
     *("exo_envs.batches", "exo_envs.compiled", "exo_envs.compiling", "exo_envs.errors"),
     *("exo_envs.floor", "exo_envs.inputs", "exo_envs.mdp", "exo_envs.registration"),
-    *("exo_envs.spaces", "wrappers.sb3"),
+    *("exo_envs.spaces", "exo_envs.threads", "wrappers.sb3"),
 }
 MOST_LINES = 400
 #: Says nothing; ``__init__`` needs no docstring. (In two parts, or this file would break the rule.)

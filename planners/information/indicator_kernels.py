@@ -148,36 +148,12 @@ def indicator_information(
         height = starts[i + 1] - starts[i] + 1
         for j in range(candidates[i]):
             width = now[0][j + 1] - now[0][j] + 1
-            if height == 2 and 2 < width <= most_cases:
-                _fill(
-                    counts,
-                    starts[i],
-                    later[1],
-                    height,
-                    now[0][j],
-                    now[1],
-                    width,
-                    samples,
-                    table,
-                    width,
-                    1,
-                )
-                statistic[i, j], freedom[i, j] = _information(table, height, width, samples)
-            else:
-                _fill(
-                    counts,
-                    starts[i],
-                    later[1],
-                    height,
-                    now[0][j],
-                    now[1],
-                    width,
-                    samples,
-                    table,
-                    1,
-                    height,
-                )
-                statistic[i, j], freedom[i, j] = _information(table, width, height, samples)
+            turned = height == 2 and 2 < width <= most_cases
+            rows, columns = (height, width) if turned else (width, height)
+            down, across = (width, 1) if turned else (1, height)
+            own, other = (starts[i], later[1], height), (now[0][j], now[1], width)
+            _fill(counts, *own, *other, samples, table, down, across)
+            statistic[i, j], freedom[i, j] = _information(table, rows, columns, samples)
 
 
 @njit(cache=True)

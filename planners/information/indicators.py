@@ -7,14 +7,13 @@ Nothing is conditioned on here, so the counts of a pair are those of its values'
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray
+from exo_envs.threads import in_parts
 from planners.arrays import Ints
 from planners.information import indicator_kernels as kernels
 
@@ -97,21 +96,15 @@ def _count(columns: Any, later: Indicators, now: Indicators, candidates: Ints) -
     The samples are shared by as many threads as Numba may use. Counts are whole numbers, so the
     sum of the threads' is the same however many there are.
     """
-    samples, abreast = len(columns.states), kernels.ABREAST
+    abreast = kernels.ABREAST
     limits = np.repeat(-(-now.starts[candidates] // abreast) * abreast, later.sizes - 1)
-    workers = max(1, min(get_num_threads(), samples // SAMPLES_PER_THREAD))
-    step = -(-samples // workers)
 
-    def part(first: int) -> Any:
-        given = columns.values, columns.states[first : first + step]
+    def part(first: int, last: int) -> Any:
+        given = columns.values, columns.states[first:last]
         return kernels.count_indicators(*given, tuple(later), tuple(now), limits)
 
-    if workers == 1:
-        return part(0)
-    with ThreadPoolExecutor(workers - 1) as threads:
-        others = threads.map(part, range(step, samples, step))
-        found = part(0)  # this thread takes a part, too
-        for other in others:
-            for mine, more in zip(found, other, strict=True):
-                np.add(mine, more, out=mine)
+    found, *others = in_parts(part, len(columns.states), least=SAMPLES_PER_THREAD)
+    for other in others:
+        for mine, more in zip(found, other, strict=True):
+            np.add(mine, more, out=mine)
     return found

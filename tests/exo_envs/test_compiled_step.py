@@ -150,8 +150,8 @@ def test_numbers_drawn_in_parts_are_those_drawn_at_once(seed, rows, width, cut):
         assert rng.random() == twin.random()
 
 
-@given(st.integers(1, 100), st.integers(0, 200), st.integers(1, 2))
-def test_parts_are_a_partition(size, ahead, threads):
+@given(st.integers(1, 100), st.integers(0, 200), st.integers(1, 120), st.integers(1, 2))
+def test_parts_are_a_partition(size, ahead, least, threads):
     before = numba.get_num_threads()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     done = np.zeros(size, int)
@@ -159,11 +159,14 @@ def test_parts_are_a_partition(size, ahead, threads):
 
         def work(first, last):
             done[first:last] += 1
-            return True
+            return first, last
 
-        assert in_parts(work, size, ahead=ahead)
+        parts = in_parts(work, size, ahead=ahead)
         assert (done == 1).all()
-        assert not in_parts(lambda first, last: first > 0 or last < first, size)
+        assert parts == sorted(parts)
+        assert parts[-1][1] == size
+        parts = in_parts(work, size, least=least)
+        assert len(parts) == 1 or min(last - first for first, last in parts) >= least
     finally:
         numba.set_num_threads(before)
 

@@ -1,5 +1,6 @@
 """The table of what is to be fast: its rows run, on the tree that is asked for, and say if not."""
 
+import argparse
 import json
 import os
 import sys
@@ -175,6 +176,19 @@ def test_an_unknown_row_is_named(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         run(monkeypatch, "--only", "stepp")
     assert "no row is called 'stepp'; there are step/crowd" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        (["learn/crowd"], {"learn/crowd"}),
+        (["learn/crowd-"], {"learn/crowd-cold", "learn/crowd-1000", "learn/crowd-10000"}),
+        (["import", "learn/crowd-1000"], {"import/exo_envs", "import/all", "learn/crowd-1000"}),
+    ],
+)
+def test_a_whole_name_is_one_row_and_the_beginning_of_names_is_all_of_them(only, names):
+    arguments = argparse.Namespace(only=only, quick=False, threads=None)
+    assert {row.name for row in command.chosen(arguments)} == names
 
 
 def test_the_sources_of_a_commit_are_unpacked_once(tmp_path):

@@ -79,16 +79,20 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> list[Row]:
-    """The rows that are asked for."""
+    """The rows that are asked for, by their names or by how these begin."""
+    wanted: set[str] = set()
     for name in arguments.only:
-        if not any(row.name.startswith(name) for row in ROWS):
+        found = {row.name for row in ROWS if row.name == name}
+        found = found or {row.name for row in ROWS if row.name.startswith(name)}
+        if not found:
             known = ", ".join(row.name for row in ROWS)
             print(f"error: no row is called {name!r}; there are {known}", file=sys.stderr)
             raise SystemExit(2)
+        wanted |= found
     return [
         row
         for row in ROWS
-        if row.name.startswith(tuple(arguments.only))
+        if row.name in wanted
         and (row.quick or not arguments.quick)
         and (arguments.threads is None or (row.cores or cores_here()) <= arguments.threads)
     ]

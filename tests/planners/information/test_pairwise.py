@@ -176,7 +176,7 @@ def test_pairs_counted_as_bits_are_those_counted_alone_to_the_last_bit(monkeypat
     monkeypatch.setattr(indicators, "MAX_INDICATORS", 65)
     monkeypatch.setattr(indicators, "SAMPLES_PER_THREAD", 1000)
     for threads in (1, 2, 3):
-        monkeypatch.setattr(indicators, "get_num_threads", lambda own=threads: own)
+        monkeypatch.setattr("exo_envs.threads.get_num_threads", lambda own=threads: own)
         parts = pairwise_information(data)
         np.testing.assert_array_equal(parts.statistic, whole.statistic)
         np.testing.assert_array_equal(parts.freedom, whole.freedom)
