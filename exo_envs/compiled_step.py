@@ -17,6 +17,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.compiled_exogenous import is_as_new
 from exo_envs.infos import Paid
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.noise import Noise, drawing_in_parts
@@ -61,14 +62,7 @@ def compiled_step_of(mdp: ExoMDP) -> CompiledStep | None:
     A class that changes how its parent moves or pays has another step: the parent's counts only if
     no method that it follows from was written later.
     """
-    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
-
-    def depth(method: str) -> int:
-        return next(i for i, owner in enumerate(owners) if method in owner)
-
-    if depth("compiled_step") > min(map(depth, DYNAMICS)):
-        return None
-    return mdp.compiled_step()
+    return mdp.compiled_step() if is_as_new(mdp, "compiled_step", DYNAMICS) else None
 
 
 class Stepped(NamedTuple):

@@ -30,6 +30,7 @@ from exo_envs.rows import overwrite
 from exo_envs.variable import REAL_SIZE, Ranges, Variable
 
 if TYPE_CHECKING:
+    from exo_envs.compiled_exogenous import CompiledExogenous
     from exo_envs.compiled_step import CompiledStep
 
 __all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
@@ -159,6 +160,10 @@ class ExoMDP(ABC):
 
         It gives what the methods above give, byte for byte.
         """
+        return None
+
+    def compiled_exogenous(self) -> CompiledExogenous | None:
+        """What :meth:`sample_exogenous` gives, in any integer type, or None (the default)."""
         return None
 
     def trajectories(
@@ -331,8 +336,7 @@ class ExoMDP(ABC):
     @cached_property
     def num_states(self) -> int:
         """The size of the whole state space, exactly; of real variables, as 64-bit floats."""
-        variables = self.endogenous_variables + self.exogenous_variables
-        return math.prod(int(v.size) for v in variables)
+        return math.prod(int(v.size) for v in self.endogenous_variables + self.exogenous_variables)
 
     @cached_property
     def _exogenous_positions(self) -> dict[str, int]:

@@ -56,17 +56,38 @@ def drawing_in_parts(
             any other the rows are filled at once.
         uniforms: (rows, width).
     """
-    bits = rng.bit_generator
-    if not isinstance(bits, np.random.PCG64):
+    begin = beginning_anywhere(rng, uniforms.size)
+    if begin is None:
         rng.random(out=uniforms)
         return lambda first, last: None
-    begin = bits.state
-    bits.advance(uniforms.size)
 
     def draw(first: int, last: int) -> None:
-        twin = np.random.PCG64(0)
-        twin.state = begin
-        twin.advance(first * uniforms.shape[1])
-        np.random.Generator(twin).random(out=uniforms[first:last])
+        begin(first * uniforms.shape[1]).random(out=uniforms[first:last])
 
     return draw
+
+
+def beginning_anywhere(
+    rng: np.random.Generator, numbers: int
+) -> Callable[[int], np.random.Generator] | None:
+    """A function that makes generators of the next ``numbers`` of ``rng.random``, or of the last.
+
+    Its argument says how many are left out. The generator itself moves on behind all of them. It
+    has to be of the kind that :class:`Noise` has; for any other there is None, and it stays where
+    it is.
+    """
+    bits = rng.bit_generator
+    if not isinstance(bits, np.random.PCG64):
+        return None
+    before = bits.state
+    bits.advance(numbers)
+    # Half a number that is left over from whole numbers is kept, as it is when reals are drawn.
+    bits.state = {**before, "state": bits.state["state"]}
+
+    def begin(left_out: int) -> np.random.Generator:
+        twin = np.random.PCG64(0)
+        twin.state = before
+        twin.advance(left_out)
+        return np.random.Generator(twin)
+
+    return begin

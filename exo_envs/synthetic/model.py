@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.batches import exogenous_lanes
+from exo_envs.compiled_exogenous import CompiledExogenous
+from exo_envs.compiled_step import CompiledStep
 from exo_envs.errors import check_choice
-from exo_envs.inputs import as_size
+from exo_envs.inputs import as_size, as_values
 from exo_envs.lazy import LazyModule
 from exo_envs.mdp import FloatArray, IntArray, State, Variable
 from exo_envs.synthetic.codes import SHORT
@@ -48,6 +50,7 @@ class SyntheticMDP(PlantedMDP):
         super().__init__(problem.sites, variables, p)
         self._noise = np.array([node.noise for node in self.nodes])
         self._net = _flat_net(self.nodes)
+        self._bets = (self._paying, self._payoffs, self._stakes)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
@@ -58,35 +61,38 @@ class SyntheticMDP(PlantedMDP):
         # Drawn from its own distribution, a root is stationary at once and a variable of depth d
         # after d steps.
         blank = np.zeros((size, len(self.nodes)), dtype=np.int64)
-        always = np.ones(len(self.nodes))
-        exogenous: IntArray = kernels.exogenous_step(
-            blank, rng.random(blank.shape), always, *self._net
-        )
+        exogenous: IntArray = np.empty_like(blank)
+        self._exogenous_step(np.ones(len(self.nodes))).write(blank, rng, exogenous)
         for _ in range(self.depth):
             exogenous = self.sample_exogenous(exogenous, rng)
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): each variable follows its parents, or is drawn anew."""
-        shape, x = exogenous_lanes(self, exogenous)
-        following: IntArray = kernels.exogenous_step(
-            x, rng.random(x.shape), self._noise, *self._net
-        )
+        shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
+        following = np.empty_like(x)
+        if not self.compiled_exogenous().write(x, rng, following):
+            as_values("exogenous", x, self.exogenous_variables)
         return following.reshape(shape)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """What pays at the site settles the bet: one variable, or two together."""
-        shape, batch = self._lanes(state, action)
-        terms: FloatArray = kernels.reward_terms(
-            batch.endogenous,
-            batch.exogenous,
-            len(self.reward_scopes),
-            self.reward_columns,
-            self._paying,
-            self._payoffs,
-            self._stakes,
-        )
+        shape, (n, x, _) = self._lanes(state, action)
+        terms = np.zeros((len(x), len(self.reward_scopes)))
+        kernels.reward_terms(n, x, self.reward_columns, *self._bets, terms)
         return terms.reshape(*shape, len(self.reward_scopes))
+
+    def compiled_exogenous(self) -> CompiledExogenous:
+        """All x' of a batch in one call."""
+        return self._exogenous_step(self._noise)
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        arguments = (*self._turning, *self._bets, self.parameters.fee, self._noise, *self._net)
+        return CompiledStep(kernels.step, arguments, (1, len(self.nodes)))
+
+    def _exogenous_step(self, noise: FloatArray) -> CompiledExogenous:
+        return CompiledExogenous(kernels.exogenous_step, (noise, *self._net), len(self.nodes))
 
     def _switched(self, exogenous: NDArray[Any]) -> IntArray:
         return exogenous
@@ -110,25 +116,40 @@ class SyntheticMDP(PlantedMDP):
 def _flat_net(nodes: tuple[Node, ...]) -> tuple[NDArray[Any], ...]:
     """The net as the kernel reads it, but for the noise."""
     position = {node.name: i for i, node in enumerate(nodes)}
-    parents = [position[name] for node in nodes for name in node.parents]
-    strides = [stride for node in nodes for stride in _strides(node.function.shape)]
+    special = [i for i, node in enumerate(nodes) if not _is_plain(node)]
+    tables = [nodes[i] for i in special]
+    parents = [position[name] for node in tables for name in node.parents]
+    strides = [stride for node in tables for stride in _strides(node.function.shape)]
     none: NDArray[Any] = np.empty(0)
-    identities = [np.array_equal(node.function, np.arange(node.size)) for node in nodes]
-    functions = [
-        none if identity else node.function.ravel()
-        for node, identity in zip(nodes, identities, strict=True)
-    ]
-    cdfs = [none if (node.base == node.base[0]).all() else node.base.cumsum() for node in nodes]
+    functions = [none if _is_identity(node) else node.function.ravel() for node in tables]
+    cdfs = [none if _is_uniform(node) else node.base.cumsum() for node in tables]
+    sizes = np.array([node.size for node in nodes], dtype=np.int64)
     return (
-        np.array([node.size for node in nodes], dtype=np.int64),
-        np.cumsum([0] + [len(node.parents) for node in nodes], dtype=np.int64),
+        sizes.astype(np.float64),
+        (sizes - 1).astype(np.int32),
+        np.array(special, dtype=np.int64),
+        np.cumsum([0] + [len(node.parents) for node in tables], dtype=np.int64),
         np.array(parents, dtype=np.int64),
         np.array(strides, dtype=np.int64),
         _starts(functions),
-        np.concatenate(functions).astype(np.int64),
+        np.concatenate([*functions, none]).astype(np.int64),
         _starts(cdfs),
-        np.concatenate(cdfs),
+        np.concatenate([*cdfs, none]),
     )
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a variable keeps its value or is drawn from a uniform distribution."""
+    keeps = node.noise >= 1 or (node.parents == (node.name,) and _is_identity(node))
+    return keeps and _is_uniform(node)
+
+
+def _is_identity(node: Node) -> bool:
+    return np.array_equal(node.function, np.arange(node.size))
+
+
+def _is_uniform(node: Node) -> bool:
+    return bool((node.base == node.base[0]).all())
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:
@@ -138,5 +159,5 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 def _starts(tables: list[NDArray[Any]]) -> NDArray[np.int64]:
     """Where each of the tables starts when they are one; there is no start for an empty one."""
-    lengths = np.array([len(table) for table in tables])
+    lengths = np.array([len(table) for table in tables], dtype=np.int64)
     return np.where(lengths > 0, lengths.cumsum() - lengths, SHORT)

@@ -113,6 +113,11 @@ class PlantedMDP(ExoMDP):
             ]
         )
 
+    @property
+    def _turning(self) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
+        """What kernels take that move bets."""
+        return self._rules.slip, self._delays, self._switches
+
     @abstractmethod
     def _switched(self, exogenous: NDArray[Any]) -> IntArray:
         """Lanes of which the columns ``_switches`` are 1 where a switch turns bets round."""
@@ -126,11 +131,11 @@ class PlantedMDP(ExoMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x): a bet is placed, carried, given up, turned round or settled."""
-        shape, batch = self._lanes(state, action)
-        following, turn = self._outcomes(batch)
-        turned = rng.random(len(turn)) < turn
-        if np.count_nonzero(turned):
-            following[turned, BET] = TURNED - following[turned, BET]
+        shape, (n, x, actions) = self._lanes(state, action)
+        following, uniforms = np.empty_like(n), rng.random((len(n), 1))
+        kernels.endogenous_step(
+            0, len(n), n, self._switched(x), actions, uniforms, *self._turning, following
+        )
         return following.reshape(*shape, len(self.endogenous_variables))
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
@@ -150,9 +155,7 @@ class PlantedMDP(ExoMDP):
 
     def _outcomes(self, batch: Lanes) -> tuple[NDArray[np.int64], FloatArray]:
         n, x, action = batch
-        straight, turn = kernels.endogenous_outcomes(
-            n, self._switched(x), action, self._rules.slip, self._delays, self._switches
-        )
+        straight, turn = kernels.endogenous_outcomes(n, self._switched(x), action, *self._turning)
         return straight, turn
 
     # --- the truth ------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from exo_envs.factory import FactoryMDP, FactoryParameters
 from exo_envs.grid import GridMDP, GridParameters
 from exo_envs.infos import LazyInfos
 from exo_envs.noise import Noise, drawing_in_parts
+from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
 from exo_envs.threads import in_parts
 
 MODELS = {
@@ -30,6 +31,11 @@ MODELS = {
     "crowd": CrowdMDP(),
     "crowd, fixed": CrowdMDP(CrowdParameters(goal="fixed", stroll=0.5, pick_up=0.3)),
     "crowd, large": CrowdMDP(CrowdParameters(grid_size=20, num_agents=40, num_objects=20)),
+    "synthetic": SyntheticMDP(),
+    "synthetic, pairs": SyntheticMDP(
+        SyntheticParameters(num_pairs=2, num_copies=20, generations=3, parents_per_paying=2)
+    ),
+    "synthetic, odd": SyntheticMDP(SyntheticParameters(persistence=0.0, noise=0.0, slip=0.5)),
 }
 several = pytest.mark.parametrize("name", MODELS)
 
@@ -142,11 +148,13 @@ def test_bytes_do_not_depend_on_the_number_of_threads():
 def test_numbers_drawn_in_parts_are_those_drawn_at_once(seed, rows, width, cut):
     for kind in (np.random.PCG64, np.random.SFC64):
         rng, twin = (np.random.Generator(kind(seed)) for _ in range(2))
+        assert rng.integers(3, size=rows).tolist() == twin.integers(3, size=rows).tolist()
         parts = np.full((rows, width), np.nan)
         draw = drawing_in_parts(rng, parts)
         draw(min(cut, rows), rows)
         draw(0, min(cut, rows))
         same(parts, twin.random((rows, width)))
+        assert rng.integers(3, size=5).tolist() == twin.integers(3, size=5).tolist()
         assert rng.random() == twin.random()
 
 
