@@ -4,17 +4,27 @@ Compiled functions are kept beside their sources or in a folder of the user, so 
 process compiles. In a container both may be read-only, where Numba refuses to import a function
 that is to be kept; or the disk is full, where it fails when the function is first called. Here the
 function is compiled in every process instead, with one warning that says what helps.
+
+Compiling takes most of the time of a first run, so it is kept short: functions get no entry from C,
+which nothing here needs, and garbage is collected once after a function is compiled.
 """
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from functools import cache as once
 from typing import Any
+from weakref import WeakSet
 
 import numba
+from numba.core import event
 from numba.core.caching import FunctionCache
+
+#: Options of functions that only compiled functions call. They have no entry from Python, and are
+#: kept as a part of their callers.
+INNER = {"no_cpython_wrapper": True}
 
 
 def njit(
@@ -26,13 +36,14 @@ def njit(
     """
 
     def compile_(function: Callable[..., Any]) -> Any:
-        compiled = numba.njit(**options)(function)
+        compiled = numba.njit(**{"no_cfunc_wrapper": True, **options})(function)
         if cache:
             try:
                 # Numba does the same, with its own kind of cache, if it is asked to keep it.
                 compiled._cache = _ForgivingCache(function)  # type: ignore[no-untyped-call]
             except RuntimeError:  # there is no folder for it
                 _warn_of_no_cache()
+        _COLLECT_LATER.functions.add(compiled)
         if signature is not None:
             for types in signature if isinstance(signature, list) else [signature]:
                 compiled.compile(types)
@@ -51,6 +62,35 @@ class _ForgivingCache(FunctionCache):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError:
             _warn_of_no_cache()
+
+
+class _CollectLater(event.Listener):
+    """Puts off the collection of garbage while a function of this project is compiled.
+
+    Numba makes millions of objects on the way, and Python would go through all of them again and
+    again, which takes a tenth of the time. Numba compiles under a lock, one function at a time.
+    """
+
+    def __init__(self) -> None:
+        self.functions: WeakSet[Any] = WeakSet()
+        self._outermost: Any = None  # the event of the function whose callees are compiled as well
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled."""
+        ours = event.data["dispatcher"] in self.functions
+        if ours and self._outermost is None and gc.isenabled():
+            self._outermost = event.data
+            gc.disable()
+
+    def on_end(self, event: Any) -> None:
+        """A function is compiled, or could not be."""
+        if self._outermost is event.data:
+            self._outermost = None
+            gc.enable()
+
+
+_COLLECT_LATER = _CollectLater()
+event.register("numba:compile", _COLLECT_LATER)
 
 
 @once

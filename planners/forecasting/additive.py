@@ -254,7 +254,8 @@ def write_additive(additive: Any, x: Any, chances: Any) -> None:
         return
     total = np.empty(num_columns, np.float32)
     for lane in range(len(x)):
-        total[:] = constants
+        for c in range(num_columns):  # an assignment of arrays takes a second to compile
+            total[c] = constants[c]
         for j in range(len(offsets)):
             row = rows[offsets[j] + x[lane, j]]
             if row >= 0:

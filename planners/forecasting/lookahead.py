@@ -20,11 +20,54 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
-from planners.arrays import Ints, subset_index
+from exo_envs.compiled import INNER, njit
+from planners.arrays import Ints
 from planners.checks import check_kind
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
+from planners.forecasting.flat_models import (
+    ATOM_COUNT,
+    ATOM_STARTS,
+    ATOMS,
+    BASE,
+    BRANCH_STARTS,
+    CONDITION_COUNT,
+    CONDITIONS,
+    FIRST_LEAVES,
+    FORECASTS,
+    JOINT_COUNT,
+    JOINT_REWARD_CONDITIONS,
+    JOINT_REWARD_STARTS,
+    JOINT_REWARDS,
+    LIST_COUNT,
+    NODE_BRANCH_STARTS,
+    NODE_BRANCHES,
+    NODE_OBSERVATIONS,
+    NODE_STARTS,
+    OBSERVATION_ATOM_STARTS,
+    OBSERVATION_ATOMS,
+    OBSERVATION_CONSTANTS,
+    OBSERVATION_COUNT,
+    OBSERVATION_SIGNS,
+    OTHERWISE,
+    OUTCOME_STARTS,
+    PARENTS,
+    PROBABILITIES,
+    REWARD_ATOMS,
+    REWARD_STARTS,
+    REWARDS,
+    RULE_ENDS,
+    RULE_STARTS,
+    STATE_COUNT,
+    STRIDES,
+    TARGETS,
+    TERMINAL,
+    TREE_SIZE,
+    VALUES,
+    VARIABLES,
+    FlatModel,
+    FlatModels,
+)
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.shared_tables import SharedForecasts, probability_at, row_at
 
@@ -32,8 +75,6 @@ from planners.forecasting.shared_tables import SharedForecasts, probability_at, 
 LANES_PER_BLOCK = 128
 #: Blocks are widened to a multiple of this number of lanes: those of a vector instruction.
 LANES_PER_VECTOR = 8
-#: Options of functions that only kernels call: they need no entry from Python.
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class Models(NamedTuple):
@@ -41,6 +82,11 @@ class Models(NamedTuple):
 
     now: CompiledModel
     later: CompiledModel
+
+    def flat(self) -> FlatModels:
+        """The models as kernels read them."""
+        now = FlatModel.of(self.now)
+        return FlatModels(now, now if self.later is self.now else FlatModel.of(self.later))
 
     def check(self, forecasts: Forecasts | SharedForecasts) -> None:
         """Refuse models that are not whole, or do not fit together."""
@@ -57,7 +103,7 @@ class Models(NamedTuple):
 
 
 def look_ahead(
-    models: Models,
+    models: Models | FlatModels,
     forecasts: Forecasts | SharedForecasts,
     discount: float,
     n: Ints,
@@ -69,6 +115,7 @@ def look_ahead(
     Additive forecasts, if there are any, take the place of the tables' forecasts.
     Large batches are shared by as many threads as Numba may use (``NUMBA_NUM_THREADS``).
     """
+    models = models if isinstance(models, FlatModels) else models.flat()
     additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
     shared = SharedForecasts.of(forecasts)  # it keeps the tables where kernels find them
     exogenous = np.ascontiguousarray(exogenous)  # or the kernels are compiled for each layout
@@ -96,59 +143,47 @@ def look_ahead(
 def _action_values(
     now: Any, later: Any, forecasts: Any, additive: Any, discount: Any, width: int, n: Any, x: Any
 ) -> Any:
-    num_actions = now.branch_starts[1] if len(now.branch_starts) > 1 else 0
-    buffers = _buffers(now, later, forecasts.horizon, width)
-    values = buffers[4]
-    out = np.empty((len(n), num_actions))
+    """What each first action is worth in each lane: backward induction, a block at a time."""
+    ints, other = now.ints, later.ints
+    atoms, states = ints[ATOM_COUNT], ints[STATE_COUNT]
+    num_actions = ints[ints[BRANCH_STARTS] + 1]
+    farthest = forecasts.horizon
+    # Arrays for a block of lanes, which are the last axis of each: the chance of each atom,
+    # condition and observation; that of each node, and the best value seen there.
+    chances = np.empty((farthest + 1, atoms, width), np.float32)
+    weights = np.empty((max(ints[CONDITION_COUNT], other[CONDITION_COUNT]), width), np.float32)
+    seen = np.empty((max(ints[OBSERVATION_COUNT], other[OBSERVATION_COUNT]), width), np.float32)
+    reached = np.empty((max(ints[TREE_SIZE], other[TREE_SIZE]), width), np.float32)
+    found = np.empty((max(ints[TREE_SIZE], other[TREE_SIZE]), width), np.float32)
+    # The value of each list; the last row is zero, the value of what no list adds to.
+    lists = max(ints[LIST_COUNT], other[LIST_COUNT])
+    values = np.empty((lists + 1, width), np.float32)
+    # The best value of each n and of nowhere; before, after.
+    best = np.empty((2, states + 1, width), np.float32)
+    out = np.empty((len(n), num_actions), np.float64)
     for lane in range(0, len(n), width):
         last = min(lane + width, len(n))
-        _forecast(now, forecasts, x[lane:last], buffers[0])
-        write_additive(additive, x[lane:last], buffers[0])
-        _induce(now, later, discount, buffers)
+        _forecast(now, forecasts, x, lane, last, chances)
+        write_additive(additive, x[lane:last], chances)
+        for k in range(width):
+            values[lists, k] = np.float32(0.0)
+            for state in range(states + 1):
+                best[0, state, k] = np.float32(0.0)
+                best[1, state, k] = np.float32(0.0)
+        for h in range(farthest, -1, -1):
+            model = later if h else now
+            before, after = best[(farthest - h) % 2], best[(farthest - h + 1) % 2]
+            # Conditions without atoms are the same at all steps: they are written once for each
+            # model.
+            _weigh_conditions(model, chances[h], weights, h in (farthest, 0))
+            _observe(model, chances[h], seen)
+            _back_up(model, discount, chances[h], weights, before, values)
+            _choose(model, seen, reached, found, values, after)
         for k in range(last - lane):
             first = n[lane + k] * num_actions
-            out[lane + k] = values[first : first + num_actions, k]
+            for action in range(num_actions):
+                out[lane + k, action] = values[first + action, k]
     return out
-
-
-@njit(**_INNER)
-def _buffers(now: Any, later: Any, horizon: int, width: int) -> Any:
-    """Arrays for a block of lanes, which are the last axis of each."""
-    conditions = max(len(now.probabilities), len(later.probabilities))
-    observations = max(len(now.observation_signs), len(later.observation_signs))
-    nodes = 0
-    for state in range(len(now.terminal)):
-        nodes = max(nodes, later.node_starts[state + 1] - later.node_starts[state])
-    states = len(now.terminal)
-    lists = max(len(now.base), len(later.base)) + 1
-    return (
-        np.empty((horizon + 1, len(now.values), width), np.float32),  # the chance of each atom
-        np.empty((conditions, width), np.float32),  # that of each condition
-        np.empty((observations, width), np.float32),  # that of each observation
-        np.empty((2, nodes, width), np.float32),  # that of each node, and the best value seen there
-        # The value of each list; the last row is zero, the value of what no list adds to.
-        np.empty((lists, width), np.float32),
-        # The best value of each n and of nowhere; before, after.
-        np.empty((2, states + 1, width), np.float32),
-    )
-
-
-@njit(**_INNER)
-def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
-    """Backward induction for a block of lanes; leaves the values of all lists now."""
-    chances, weights, seen, nodes, values, best = buffers
-    best[:] = 0.0
-    values[-1] = 0.0
-    before, after = best[0], best[1]
-    farthest = len(chances) - 1
-    for h in range(farthest, -1, -1):
-        model = later if h else now
-        # Conditions without atoms are the same at all steps: they are written once for each model.
-        _weigh_conditions(model, chances[h], weights, h in (farthest, 0))
-        _observe(model, chances[h], seen)
-        _back_up(model, discount, chances[h], weights, before, values)
-        _choose(model, seen, nodes, values, after)
-        before, after = after, before
 
 
 # Kernels look up what is the same for all lanes before each loop over them, and call nothing:
@@ -158,60 +193,60 @@ def _induce(now: Any, later: Any, discount: Any, buffers: Any) -> None:
 # one loop.
 
 
-@njit(**_INNER)
-def _row_starts(forecasts: Any, x: Any) -> Any:
-    """Where the forecasts of a batch (B, m) begin in each table, shape (B, f)."""
-    variables, sizes, starts = forecasts.variables, forecasts.sizes, forecasts.parent_starts
-    out = np.empty((x.shape[0], len(variables)), np.int64)
-    for lane in range(x.shape[0]):
-        for f in range(len(variables)):
-            value = subset_index(x[lane], forecasts.parents, starts[f], starts[f + 1], sizes)
-            row = np.int64(row_at(forecasts.lookups[f], value))
-            out[lane, f] = row * forecasts.horizon * sizes[variables[f]]
-    return out
-
-
-@njit(**_INNER)
-def _forecast(model: Any, forecasts: Any, x: Any, chances: Any) -> None:
-    """The chance of every atom h steps ahead: from x itself, or from the forecasts."""
-    which, variables, values = model.forecasts, model.variables, model.values
-    tables, starts = forecasts.tables, _row_starts(forecasts, x)
+@njit(**INNER)
+def _forecast(model: Any, forecasts: Any, x: Any, lane: int, end: int, chances: Any) -> None:
+    """The chance of every atom h steps ahead: from lanes of x itself, or from the forecasts."""
+    ints = model.ints
+    which, variables, values = ints[FORECASTS], ints[VARIABLES], ints[VALUES]
+    sizes, starts, parents = forecasts.sizes, forecasts.parent_starts, forecasts.parents
     steps, atoms, width = chances.shape
     at = np.empty(width, np.int64)
-    for atom in range(atoms):
-        stride, table = model.strides[atom], tables[which[atom]]
+    rows = np.empty((len(forecasts.variables), width), np.int64)
+    for f in range(len(forecasts.variables)):
+        lookup, first, last = forecasts.lookups[f], starts[f], starts[f + 1]
+        length = forecasts.horizon * sizes[forecasts.variables[f]]
         for k in range(width):
-            lane = min(k, len(x) - 1)
-            chances[0, atom, k] = x[lane, variables[atom]] == values[atom]
-            at[k] = starts[lane, which[atom]] + values[atom]
+            own = min(lane + k, end - 1)
+            value = 0
+            for p in range(first, last):
+                value = value * sizes[parents[p]] + x[own, parents[p]]
+            rows[f, k] = row_at(lookup, value) * length
+    for atom in range(atoms):
+        f, variable, wanted = ints[which + atom], ints[variables + atom], ints[values + atom]
+        stride, table = ints[ints[STRIDES] + atom], forecasts.tables[f]
+        for k in range(width):
+            chances[0, atom, k] = x[min(lane + k, end - 1), variable] == wanted
+            at[k] = rows[f, k] + wanted
         for h in range(1, steps):
             for k in range(width):
                 chances[h, atom, k] = probability_at(table, at[k])
                 at[k] += stride
 
 
-@njit(**_INNER, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bool) -> None:
     """The chance of every condition; of those without atoms only if they are asked for."""
-    probabilities, atom_starts, atoms = model.probabilities, model.atom_starts, model.atoms
+    ints, reals = model.ints, model.reals
+    probabilities, atom_starts, atoms = ints[PROBABILITIES], ints[ATOM_STARTS], ints[ATOMS]
     width = weights.shape[1]
-    for w in range(len(probabilities)):
-        probability, first, last = probabilities[w], atom_starts[w], atom_starts[w + 1]
+    for w in range(ints[CONDITION_COUNT]):
+        probability = reals[probabilities + w]
+        first, last = ints[atom_starts + w], ints[atom_starts + w + 1]
         if first < last:
-            atom = atoms[first]
+            atom = ints[atoms + first]
             for k in range(width):
                 weights[w, k] = probability * chances[atom, k]
         elif with_constants:
             for k in range(width):
                 weights[w, k] = probability
         for e in range(first + 1, last):
-            atom = atoms[e]
+            atom = ints[atoms + e]
             for k in range(width):
                 weights[w, k] *= chances[atom, k]
 
 
-@njit(**_INNER, fastmath=True)
-def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would count references
+@njit(**INNER, fastmath=True)
+def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays would count references
     model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any
 ) -> None:
     """The value of every list: rewards, and the value of where its rules lead.
@@ -219,182 +254,149 @@ def _back_up(  # noqa: C901, PLR0912 - calls of functions with arrays would coun
     That of a branch includes what its n's branches share, which is worked out before them. Most
     lists have no rule, or one of two outcomes.
     """
-    branch_starts, width = model.branch_starts, values.shape[1]
-    reward_starts, reward_atoms, rewards = model.reward_starts, model.reward_atoms, model.rewards
-    rule_starts, rule_ends, outcome_starts = (
-        model.rule_starts,
-        model.rule_ends,
-        model.outcome_starts,
+    ints, reals = model.ints, model.reals
+    branch_starts, otherwise, base_at = ints[BRANCH_STARTS], ints[OTHERWISE], ints[BASE]
+    reward_starts, reward_atoms, rewards = ints[REWARD_STARTS], ints[REWARD_ATOMS], ints[REWARDS]
+    rule_starts, rule_ends = ints[RULE_STARTS], ints[RULE_ENDS]
+    outcome_starts, conditions, targets = ints[OUTCOME_STARTS], ints[CONDITIONS], ints[TARGETS]
+    joint_starts, held, joint = (
+        ints[JOINT_REWARD_STARTS],
+        ints[JOINT_REWARD_CONDITIONS],
+        ints[JOINT_REWARDS],
     )
-    otherwise, conditions, targets = model.otherwise, model.conditions, model.targets
-    bases, paid_together, states = model.base, len(model.joint_rewards) > 0, len(branch_starts) - 1
-    rules, outcomes = (rule_starts, rule_ends, outcome_starts), (otherwise, conditions, targets)
-    moved, passed = np.empty((2, width), np.float32)
+    states, width = ints[STATE_COUNT], values.shape[1]
+    moved, passed = np.empty(width, np.float32), np.empty(width, np.float32)
     # What the value of the next n is multiplied by: the discount, and that times the chance that
     # the rules which the branches of this n share do not decide.
     scales = np.empty((2, width), np.float32)
     for k in range(width):
         scales[0, k] = discount
     for state in range(states):
-        first, shared = branch_starts[state], branch_starts[states] + state
+        first = ints[branch_starts + state]
+        shared = ints[branch_starts + states] + state
         above, scale = len(values) - 1, 0  # nothing comes before the shared list
-        for step in range(first - 1, branch_starts[state + 1]):
+        for step in range(first - 1, ints[branch_starts + state + 1]):
             own = step if step >= first else shared
-            base, other, rule = bases[own], otherwise[own], rule_starts[own]
-            count, o = rule_ends[own] - rule, outcome_starts[rule]
-            if count == 0:
+            base, other = reals[base_at + own], ints[otherwise + own]
+            rule, end = ints[rule_starts + own], ints[rule_ends + own]
+            o = ints[outcome_starts + rule]
+            if rule == end:
                 for k in range(width):
                     values[own, k] = base + values[above, k] + scales[scale, k] * best[other, k]
-            elif count == 1 and outcome_starts[rule + 1] == o + 2:
-                w, target, w2, target2 = (
-                    conditions[o],
-                    targets[o],
-                    conditions[o + 1],
-                    targets[o + 1],
-                )
+            elif rule + 1 == end and ints[outcome_starts + end] == o + 2:
+                w, target = ints[conditions + o], ints[targets + o]
+                w2, target2 = ints[conditions + o + 1], ints[targets + o + 1]
                 for k in range(width):
                     stays = best[other, k]
                     moves = stays + weights[w, k] * (best[target, k] - stays)
                     moves += weights[w2, k] * (best[target2, k] - stays)
                     values[own, k] = base + values[above, k] + scales[scale, k] * moves
             else:
-                _follow_rules(rules, outcomes, own, weights, best, moved, passed)
+                # The value of where the rules lead, the last rule first.
+                for k in range(width):
+                    moved[k] = best[other, k]
+                for one in range(end - 1, rule - 1, -1):
+                    o, last = ints[outcome_starts + one], ints[outcome_starts + one + 1]
+                    if last == o + 1:
+                        w, target = ints[conditions + o], ints[targets + o]
+                        for k in range(width):
+                            moved[k] += weights[w, k] * (best[target, k] - moved[k])
+                        continue
+                    for k in range(width):
+                        passed[k] = moved[k]
+                    for outcome in range(o, last):
+                        w, target = ints[conditions + outcome], ints[targets + outcome]
+                        for k in range(width):
+                            moved[k] += weights[w, k] * (best[target, k] - passed[k])
                 for k in range(width):
                     values[own, k] = base + values[above, k] + scales[scale, k] * moved[k]
-            for e in range(reward_starts[own], reward_starts[own + 1]):
-                reward, atom = rewards[e], reward_atoms[e]
+            for e in range(ints[reward_starts + own], ints[reward_starts + own + 1]):
+                reward, atom = reals[rewards + e], ints[reward_atoms + e]
                 for k in range(width):
                     values[own, k] += reward * chances[atom, k]
-            if paid_together:
-                _add_joint_rewards(model, own, weights, values)
+            if ints[JOINT_COUNT]:
+                for e in range(ints[joint_starts + own], ints[joint_starts + own + 1]):
+                    reward, w = reals[joint + e], ints[held + e]
+                    for k in range(width):
+                        values[own, k] += reward * weights[w, k]
             if own == shared:
                 above = shared
-                if rule < rule_starts[own + 1]:
+                last = ints[rule_starts + own + 1]
+                if rule < last:
+                    # The chance that these rules do not decide, discounted by a step.
                     scale = 1
-                    _pass_on(rules, outcomes, own, weights, discount, scales[1], passed)
+                    for k in range(width):
+                        scales[1, k] = np.float32(1.0)
+                    for one in range(rule, last):
+                        for k in range(width):
+                            passed[k] = scales[1, k]
+                        for outcome in range(
+                            ints[outcome_starts + one], ints[outcome_starts + one + 1]
+                        ):
+                            w = ints[conditions + outcome]
+                            for k in range(width):
+                                scales[1, k] -= weights[w, k] * passed[k]
+                    for k in range(width):
+                        scales[1, k] *= discount
 
 
-@njit(**_INNER, fastmath=True)
-def _add_joint_rewards(model: Any, own: int, weights: Any, values: Any) -> None:
-    """Add what a list is expected to be paid for conditions of several variables."""
-    starts, holding = model.joint_reward_starts, model.joint_reward_conditions
-    for e in range(starts[own], starts[own + 1]):
-        reward, w = model.joint_rewards[e], holding[e]
-        for k in range(values.shape[1]):
-            values[own, k] += reward * weights[w, k]
-
-
-@njit(**_INNER, fastmath=True, inline="always")
-def _follow_rules(
-    rules: Any, outcomes: Any, own: int, weights: Any, best: Any, moved: Any, passed: Any
-) -> None:
-    """The value of where the rules of a list lead, the last rule first."""
-    rule_starts, rule_ends, outcome_starts = rules
-    otherwise, conditions, targets = outcomes
-    target = otherwise[own]
-    for k in range(len(moved)):
-        moved[k] = best[target, k]
-    for rule in range(rule_ends[own] - 1, rule_starts[own] - 1, -1):
-        first, last = outcome_starts[rule], outcome_starts[rule + 1]
-        if last == first + 1:
-            w, target = conditions[first], targets[first]
-            for k in range(len(moved)):
-                moved[k] += weights[w, k] * (best[target, k] - moved[k])
-            continue
-        for k in range(len(moved)):
-            passed[k] = moved[k]
-        for o in range(first, last):
-            w, target = conditions[o], targets[o]
-            for k in range(len(moved)):
-                moved[k] += weights[w, k] * (best[target, k] - passed[k])
-
-
-@njit(**_INNER, fastmath=True, inline="always")
-def _pass_on(
-    rules: Any, outcomes: Any, own: int, weights: Any, discount: Any, left: Any, passed: Any
-) -> None:
-    """The chance that the rules of a list do not decide, discounted by a step."""
-    rule_starts, _, outcome_starts = rules
-    _, conditions, _ = outcomes
-    for k in range(len(left)):
-        left[k] = np.float32(1.0)
-    for rule in range(rule_starts[own], rule_starts[own + 1]):
-        for k in range(len(left)):
-            passed[k] = left[k]
-        for o in range(outcome_starts[rule], outcome_starts[rule + 1]):
-            w = conditions[o]
-            for k in range(len(left)):
-                left[k] -= weights[w, k] * passed[k]
-    for k in range(len(left)):
-        left[k] *= discount
-
-
-@njit(**_INNER, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _observe(model: Any, chances: Any, seen: Any) -> None:
     """The chance of every observation."""
-    constants, signs = model.observation_constants, model.observation_signs
-    starts, atoms = model.observation_atom_starts, model.observation_atoms
+    ints, reals = model.ints, model.reals
+    constants, signs = ints[OBSERVATION_CONSTANTS], ints[OBSERVATION_SIGNS]
+    starts, atoms = ints[OBSERVATION_ATOM_STARTS], ints[OBSERVATION_ATOMS]
     width = seen.shape[1]
-    for o in range(len(signs)):
-        constant, sign, first, last = constants[o], signs[o], starts[o], starts[o + 1]
+    for o in range(ints[OBSERVATION_COUNT]):
+        constant, sign = reals[constants + o], reals[signs + o]
+        first, last = ints[starts + o], ints[starts + o + 1]
         if first < last:
-            atom = atoms[first]
+            atom = ints[atoms + first]
             for k in range(width):
                 seen[o, k] = constant + sign * chances[atom, k]
         else:
             for k in range(width):
                 seen[o, k] = constant
         for e in range(first + 1, last):
-            atom = atoms[e]
+            atom = ints[atoms + e]
             for k in range(width):
                 seen[o, k] += sign * chances[atom, k]
 
 
-@njit(**_INNER, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
-def _choose(model: Any, seen: Any, nodes: Any, values: Any, best: Any) -> None:
+@njit(**INNER, fastmath={"nnan", "nsz", "contract", "reassoc"})  # there are infinities here
+def _choose(  # noqa: C901 - as above
+    model: Any, seen: Any, reached: Any, found: Any, values: Any, best: Any
+) -> None:
     """The value of every n: the best branch, on average over what is seen before."""
-    node_starts, first_leaves = model.node_starts, model.first_leaves
-    parents, observations = model.parents, model.node_observations
-    branches = (model.node_branch_starts, model.node_branches)
+    ints = model.ints
+    node_starts, first_leaves, terminal = ints[NODE_STARTS], ints[FIRST_LEAVES], ints[TERMINAL]
+    parents, observations = ints[PARENTS], ints[NODE_OBSERVATIONS]
+    starts, branches = ints[NODE_BRANCH_STARTS], ints[NODE_BRANCHES]
     width = best.shape[1]
-    reached, found = nodes[0], nodes[1]
-    for state in range(len(model.terminal)):
+    for state in range(ints[STATE_COUNT]):
         for k in range(width):
             best[state, k] = np.float32(0.0)
             reached[0, k] = np.float32(1.0)
             found[0, k] = np.float32(-np.inf)
-        root = node_starts[state]
-        end = root if model.terminal[state] else node_starts[state + 1]
+        root, leaf = ints[node_starts + state], ints[first_leaves + state]
+        end = root if ints[terminal + state] else ints[node_starts + state + 1]
         for node in range(root, end):
-            at, above, o = node - root, parents[node], observations[node]
-            is_leaf, branch = node >= first_leaves[state], _only(branches, node)
-            if is_leaf and o >= 0 and branch >= 0:
+            at, above, o = node - root, ints[parents + node], ints[observations + node]
+            first, last = branches + ints[starts + node], branches + ints[starts + node + 1]
+            if node >= leaf and o >= 0 and last == first + 1:
+                branch = ints[first]
                 for k in range(width):
                     highest = max(found[above, k], values[branch, k])
                     best[state, k] += reached[above, k] * seen[o, k] * highest
-            else:
-                if o >= 0:
-                    for k in range(width):
-                        reached[at, k] = reached[above, k] * seen[o, k]
-                        found[at, k] = found[above, k]
-                _compare(branches, node, values, at, found)
-                for k in range(width if is_leaf else 0):
-                    best[state, k] += reached[at, k] * found[at, k]
-
-
-@njit(**_INNER, inline="always")
-def _only(branches: Any, node: int) -> Any:
-    """The branch that can be compared at a node, or -1 if it is not exactly one."""
-    starts, numbers = branches
-    return numbers[starts[node]] if starts[node + 1] == starts[node] + 1 else -1
-
-
-@njit(**_INNER, fastmath={"nnan", "nsz", "contract", "reassoc"}, inline="always")
-def _compare(branches: Any, node: int, values: Any, at: int, found: Any) -> None:
-    """Raise the best value found so far to that of the branches of a node, two at a time."""
-    starts, numbers = branches
-    last = starts[node + 1] - 1
-    for b in range(starts[node], last + 1, 2):
-        branch, branch2 = numbers[b], numbers[min(b + 1, last)]
-        for k in range(found.shape[1]):
-            found[at, k] = max(found[at, k], values[branch, k], values[branch2, k])
+                continue
+            if o >= 0:
+                for k in range(width):
+                    reached[at, k] = reached[above, k] * seen[o, k]
+                    found[at, k] = found[above, k]
+            # Branches are compared two at a time.
+            for b in range(first, last, 2):
+                branch, branch2 = ints[b], ints[min(b + 1, last - 1)]
+                for k in range(width):
+                    found[at, k] = max(found[at, k], values[branch, k], values[branch2, k])
+            for k in range(width if node >= leaf else 0):
+                best[state, k] += reached[at, k] * found[at, k]

@@ -189,6 +189,7 @@ class ForecastPolicy(Policy, Saved):
         ]
         super().__init__(mask, full, endogenous_size, variables=variables)
         self.models = models
+        self._flat = models.flat()
         self._forecasts = SharedForecasts.of(forecasts)
         self.discount = discount
         self.additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
@@ -238,4 +239,4 @@ class ForecastPolicy(Policy, Saved):
         endogenous, exogenous = self.as_batch(endogenous, exogenous)
         n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
         x = np.clip(exogenous, 0, self._forecasts.sizes - 1).astype(np.int64)
-        return look_ahead(self.models, self._forecasts, self.discount, n, x, self.additive)
+        return look_ahead(self._flat, self._forecasts, self.discount, n, x, self.additive)

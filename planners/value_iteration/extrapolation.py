@@ -82,7 +82,8 @@ def _subtract(values: Any, changes: Any, weights: Any) -> Any:
     least, largest = infinite, -infinite
     for start in range(0, len(values), BLOCK_ELEMENTS):
         out = values[start : start + BLOCK_ELEMENTS]
-        before[: len(out)] = out
+        for k in range(len(out)):  # an assignment of arrays takes a second to compile
+            before[k] = out[k]
         for i in range(len(weights)):
             change = changes[i, start : start + BLOCK_ELEMENTS]
             for k in range(len(out)):

@@ -1,7 +1,11 @@
 """Compiled functions where nothing can be written: containers, full disks."""
 
+import gc
+
+import numba
 import pytest
 from numba import int64
+from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 from exo_envs import compiled
@@ -56,3 +60,41 @@ def test_a_full_disk_does_not_end_a_call(monkeypatch):
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
         assert function(2) == 4
     assert function(3) == 6
+
+
+def test_garbage_is_collected_after_a_function_is_compiled():
+    """While it is compiled nothing is collected, whether or not that succeeds."""
+    collects = []
+
+    class Watch(event.Listener):
+        def on_start(self, _):
+            collects.append(gc.isenabled())
+
+        def on_end(self, _):
+            collects.append(gc.isenabled())
+
+    inner = compiled.njit(**compiled.INNER)(twice)
+
+    def calls(x):
+        return inner(x)
+
+    def fails(x):
+        return x.nothing
+
+    with event.install_listener("numba:compile", Watch()):
+        assert compiled.njit()(calls)(2) == 4
+        assert gc.isenabled()
+        assert len(collects) == 4  # both begin before either ends
+        assert not any(collects[:3])
+        with pytest.raises(numba.TypingError):
+            compiled.njit()(fails)(2)
+        assert gc.isenabled()
+        gc.disable()
+        try:
+            assert compiled.njit()(thrice)(2) == 6
+            assert not gc.isenabled()  # whoever has turned it off turns it on
+        finally:
+            gc.enable()
+        del collects[:]
+        assert numba.njit(lambda x: x + 1)(2) == 3
+        assert collects == [True, True]  # functions of other projects are left alone
