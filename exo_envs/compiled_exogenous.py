@@ -58,7 +58,7 @@ class CompiledExogenous:
             own = begin(first * self.uniforms)
             return self._write_part(x[first:last], own, following[first:last])
 
-        return in_parts(part, lanes)
+        return all(in_parts(part, lanes))
 
     def _write_part(
         self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
