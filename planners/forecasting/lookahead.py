@@ -173,8 +173,7 @@ def _action_values(
         for h in range(farthest, -1, -1):
             model = later if h else now
             before, after = best[(farthest - h) % 2], best[(farthest - h + 1) % 2]
-            # Conditions without atoms are the same at all steps: they are written once for each
-            # model.
+            # Conditions without atoms are the same at all steps, and written once for each model.
             _weigh_conditions(model, chances[h], weights, h in (farthest, 0))
             _observe(model, chances[h], seen)
             _back_up(model, discount, chances[h], weights, before, values)
@@ -259,11 +258,7 @@ def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays w
     reward_starts, reward_atoms, rewards = ints[REWARD_STARTS], ints[REWARD_ATOMS], ints[REWARDS]
     rule_starts, rule_ends = ints[RULE_STARTS], ints[RULE_ENDS]
     outcome_starts, conditions, targets = ints[OUTCOME_STARTS], ints[CONDITIONS], ints[TARGETS]
-    joint_starts, held, joint = (
-        ints[JOINT_REWARD_STARTS],
-        ints[JOINT_REWARD_CONDITIONS],
-        ints[JOINT_REWARDS],
-    )
+    joint_starts, held = ints[JOINT_REWARD_STARTS], ints[JOINT_REWARD_CONDITIONS]
     states, width = ints[STATE_COUNT], values.shape[1]
     moved, passed = np.empty(width, np.float32), np.empty(width, np.float32)
     # What the value of the next n is multiplied by: the discount, and that times the chance that
@@ -316,7 +311,7 @@ def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays w
                     values[own, k] += reward * chances[atom, k]
             if ints[JOINT_COUNT]:
                 for e in range(ints[joint_starts + own], ints[joint_starts + own + 1]):
-                    reward, w = reals[joint + e], ints[held + e]
+                    reward, w = reals[ints[JOINT_REWARDS] + e], ints[held + e]
                     for k in range(width):
                         values[own, k] += reward * weights[w, k]
             if own == shared:
