@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exo_envs import AdaptedMDP, ExoMDP, State, Successors
 from exo_envs.borders import CheckedMDP, Outcome
@@ -93,6 +94,14 @@ class CountedMDP(CheckedMDP):
         self.tick()
         self.exogenous_samples += math.prod(batch_shape(exogenous))
         return super().sample_exogenous(exogenous, rng)
+
+    def write_exogenous(
+        self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
+    ) -> None:
+        """Of the model."""
+        self.tick()
+        self.exogenous_samples += len(x)
+        super().write_exogenous(x, rng, following)
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator

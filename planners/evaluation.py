@@ -81,15 +81,12 @@ class Scenarios:
         mdp = checked(mdp)
         horizon = check_horizon("horizon", mdp.horizon if horizon is None else horizon)
         n_rollouts = check_rollouts("n_rollouts", n_rollouts, horizon, len(mdp.exogenous_variables))
-        state, following = mdp.trajectories(n_rollouts, horizon - 1, rng)
         dtype = np.min_scalar_type(int(max(mdp.exogenous_sizes, default=1)) - 1)
         if mdp.exogenous_ranges.is_real:
             dtype = np.dtype(np.float64)
-        exogenous = np.empty((horizon, *state.exogenous.shape), dtype=dtype)
-        exogenous[0] = state.exogenous
-        for t, x in enumerate(following, 1):
-            exogenous[t] = x
-        endogenous = np.array(state.endogenous, dtype=mdp.dtype_of("endogenous"))
+        exogenous = np.empty((horizon, n_rollouts, len(mdp.exogenous_variables)), dtype=dtype)
+        begin = mdp.write_trajectories(exogenous.swapaxes(0, 1), rng)
+        endogenous = np.array(begin, dtype=mdp.dtype_of("endogenous"))
         return cls(endogenous, exogenous, int(rng.integers(2**63)))
 
     def check(self, mdp: ExoMDP) -> None:
@@ -111,6 +108,8 @@ class Scenarios:
     @classmethod
     def join(cls, parts: Sequence[Scenarios]) -> Scenarios:
         """All trajectories of some scenarios; the endogenous noise is that of the last ones."""
+        if len(parts) == 1:
+            return parts[0]
         shapes = {(part.endogenous.shape[1:], part.exogenous.shape[::2]) for part in parts}
         if len(shapes) != 1:
             raise ValueError(

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class MaskEvaluator:
         if scenarios is not None:
             price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
             return self.play(trial, scenarios, **price, in_model=in_model)
-        parts = self.scenarios()[: 1 if first_look else None]
+        parts = self.scenarios(1 if first_look else None)
         returns = self._returns(trial, len(parts))
         return self._objective(returns, trial, parts, cost_weight=cost_weight, cost=cost)
 
@@ -191,7 +192,7 @@ class MaskEvaluator:
                 self._objective(
                     self._returns(trial, parts),
                     trial,
-                    self.scenarios()[:parts],
+                    self.scenarios(parts),
                     cost_weight=cost_weight,
                     cost=cost,
                 )
@@ -201,7 +202,7 @@ class MaskEvaluator:
             return Comparison(tried, tried.gain_over(rival), difference, rival)
 
         comparison = play(parts := 1)
-        while parts < len(self.scenarios()) and not comparison.is_decided:
+        while parts < len(self._parts_of_scenarios) and not comparison.is_decided:
             comparison = play(parts := parts + 1)
         return comparison
 
@@ -224,7 +225,7 @@ class MaskEvaluator:
         trial = self.trials.get(mask)
         if trial is None or not trial.returns:
             return None
-        returns, parts = np.concatenate(trial.returns), self.scenarios()[: len(trial.returns)]
+        returns, parts = np.concatenate(trial.returns), self.scenarios(len(trial.returns))
         return self._objective(returns, trial, parts, cost_weight=cost_weight, cost=cost)
 
     def visits(self, mask: Mask, time_limit: float | None = None) -> FloatArray:
@@ -235,19 +236,24 @@ class MaskEvaluator:
         trial = self.plan(mask, time_limit=time_limit)
         return trial.visits / len(self._returns(trial, max(1, len(trial.returns))))
 
-    def scenarios(self) -> list[Scenarios]:
-        """The trajectories on which masks are compared while one is chosen, in a few parts."""
-        if not self._scenarios:
-            ends = [
-                min(self.n_rollouts, max(FIRST_LOOK, math.ceil(share * self.n_rollouts)))
-                for share in LOOKS
-            ]
-            self._scenarios = [
-                Scenarios.sample(self.mdp, int(size), self._rng("scenarios", k))
-                for k, size in enumerate(np.diff([0, *ends]))
-                if size
-            ]
-        return self._scenarios
+    def scenarios(self, parts: int | None = None) -> list[Scenarios]:
+        """The trajectories on which masks are compared while one is chosen, in a few parts.
+
+        There are the first ``parts`` of them, by default all; each is drawn when first asked for.
+        """
+        wanted = self._parts_of_scenarios[:parts]
+        for k, size in wanted[len(self._scenarios) :]:
+            self._scenarios.append(Scenarios.sample(self.mdp, size, self._rng("scenarios", k)))
+        return self._scenarios[: len(wanted)]
+
+    @cached_property
+    def _parts_of_scenarios(self) -> list[tuple[int, int]]:
+        """The number of the look that each part is for, and how many trajectories it has."""
+        ends = [
+            min(self.n_rollouts, max(FIRST_LOOK, math.ceil(share * self.n_rollouts)))
+            for share in LOOKS
+        ]
+        return [(k, size) for k, size in enumerate(np.diff([0, *ends]).tolist()) if size]
 
     def fresh_scenarios(self) -> Scenarios:
         """Trajectories on which no mask was chosen, for the final estimate of J.
@@ -354,7 +360,7 @@ class MaskEvaluator:
 
     def _returns(self, trial: Trial, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""
-        for scenarios in self.scenarios()[len(trial.returns) : parts]:
+        for scenarios in self.scenarios(parts)[len(trial.returns) :]:
             returns, visits = self._play(trial.plan, scenarios)
             trial.returns.append(returns)
             trial.visits += visits

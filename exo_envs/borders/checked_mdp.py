@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exo_envs.borders.answers import (
     Question,
@@ -16,6 +19,7 @@ from exo_envs.borders.answers import (
     check_terms,
 )
 from exo_envs.borders.declaration import check_declaration
+from exo_envs.compiled_exogenous import compiled_exogenous_of
 from exo_envs.mdp import (
     BoolArray,
     ExoMDP,
@@ -84,6 +88,55 @@ class CheckedMDP(ExoMDP):
         return check_initial(self, state, size), (
             check_part(self, "trajectories", "exogenous", x, (size,), Question()) for x in following
         )
+
+    def write_trajectories(
+        self, values: NDArray[Any], rng: np.random.Generator, columns: Any = None
+    ) -> NDArray[Any]:
+        """Write x_0 ... x_T of :meth:`trajectories`, and return the n that they begin with.
+
+        A model with a compiled x' (:meth:`ExoMDP.compiled_exogenous`) is stepped in the type of
+        ``values``, which takes less memory and time than eight bytes for each value do.
+
+        Args:
+            values: is written to, (size, T + 1, m): an integer type that holds all values, or
+                float64 if some are real.
+            rng: where the randomness comes from.
+            columns: the variables that are written, if they are not all.
+        """
+        size, length = values.shape[:2]
+        if columns is None and self._has_compiled_exogenous:
+            state = self.sample_initial(size, rng)
+            following = self._narrow(state.exogenous.astype(values.dtype), length - 1, rng)
+        else:
+            state, following = self.trajectories(size, length - 1, rng)
+        for t, x in enumerate(itertools.chain([state.exogenous], following)):
+            values[:, t] = x if columns is None else x[:, columns]
+        return state.endogenous
+
+    def _narrow(
+        self, x: NDArray[Any], num_steps: int, rng: np.random.Generator
+    ) -> Iterator[NDArray[Any]]:
+        """The x that follow, in one of two arrays in turn."""
+        following = np.empty_like(x)
+        for _ in range(num_steps):
+            self.write_exogenous(x, rng, following)
+            x, following = following, x
+            yield x
+
+    def write_exogenous(
+        self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
+    ) -> None:
+        """Write x' by the compiled x' of the model; x is one of its answers."""
+        if isinstance(self.model, CheckedMDP):
+            self.model.write_exogenous(x, rng, following)
+            return
+        compiled = compiled_exogenous_of(self.model)
+        if compiled is None or not compiled.write(x, rng, following):
+            raise ValueError(f"{self.model!r} cannot follow an x that is none of its answers")
+
+    @cached_property
+    def _has_compiled_exogenous(self) -> bool:
+        return compiled_exogenous_of(unchecked(self)) is not None
 
     @property
     def held_out(self) -> ExoMDP:

@@ -300,22 +300,16 @@ def _roll_out(
     mdp = checked(mdp)
     num_variables = len(mdp.exogenous_variables)
     num_rollouts = check_rollouts("num_rollouts", num_rollouts, num_steps + 1, num_variables)
-    # A slice where everything is kept: no copy of each step.
     everything = names == mdp.exogenous_names
-    columns: Any = slice(None) if everything else mdp.exogenous_indices(names)
-    sizes = mdp.exogenous_sizes[columns]
+    columns = None if everything else mdp.exogenous_indices(names)
+    sizes = mdp.exogenous_sizes if columns is None else mdp.exogenous_sizes[columns]
     dtype = np.float64 if mdp.exogenous_ranges.is_real else _smallest_type(sizes)
     values = np.empty((num_rollouts, num_steps + 1, len(sizes)), dtype=dtype)
-    endogenous = []
     # Of thousands of variables a part of the rollouts is stepped at a time: what the model returns
     # takes eight bytes for each value. A record is followed from its beginning to its end.
     whole = [slice(0, num_rollouts)]
-    for part in whole if mdp.is_recorded else chunks(num_rollouts, num_variables):
-        state, following = mdp.trajectories(part.stop - part.start, num_steps, rng)
-        endogenous.append(state.endogenous)
-        values[part, 0] = state.exogenous[:, columns]
-        for t, x in enumerate(following, 1):
-            values[part, t] = x[:, columns]
+    parts = whole if mdp.is_recorded else chunks(num_rollouts, num_variables)
+    endogenous = [mdp.write_trajectories(values[part], rng, columns) for part in parts]
     return values, np.concatenate(endogenous)
 
 

@@ -4,12 +4,15 @@ import numba
 import numpy as np
 import pytest
 
+from exo_envs.borders import checked
 from exo_envs.compiled_exogenous import BLOCK, MANY_VALUES, compiled_exogenous_of
 from exo_envs.crowd import CrowdMDP
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from planners.counted import CountedMDP
 
 SMALL = SyntheticMDP(SyntheticParameters(num_pairs=1, num_copies=9))
 LARGE = SyntheticMDP(SyntheticParameters(num_noise=1000))
+RNG = np.random.default_rng(0)
 GENERATORS = (np.random.PCG64, np.random.SFC64)
 
 
@@ -73,6 +76,43 @@ def test_values_out_of_range_are_refused(lanes, odd, at):
     x[0 if at == "first" else -1, i] = odd
     with pytest.raises(ValueError, match=LARGE.exogenous_names[i]):
         LARGE.sample_exogenous(x, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("wrap", [checked, CountedMDP, lambda mdp: CountedMDP(checked(mdp))])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_trajectories_are_written_as_they_follow(wrap, dtype):
+    rng, twin = (np.random.default_rng(0) for _ in range(2))
+    values = np.full((300, 5, len(LARGE.exogenous_sizes)), 99, dtype)
+    n = wrap(LARGE).write_trajectories(values, rng)
+    state, following = LARGE.trajectories(300, 4, twin)
+    assert (n == state.endogenous).all()
+    for t, x in enumerate([state.exogenous, *following]):
+        assert (values[:, t] == x).all()
+    assert rng.random() == twin.random()
+
+
+def test_some_variables_of_trajectories_are_written_in_their_own_type():
+    mdp = SyntheticMDP(SyntheticParameters(noise_size=300))  # 255 is not enough for all
+    columns = np.flatnonzero(mdp.exogenous_sizes == 2)
+    values = np.empty((20, 7, len(columns)), np.uint8)
+    checked(mdp).write_trajectories(values, np.random.default_rng(0), columns)
+    _, following = mdp.trajectories(20, 6, np.random.default_rng(0))
+    for t, x in enumerate(following, 1):
+        assert (values[:, t] == x[:, columns]).all()
+
+
+def test_written_trajectories_are_counted_and_tick():
+    mdp, ticks = CountedMDP(SMALL), []
+    with mdp.ticking(lambda: ticks.append(None)):
+        mdp.write_trajectories(np.empty((9, 6, len(SMALL.exogenous_sizes)), np.uint8), RNG)
+    assert mdp.exogenous_samples == 9 * 6
+    assert len(ticks) == 6
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with mdp.ticking(stop), pytest.raises(KeyboardInterrupt):
+        mdp.write_trajectories(np.empty((9, 6, len(SMALL.exogenous_sizes)), np.uint8), RNG)
 
 
 def test_a_model_that_draws_in_its_own_way_has_none():

@@ -214,6 +214,25 @@ def test_any_number_of_rollouts_works(n_rollouts):
     assert set(learner.mask_) <= set(study.mdp.exogenous_names)
 
 
+@pytest.mark.parametrize("n_rollouts", [20, 40, 100])
+def test_trajectories_are_drawn_when_a_look_needs_them_and_are_the_same(n_rollouts):
+    study, other = (
+        Study(Sites(coins=2), 0, n_rollouts=n_rollouts, n_data_rollouts=20) for _ in range(2)
+    )
+    everything = other.evaluator.scenarios()
+    study.evaluator.objective(("coin_0",), first_look=True)  # plans, too
+    asked = study.counted.exogenous_samples
+    assert len(study.evaluator.scenarios(1)) == 1
+    assert study.counted.exogenous_samples == asked
+    later = study.evaluator.scenarios()
+    rest = sum(map(len, later[1:])) * study.mdp.horizon
+    assert study.counted.exogenous_samples == asked + rest
+    assert len(later) == len(everything)
+    for one, two in zip(later, everything, strict=True):
+        np.testing.assert_array_equal(one.exogenous, two.exogenous)
+        assert one.seed == two.seed
+
+
 def test_visits_are_discounted_steps():
     study = Study(Sites(coins=2), 0, n_rollouts=7, n_data_rollouts=20)
     visits = study.evaluator.visits(("coin_0",))
