@@ -53,9 +53,11 @@ def stand_in(states: Any, columns: Any, stand_ins: Any, starts: Any, chosen: Any
     """Put values in place of the bins in some columns of states, shape (lanes, m).
 
     ``stand_ins[starts[k] + i]`` are the values that stand for the i-th bin of column
-    ``columns[k]``. Which of them is taken is ``chosen``, shape (lanes, columns).
+    ``columns[k]``. Which of them is taken is ``chosen``, shape (lanes, columns), or (1, columns) if
+    it is the same in all lanes.
     """
+    own = len(chosen) > 1
     for b in range(len(states)):
         for k in range(len(columns)):
             i = int(states[b, columns[k]])
-            states[b, columns[k]] = stand_ins[starts[k] + i, chosen[b, k]]
+            states[b, columns[k]] = stand_ins[starts[k] + i, chosen[b * own, k]]

@@ -125,27 +125,53 @@ def bins_of(model: ExoMDP) -> Sequence[Bins | Grid]:
     return getattr(model, "bins", ())
 
 
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """The bins of some variables of x, laid out as kernels take them: once for many batches."""
+
+    width: int  # m, of all variables
+    columns: NDArray[np.int64]  # (k,): the variables that have bins
+    #: The smallest values of the bins, and where those of each variable start, (k + 1,).
+    edges: tuple[NDArray[Any], NDArray[np.int64]]
+    #: The same of the bin of each value; None if some variable has too many values.
+    tables: tuple[NDArray[np.int16], NDArray[np.int64]] | None
+
+    @classmethod
+    def of(cls, names: Sequence[str], bins: Sequence[Bins | Grid]) -> Binning:
+        """Of those of all variables that have bins."""
+        binned = [each for each in bins if isinstance(each, Bins)]
+        place = {name: j for j, name in enumerate(names)}
+        columns = np.array([place[each.name] for each in binned], dtype=np.int64)
+        edges = [each.starts for each in binned]
+        made = len(place), columns, (np.concatenate([*edges, np.zeros(0)]), starts_of(edges))
+        if any(each.size > MAX_TABLE for each in binned):
+            return cls(*made, None)
+        tables = [each.bin_of_value.astype(np.int16) for each in binned]
+        return cls(*made, (np.concatenate([*tables, np.zeros(0, np.int16)]), starts_of(tables)))
+
+    def put(self, exogenous: IntArray) -> IntArray:
+        """The same x, shape (..., m), with bins in place of values where there are bins."""
+        if not len(self.columns):
+            return exogenous
+        if self.width != exogenous.shape[-1]:
+            raise ValueError(f"x has {exogenous.shape[-1]} variables, not the {self.width} named")
+        values = np.ascontiguousarray(exogenous)
+        if values.dtype.kind != "f":
+            values = values.astype(np.int64, copy=False)
+        out = np.empty(values.shape, dtype=np.int64)
+        lanes = values.reshape(-1, self.width), out.reshape(-1, self.width)
+        if values.dtype.kind != "f" and self.tables is not None:
+            look_up_bins(lanes[0], self.columns, *self.tables, lanes[1])
+        else:
+            find_bins(lanes[0], self.columns, *self.edges, lanes[1])
+        return out
+
+
 def put_in_bins(exogenous: IntArray, names: Sequence[str], bins: Sequence[Bins | Grid]) -> IntArray:
     """The same x, shape (..., m), with bins in place of values where there are bins."""
-    binned = [each for each in bins if isinstance(each, Bins)]
-    if not binned:
+    if not any(isinstance(each, Bins) for each in bins):
         return exogenous
-    place = {name: j for j, name in enumerate(names)}
-    if len(place) != exogenous.shape[-1]:
-        raise ValueError(f"x has {exogenous.shape[-1]} variables, not the {len(place)} named")
-    columns = np.array([place[each.name] for each in binned], dtype=np.int64)
-    values = np.ascontiguousarray(exogenous)
-    if values.dtype.kind != "f":
-        values = values.astype(np.int64, copy=False)
-    out = np.empty(values.shape, dtype=np.int64)
-    lanes = values.reshape(-1, len(place)), out.reshape(-1, len(place))
-    if values.dtype.kind != "f" and all(each.size <= MAX_TABLE for each in binned):
-        tables = [each.bin_of_value for each in binned]
-        look_up_bins(lanes[0], columns, np.concatenate(tables), starts_of(tables), lanes[1])
-    else:
-        edges = [each.starts for each in binned]
-        find_bins(lanes[0], columns, np.concatenate(edges), starts_of(edges), lanes[1])
-    return out
+    return Binning.of(names, bins).put(exogenous)
 
 
 def put_on_grid(
@@ -234,8 +260,8 @@ class CoarseMDP(ExoMDP):
         if not self._binned:
             return exogenous
         shape, lanes = exogenous_lanes(self, exogenous)
-        chosen = rng.integers(NUM_STAND_INS, size=(*shape[:-1], len(self._binned)))
-        return self.values(lanes.reshape(shape), chosen)
+        chosen = rng.integers(NUM_STAND_INS, size=(len(lanes), len(self._binned)))
+        return self._stand_in(lanes, chosen).reshape(shape)
 
     def refine_some(
         self, values: IntArray, columns: IntArray, rng: np.random.Generator
@@ -259,19 +285,30 @@ class CoarseMDP(ExoMDP):
     def values(self, exogenous: IntArray, chosen: Any) -> IntArray:
         """Values in place of bins: which of those that stand for each, shape (..., bins)."""
         shape, lanes = exogenous_lanes(self, exogenous)
+        every = np.asarray(chosen, np.int64)
+        if every.size and not 0 <= every.min() <= every.max() < NUM_STAND_INS:
+            raise ValueError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
+        number = len(self._binned)
+        if not number:
+            return np.array(lanes, dtype=self.model.dtype_of("exogenous")).reshape(shape)
+        if every.ndim > 1:  # else it is the same in all lanes, and not copied for each
+            every = np.broadcast_to(every, (*shape[:-1], number))
+        every = np.ascontiguousarray(np.broadcast_to(every, (*every.shape[:-1], number)))
+        return self._stand_in(lanes, every.reshape(-1, number)).reshape(shape)
+
+    def _stand_in(self, lanes: IntArray, chosen: NDArray[np.int64]) -> IntArray:
+        """Values in place of bins that are known to be sound, by as many choices or by one."""
         out = np.array(lanes, dtype=self.model.dtype_of("exogenous"))
-        if self._binned:
-            number = len(self._binned)
-            every = np.broadcast_to(np.asarray(chosen, np.int64), (*shape[:-1], number))
-            every = np.ascontiguousarray(every.reshape(-1, number))
-            if every.size and not 0 <= every.min() <= every.max() < NUM_STAND_INS:
-                raise ValueError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
-            stand_in(out, self._columns, *self._stand_ins, every)
-        return out.reshape(shape)
+        stand_in(out, self._columns, *self._stand_ins, chosen)
+        return out
 
     def in_bins(self, exogenous: IntArray) -> IntArray:
         """Bins in place of values."""
-        return put_in_bins(exogenous, self.exogenous_names, self._binned)
+        return self._binning.put(exogenous)
+
+    @cached_property
+    def _binning(self) -> Binning:
+        return Binning.of(self.exogenous_names, self._binned)
 
     def at_points(self, endogenous: IntArray) -> IntArray:
         """The values of n at the points of the grids."""
@@ -333,9 +370,26 @@ class CoarseMDP(ExoMDP):
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The mean of the model's over the values that stand for each bin."""
         state = as_pair(state)
-        numbers = range(self._orders.shape[1] if self._binned else 1)
+        numbers = range(self.num_stand_ins)
         parts = [self.model.reward_terms(self._standing(state, k), action) for k in numbers]
         return np.mean(parts, axis=0)
+
+    def reward_terms_at(self, state: State, action: IntArray, number: int) -> FloatArray:
+        """The model's with one of the ``num_stand_ins`` values that stand for each bin.
+
+        So it answers what variables pay that have no bins.
+        """
+        return self.model.reward_terms(self._standing(as_pair(state), number), action)
+
+    @property
+    def num_stand_ins(self) -> int:
+        """Values of each bin over which what it pays is averaged."""
+        return self._orders.shape[1] if self._binned else 1
+
+    @property
+    def binned(self) -> tuple[int, ...]:
+        """The positions in x of the variables that have bins."""
+        return tuple(self._columns.tolist())
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """Of the model."""

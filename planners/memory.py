@@ -105,7 +105,7 @@ _ABOUT: dict[str, Callable[[Any], list[int]]] = {
 #: Stores in which all variables have a part.
 _ABOUT_ALL = (
     *("columns", "later", "rows", "cases", "screened", "information", "nulls"),
-    *("base_states", "influence"),
+    *("base_states", "influence", "group_influence"),
 )
 
 
@@ -148,6 +148,10 @@ class Memory:
     base_states: Store[int, tuple[IntArray, IntArray]] = field(default_factory=Store)
     #: j -> how much a change of x_j changes each variable, (m,).
     influence: Store[int, FloatArray] = field(default_factory=Store)
+    #: k -> the k-th groups of variables, (m,), and which variables each of these acts on.
+    group_influence: Store[int, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(
+        default_factory=Store
+    )
 
     # --- reduced models: planners.reduction ----------------------------------------------------
 

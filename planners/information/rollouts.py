@@ -26,7 +26,7 @@ from exo_envs.mdp import BoolArray, IntArray
 from planners.arrays import Ints, chunks
 from planners.bin_edges import Responses
 from planners.checks import KERNEL_TYPES, as_positions, check_names, whole_numbers
-from planners.coarse import MANY_VALUES, Bins, coarsened, put_in_bins, put_on_grid
+from planners.coarse import MANY_VALUES, Binning, Bins, coarsened, put_on_grid
 from planners.grid import Grid, fit_grids
 from planners.walk import walk
 
@@ -251,9 +251,9 @@ def _in_bins(
     """Rollouts in bins, in a type that holds them; a few rollouts at a time, to save memory."""
     if not any(isinstance(own, Bins) for own in bins):
         return values.astype(dtype, copy=False)
-    out = np.empty(values.shape, dtype=dtype)
+    out, binning = np.empty(values.shape, dtype=dtype), Binning.of(names, bins)
     for part in chunks(len(values), math.prod(values.shape[1:])):
-        out[part] = put_in_bins(values[part], names, bins)
+        out[part] = binning.put(values[part])
     return out
 
 

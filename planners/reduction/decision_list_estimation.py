@@ -7,6 +7,7 @@ they are in the rollouts.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -34,6 +35,10 @@ DRAW_STATES = 5_000_000
 SLOW_MIN_DRAWS, SLOW_MAX_DRAWS, SLOW_DRAW_STATES = 24, 200, 100_000
 #: Values of single variables that are drawn for the rows of all tables together.
 DRAW_VALUES = 200_000_000
+#: The same, for rows asked about at once, if n' was never seen to be left to chance.
+CERTAIN_VALUES = 20_000_000
+#: Rules of a list from which on those that look at as many variables are asked about at once.
+MANY_RULES = 32
 
 
 class _Asked(NamedTuple):
@@ -97,7 +102,11 @@ class DecisionListEstimator:
         undecided = {}
         for pair, found in learned.items():
             if not found.is_small:
-                rules[pair] = [self._rules([pair], [rule], draws)[0] for rule in found.rules]
+                rules[pair] = [
+                    rule
+                    for similar in _asked_together(found.rules)
+                    for rule in self._rules([pair] * len(similar), similar, draws)
+                ]
             if found.is_complete:
                 lists[pair] = [*rules[pair][:-1], *with_default(rules[pair][-1])]
             else:
@@ -150,7 +159,8 @@ class DecisionListEstimator:
         data, sampler, counted = self.backgrounds.data, self.sampler, []
         place = {j: j for j in domain.variables}
         total = len(chosen) * draws
-        is_wide = total * len(data.sizes) > DRAW_VALUES
+        most = CERTAIN_VALUES if draws == CERTAIN_DRAWS else DRAW_VALUES
+        is_wide = total * len(data.sizes) > most
         x = np.zeros((0, 0), np.int64)
         drawn: IntArray = x
         for part in chunks(total, len(data.sizes)):
@@ -186,3 +196,11 @@ class DecisionListEstimator:
             x = self.backgrounds.rows(part)
             drawn.append(self.sampler.draw(np.full(len(x), pair), x))
         return np.concatenate(drawn)
+
+
+def _asked_together(rules: list[RuleSkeleton]) -> list[list[RuleSkeleton]]:
+    """The rules of one list, in order: each alone, or runs of one width and domain if many."""
+    if len(rules) < MANY_RULES:
+        return [[rule] for rule in rules]
+    runs = itertools.groupby(rules, key=lambda rule: (len(rule.variables), id(rule.domain)))
+    return [list(run) for _, run in runs]

@@ -39,6 +39,11 @@ FEW_TESTS = 16
 MANY_TESTS = 512
 #: Conditions on two variables that are tried at most; if there are more, none is.
 MAX_CONDITIONS = 20_000
+#: Values, over all comparisons and variables, that are drawn anew for each comparison; if there are
+#: more, the same states are used for all conditions.
+DRAWN_VALUES = 1_000_000
+#: Comparisons in one call of the model then.
+POOL = 512
 
 Condition = tuple[tuple[int, int], ...]  # variables and their values
 
@@ -226,20 +231,16 @@ class _Comparisons:
         Returns:
             Whether n' differs, and in how many tests both states were in the domain, (conditions,).
         """
+        if len(fixed) * tests * len(self.variables) > DRAWN_VALUES:
+            return self._different_in_pool(fixed, tests, domain, everything_else=everything_else)
         different = np.zeros(len(fixed), dtype=np.bool_)
         compared = np.zeros(len(fixed), dtype=np.int64)
         candidate = np.repeat(np.arange(len(fixed)), tests)
-        columns, rng = self.variables, self.sampler.rng
-        place = {j: k for k, j in enumerate(columns.tolist())}
-
-        def draw(number: int) -> Ints:
-            """The variables that the pair depends on: everything else makes no difference."""
-            return domain.restrict(draw_probes(domain.data, number, rng, columns), rng, place)
-
+        columns, place = self.variables, self._place
         for part in chunks(len(candidate), len(domain.data.sizes)):
             which = candidate[part]
-            x = draw(len(which))
-            y = draw(len(which)) if everything_else else x.copy()
+            x = self._draw(len(which), domain)
+            y = self._draw(len(which), domain) if everything_else else x.copy()
             for k in range(fixed.shape[1]):
                 column, value = fixed[which, k].T
                 column = np.searchsorted(columns, column)
@@ -251,4 +252,45 @@ class _Comparisons:
             differs = self.sampler.differ_in(self.pair, columns, x, y, domain.data)
             different[which[differs]] = True
             compared += np.bincount(which, minlength=len(fixed))
+        return different, compared
+
+    @property
+    def _place(self) -> dict[int, int]:
+        return {j: k for k, j in enumerate(self.variables.tolist())}
+
+    def _draw(self, number: int, domain: Domain) -> Ints:
+        """The variables that the pair depends on: everything else makes no difference."""
+        rng = self.sampler.rng
+        probes = draw_probes(domain.data, number, rng, self.variables)
+        return domain.restrict(probes, rng, self._place)
+
+    def _different_in_pool(
+        self, fixed: Ints, tests: int, domain: Domain, *, everything_else: bool
+    ) -> tuple[BoolArray, Ints]:
+        """:meth:`_different` in the same states for all conditions.
+
+        Then only what a condition fixes is written for it. With hundreds of variables, to draw them
+        for every comparison would take nearly all of the time.
+        """
+        different = np.zeros(len(fixed), dtype=np.bool_)
+        compared = np.zeros(len(fixed), dtype=np.int64)
+        together = max(1, POOL // tests)
+        x = self._draw(together * tests, domain)
+        y = self._draw(len(x), domain) if everything_else else x.copy()
+        with self.sampler.pool(self.pair, self.variables, (x, y), domain.data) as pool:
+            for start in range(0, len(fixed), together):
+                own = fixed[start : start + together]
+                which = np.repeat(np.arange(start, start + len(own)), tests)
+                columns, values = np.moveaxis(np.repeat(own, tests, axis=0), 2, 0)
+                inside = np.ones(len(which), dtype=np.bool_)
+                if domain.excluded:
+                    lane, column = np.arange(len(which)), np.searchsorted(self.variables, columns)
+                    for states in (x, y):
+                        tried = states[: len(which)].copy()
+                        if everything_else or states is y:
+                            tried[lane[:, None], column] = values
+                        inside &= domain.contains(tried, self._place)
+                differs = pool(columns, values, both=everything_else) & inside
+                different[which[differs]] = True
+                compared += np.bincount(which[inside], minlength=len(fixed))
         return different, compared

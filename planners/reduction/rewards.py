@@ -14,8 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs import ExoMDP, State
+from exo_envs.borders import CheckedMDP
 from exo_envs.mdp import BoolArray, FloatArray, IntArray
 from planners.arrays import Ints, chunks, joint_values
+from planners.coarse import CoarseMDP
+from planners.counted import CountedMDP
 from planners.information import ExogenousData, draw_probes
 from planners.tables import Scope, by_scope, refuse_large_scope, scope_shape
 
@@ -25,6 +28,10 @@ NUM_PROBES = 32
 FEW_STATES = 512
 #: The same for a model that answers one state at a time, and never one twice in a call.
 MANY_STATES = 50_000
+#: Values of x, over all questions and variables, up to which it is asked what every bin pays.
+EXACT_VALUES = 400_000_000
+#: Questions about each pair (n, a) that show which terms pay at all, where those are too many.
+NUM_LOOKS = 8
 #: Rewards that differ by a smaller share of their size are the same.
 TOLERANCE = 1e-9
 
@@ -77,6 +84,10 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
     are. Terms of the same scope are added up. Of a scope of several variables those are left out
     that make no difference to what is paid.
 
+    What a bin pays is the mean over the values that stand for it, so only terms that look at bins
+    are asked with each of these. If that takes too many questions, it is first looked which of
+    these terms ever pay (:func:`_ever_paying`).
+
     Raises:
         TooLargeError: the table of a term of several variables would be too large.
     """
@@ -88,27 +99,107 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
     for scope in scopes:
         refuse_large_scope(scope, mdp.exogenous_names, sizes, pairs)
     number = {scope: math.prod(scope_shape(scope, sizes)) for scope in scopes}
-    tables: dict[int, FloatArray] = {}  # by column, (joint values * pairs,)
-    for group in disjoint_scopes(number):
+    coarse = coarse_model(mdp)
+    binned = set() if coarse is None else {s for s in number if set(coarse.binned) & set(s)}
+    asking = _Asking(mdp, coarse, endogenous[n], action)
+    columns = [column for column, scope in enumerate(scopes) if scope not in binned]
+    tables = _tables(asking, scopes, columns, number, with_bins=False)
+    columns = [column for column, scope in enumerate(scopes) if scope in binned]
+    if coarse is not None and columns:
+        most = max(number[scope] for scope in binned)
+        if most * coarse.num_stand_ins * pairs * len(sizes) > EXACT_VALUES:
+            columns = _ever_paying(asking, coarse, scopes, columns)
+        tables |= _tables(asking, scopes, columns, number, with_bins=True)
+    scoped: dict[Scope, FloatArray] = {}
+    for column in sorted(tables):
+        scope, table = scopes[column], tables.pop(column).reshape(-1, pairs)
+        scoped[scope] = scoped[scope] + table if scope in scoped else table
+    return as_rewards(base, scoped, terminal, sizes)
+
+
+class _Asking(NamedTuple):
+    """What is asked about: all pairs (n, a) of a model."""
+
+    mdp: ExoMDP
+    coarse: CoarseMDP | None  # the model behind it if it has bins
+    endogenous: IntArray  # (pairs, k)
+    action: Ints  # (pairs,)
+
+    def terms(self, pair: Ints, x: IntArray, with_bins: bool) -> FloatArray:
+        """What is paid; unless ``with_bins``, one value is enough to stand for a bin."""
+        if with_bins or self.coarse is None:
+            return self.mdp.reward_terms(State(self.endogenous[pair], x), self.action[pair])
+        return self.terms_at(pair, x, 0)
+
+    def terms_at(self, pair: Ints, x: IntArray, number: int) -> FloatArray:
+        """What is paid where one of the values that stand for each bin has its place."""
+        assert self.coarse is not None
+        if isinstance(self.mdp, CountedMDP):
+            self.mdp.reward_samples += len(pair)
+        state = State(self.endogenous[pair], x)
+        return self.coarse.reward_terms_at(state, self.action[pair], number)
+
+    def mean(self, terms: FloatArray, with_bins: bool) -> FloatArray:
+        """The mean over all values that stand for a bin, which are paid alike."""
+        if with_bins or self.coarse is None or self.coarse.num_stand_ins == 1:
+            return terms
+        return np.mean(np.broadcast_to(terms, (self.coarse.num_stand_ins, *terms.shape)), axis=0)
+
+
+def coarse_model(mdp: ExoMDP) -> CoarseMDP | None:
+    """The model, or that behind one that checks its answers, if it sees some of x in bins."""
+    model = mdp.model if isinstance(mdp, CheckedMDP) else mdp
+    return model if isinstance(model, CoarseMDP) and model.has_bins else None
+
+
+def _tables(
+    asking: _Asking,
+    scopes: Sequence[Scope],
+    columns: Sequence[int],
+    number: dict[Scope, int],
+    *,
+    with_bins: bool,
+) -> dict[int, FloatArray]:
+    """Of some columns of the terms those that pay, (joint values * pairs,)."""
+    pairs, sizes = len(asking.action), asking.mdp.exogenous_sizes
+    few = max(pairs, FEW_STATES if asking.mdp.is_batched else MANY_STATES)
+    tables: dict[int, FloatArray] = {}
+    for group in disjoint_scopes({scopes[column]: number[scopes[column]] for column in columns}):
         together = set(group)
-        columns = {column for column, scope in enumerate(scopes) if scope in together}
+        own_columns = {column for column in columns if scopes[column] in together}
         most = max(number[scope] for scope in group)
         x = scope_values(group, np.arange(most), sizes)
-        few = FEW_STATES if mdp.is_batched else MANY_STATES
-        for part in _parts(most * pairs, max(pairs, few), len(sizes)):
+        for part in _parts(most * pairs, few, len(sizes)):
             value, pair = np.divmod(np.arange(part.start, part.stop), pairs)
-            terms = mdp.reward_terms(State(endogenous[n[pair]], x[value]), action[pair])
-            for column in columns.intersection(np.flatnonzero((terms != 0).any(axis=0)).tolist()):
+            terms = asking.terms(pair, x[value], with_bins)
+            paying = np.flatnonzero((terms != 0).any(axis=0)).tolist()
+            for column in own_columns.intersection(paying):
                 length = number[scopes[column]] * pairs
                 own = terms[: max(0, length - part.start), column]
                 if own.any():
                     table = tables.setdefault(column, np.zeros(length))
-                    table[part.start : part.start + len(own)] = own
-    scoped: dict[Scope, FloatArray] = {}
-    for column in sorted(tables):
-        scope, table = scopes[column], tables[column].reshape(-1, pairs)
-        scoped[scope] = scoped[scope] + table if scope in scoped else table
-    return as_rewards(base, scoped, terminal, sizes)
+                    table[part.start : part.start + len(own)] = asking.mean(own, with_bins)
+    return tables
+
+
+def _ever_paying(
+    asking: _Asking, coarse: CoarseMDP, scopes: Sequence[Scope], columns: Sequence[int]
+) -> list[int]:
+    """Those of some columns that pay in some state, as far as many states of chance show.
+
+    Every pair (n, a) is asked about NUM_LOOKS times. A column that pays in a share q of the n, a
+    and values of its variables is overlooked with probability (1 - q) ** (NUM_LOOKS * pairs).
+    """
+    pairs, sizes = len(asking.action), asking.mdp.exogenous_sizes
+    drawn = np.array(sorted({j for column in columns for j in scopes[column]}))
+    rng, paying = np.random.default_rng(0), np.zeros(len(scopes), dtype=np.bool_)
+    for part in chunks(NUM_LOOKS * pairs, len(sizes)):
+        pair = np.arange(part.start, part.stop) % pairs
+        x = np.zeros((len(pair), len(sizes)), dtype=np.int64)
+        x[:, drawn] = rng.random((len(pair), len(drawn))) * sizes[drawn]
+        chosen = int(rng.integers(coarse.num_stand_ins))
+        paying |= (asking.terms_at(pair, x, chosen) != 0).any(axis=0)
+    return [column for column in columns if paying[column]]
 
 
 def _parts(count: int, step: int, width: int) -> Iterator[slice]:
@@ -157,11 +248,15 @@ def scope_values(group: Sequence[Scope], value: Ints, sizes: IntArray) -> Ints:
 def as_rewards(
     base: FloatArray, terms: dict[Scope, FloatArray], terminal: BoolArray, sizes: IntArray
 ) -> Rewards:
-    """From R of all pairs. A terminal state pays nothing, whatever the model says about it."""
+    """From R of all pairs. A terminal state pays nothing, whatever the model says about it.
+
+    The terms are taken out of ``terms`` one by one: two copies of all of them are too many.
+    """
     shape, over = (len(terminal), -1), terminal[:, None]
     base = np.where(over, 0.0, base.reshape(shape))
     kept: dict[Scope, FloatArray] = {}
-    for scope, table in terms.items():
+    for scope in list(terms):
+        table = terms.pop(scope)
         shaped = np.where(over, 0.0, table.reshape(len(table), *shape))
         needed, paid = _needed(scope, shaped, sizes)
         if not needed:

@@ -11,7 +11,8 @@ and overlooks effects that are weak.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -173,6 +174,45 @@ class SuccessorSampler:
         differs = self.differ_refined(np.full(len(x), pair), first, second, seed)
         second[:, columns] = first[:, columns]
         return differs
+
+    @contextmanager
+    def pool(
+        self, pair: int, columns: Ints, values: tuple[IntArray, IntArray], data: ExogenousData
+    ) -> Iterator[Callable[..., BoolArray]]:
+        """Compare n' of one pair in the same states time and again, but for a few values.
+
+        Args:
+            pair: that is asked about.
+            columns: the variables that it depends on.
+            values: theirs in the states of each side, (B, columns).
+            data: of which all other variables have values that occur.
+
+        Yields:
+            What says for the first states whether n' differs, (b,), if other columns, (b, k), are
+            given other values, on the second side or on ``both``.
+        """
+        first, second = (self._states(len(values[0]), data, k) for k in range(2))
+        seed = self.seed()
+        for states, own in zip((first, second), values, strict=True):
+            states[:, columns] = self.refine_some(own, columns, np.random.default_rng(seed))
+
+        def differ(changed: Ints, to: Ints, *, both: bool) -> BoolArray:
+            count = len(changed)
+            at = np.arange(count)[:, None], changed
+            sides = (first, second) if both else (second,)
+            kept = [states[at] for states in sides]
+            written = self.refine_some(to, changed, np.random.default_rng(seed))
+            for states in sides:
+                states[at] = written
+            differs = self.differ_refined(np.full(count, pair), first[:count], second[:count], seed)
+            for states, before in zip(sides, kept, strict=True):
+                states[at] = before
+            return differs
+
+        try:
+            yield differ
+        finally:
+            second[:, columns] = first[:, columns]
 
     def _states(self, count: int, data: ExogenousData, number: int) -> IntArray:
         """States that occur, to write to: the same in each call, and the second like the first."""

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from exo_envs import ExoMDP
+from exo_envs.borders import checked
 from exo_envs.errors import check_choice
 from exo_envs.inputs import as_generator, check_whole
 from exo_envs.mdp import BoolArray, FloatArray
@@ -132,7 +133,7 @@ class EndogenousSurvey:
             )
         num_tests = check_whole("num_tests", num_tests, 1, optional=True)
         num_draws = check_whole("num_draws", num_draws, 1, optional=True)
-        mdp, rng = CountedMDP(coarsened(mdp, data.bins)), as_generator("rng", rng)
+        mdp, rng = CountedMDP(coarsened(checked(mdp), data.bins)), as_generator("rng", rng)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
 
         endogenous, is_complete = survey_states(mdp, rng)
