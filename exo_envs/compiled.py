@@ -32,7 +32,9 @@ def njit(
 ) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that compiles a function, as ``numba.njit`` with the same options.
 
-    With a signature, or several, it is compiled at once, for these types and for no others.
+    With a signature, or several, it takes arguments of these types and of no others. Each is
+    compiled when it is first called with exactly these types; and all are, to find the one that
+    fits best, when it is first called with others.
     """
 
     def compile_(function: Callable[..., Any]) -> Any:
@@ -45,12 +47,26 @@ def njit(
                 _warn_of_no_cache()
         _COLLECT_LATER.functions.add(compiled)
         if signature is not None:
-            for types in signature if isinstance(signature, list) else [signature]:
-                compiled.compile(types)
-            compiled.disable_compile()
+            _fix(compiled, signature if isinstance(signature, list) else [signature])
         return compiled
 
     return compile_
+
+
+def _fix(compiled: Any, signatures: list[Any]) -> None:
+    """Compile a function for these signatures only, and for those that are asked for."""
+    by_types = {tuple(signature.args): signature for signature in signatures}
+
+    def compile_for(*arguments: Any) -> Any:
+        signature = by_types.get(tuple(map(compiled.typeof_pyval, arguments)))
+        if signature is not None:
+            return compiled.compile(signature)
+        for signature in signatures:
+            compiled.compile(signature)
+        compiled.disable_compile()
+        return compiled  # Numba calls it again, which finds the best of them or refuses
+
+    compiled._compile_for_args = compile_for
 
 
 class _ForgivingCache(FunctionCache):

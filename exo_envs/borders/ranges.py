@@ -1,7 +1,8 @@
 """The compiled passes over what a model is asked, and over what it returned.
 
 Their signatures are fixed: arrays of other types or layouts are refused with a TypeError, which is
-a check by itself, and nothing is compiled a second time.
+a check by itself, and nothing is compiled a second time. Each version is compiled when it is first
+asked for.
 """
 
 from __future__ import annotations
@@ -113,8 +114,10 @@ def is_batch(
     return (
         len(n) == len(x) == len(action)
         and all_below(action, num_actions)
-        and are_values(n, n_sizes, True)
-        and are_values(x, x_sizes, look)
+        and n.shape[1] == len(n_sizes)
+        and x.shape[1] == len(x_sizes)
+        and all_in_range(n, n_sizes)
+        and (not look or all_in_range(x, x_sizes))
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
+from exo_envs.compiled import INNER, njit
 from exo_envs.crowd.phase import Phase
 from exo_envs.mdp import BoolArray, FloatArray
 
@@ -85,7 +85,7 @@ def advance(
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _advance_porter(
     cell: int,
     destination: int,
@@ -138,7 +138,8 @@ def begin(
     num_objects = exogenous.shape[1] - objects
     hand = num_tables
     for lane in range(exogenous.shape[0]):
-        exogenous[lane, :num_cells] = 0
+        for j in range(num_cells):
+            exogenous[lane, j] = 0
         for i in range(num_objects):
             exogenous[lane, objects + i] = _index(uniforms[lane, 3 * num_agents + i], num_tables)
         for agent in range(num_agents):
@@ -171,7 +172,7 @@ def begin(
         exogenous[lane, objects + goal] += hand + 1
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _phase(u: float, bounds: FloatArray) -> tuple[int, float]:
     """The phase in which the u-quantile of a porter's time is, and how much of it has passed."""
     phase, start = 0, 0.0
@@ -181,7 +182,7 @@ def _phase(u: float, bounds: FloatArray) -> tuple[int, float]:
     return phase, (u - start) / (bounds[phase] - start)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _position(
     origin: Int64Array,  # (2,): row and column
     destination: Int64Array,  # (2,)
@@ -315,14 +316,14 @@ def pay(
                     terms[lane, j] = goal_reward
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _another(table: int, u: float, num_tables: int) -> int:
     """One of the other tables, each as likely."""
     other = _index(u, num_tables - 1)
     return other + 1 if other >= table else other
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _index(u: float, size: int) -> int:
     """One of 0 ... size - 1; u below 1 times the size may round up to the size."""
     return min(int(u * size), size - 1)

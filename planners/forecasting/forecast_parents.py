@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled import njit
+from exo_envs.compiled import INNER, njit
 from exo_envs.mdp import FloatArray, IntArray
 from planners.arrays import Ints, joint_index
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
@@ -35,7 +35,7 @@ MAX_SAMPLES = 8_000
 #: Samples that each joint value of the forecast parents needs on average.
 MIN_SAMPLES_PER_ROW = 8
 
-_log_tail = njit(cache=True)(chi_squared_log_tail)
+_log_tail = njit(**INNER)(chi_squared_log_tail)
 
 
 @dataclass(eq=False)

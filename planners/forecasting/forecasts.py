@@ -172,7 +172,10 @@ def _number(joint: Any, num_values: int, size: int) -> Any:
     rows = np.full(num_values, -1, np.int32)
     for value in joint.flat:
         rows[value] = 0
-    own = np.empty((rows == 0).sum(), np.int64)
+    occur = 0
+    for value in range(num_values):
+        occur += rows[value] == 0
+    own = np.empty(occur, np.int64)
     found = 0
     for value in range(num_values):
         own_value = value // (num_values // size)

@@ -160,6 +160,7 @@ def _action_values(
     values = np.empty((lists + 1, width), np.float32)
     # The best value of each n and of nowhere; before, after.
     best = np.empty((2, states + 1, width), np.float32)
+    spare = np.empty((4, width), np.float32)
     out = np.empty((len(n), num_actions), np.float64)
     for lane in range(0, len(n), width):
         last = min(lane + width, len(n))
@@ -176,7 +177,7 @@ def _action_values(
             # Conditions without atoms are the same at all steps, and written once for each model.
             _weigh_conditions(model, chances[h], weights, h in (farthest, 0))
             _observe(model, chances[h], seen)
-            _back_up(model, discount, chances[h], weights, before, values)
+            _back_up(model, discount, chances[h], weights, before, values, spare)
             _choose(model, seen, reached, found, values, after)
         for k in range(last - lane):
             first = n[lane + k] * num_actions
@@ -246,7 +247,7 @@ def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bo
 
 @njit(**INNER, fastmath=True)
 def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays would count references
-    model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any
+    model: Any, discount: Any, chances: Any, weights: Any, best: Any, values: Any, spare: Any
 ) -> None:
     """The value of every list: rewards, and the value of where its rules lead.
 
@@ -260,10 +261,10 @@ def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays w
     outcome_starts, conditions, targets = ints[OUTCOME_STARTS], ints[CONDITIONS], ints[TARGETS]
     joint_starts, held = ints[JOINT_REWARD_STARTS], ints[JOINT_REWARD_CONDITIONS]
     states, width = ints[STATE_COUNT], values.shape[1]
-    moved, passed = np.empty(width, np.float32), np.empty(width, np.float32)
+    moved, passed = spare[2], spare[3]
     # What the value of the next n is multiplied by: the discount, and that times the chance that
     # the rules which the branches of this n share do not decide.
-    scales = np.empty((2, width), np.float32)
+    scales = spare[:2]
     for k in range(width):
         scales[0, k] = discount
     for state in range(states):

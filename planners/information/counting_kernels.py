@@ -72,11 +72,11 @@ def count_cases(row: Any, count: int, target: Any, size: int) -> Any:
     by_case = np.empty(len(totals))
     found = 0
     for r in range(count):
-        samples = 0
+        samples = np.int64(0)  # no constant, for which Numba would compile a function anew
         for cell in range(r * size, (r + 1) * size):
             if number[cell] > 0:
                 samples += number[cell]
-                totals[found], by_case[found] = number[cell], weighted_log(number[cell])
+                totals[found], by_case[found] = number[cell], weighted_log(np.int64(number[cell]))
                 number[cell] = found
                 found += 1
         starts[r + 1], by_row[r] = found, weighted_log(samples)
@@ -146,7 +146,9 @@ def bit_information(packed: Any, population: Any, candidates: Any, bits: Any, co
     statistic, freedom = np.empty(len(candidates)), np.empty(len(candidates))
     table = np.empty((2, cases), np.int32)  # as below: compiled once
     for j in range(len(candidates)):
-        counts[j, cases - 1] = population[candidates[j]] - counts[j, : cases - 1].sum()
+        counts[j, cases - 1] = population[candidates[j]]
+        for k in range(cases - 1):
+            counts[j, cases - 1] -= counts[j, k]
         for k in range(cases):
             table[0, k] = totals[k] - counts[j, k]
             table[1, k] = counts[j, k]
@@ -176,10 +178,15 @@ def table_information(laid_out: Any, slots: Any, sizes: Any, counted: Any) -> An
     """G and degrees of freedom of candidates whose tables are counted whole."""
     statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
     case, cases = counted[0], len(counted[2])
-    cells = np.empty(sizes.max() * cases, np.int32)
+    largest = 0
     for j in range(len(slots)):
-        table = cells[: sizes[j] * cases].reshape(sizes[j], cases)
-        table[:] = 0
+        largest = max(largest, sizes[j])
+    cells = np.empty((largest, cases), np.int32)
+    for j in range(len(slots)):
+        table = cells[: sizes[j]]
+        for c in range(sizes[j]):
+            for k in range(cases):
+                table[c, k] = 0
         column = laid_out[slots[j]]
         for s in range(len(case)):  # unsigned: no check for negative positions
             table[np.uint64(column[s]), np.uint64(case[s])] += 1

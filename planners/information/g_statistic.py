@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled import njit
+from exo_envs.compiled import INNER, njit
 
 #: Small counts times their logarithms: most cells of a large table hold one of these.
 _LOGS = np.array([0.0] + [n * math.log(n) for n in range(1, 1024)])
 
 
-@njit(cache=True)
+@njit(**INNER)
 def weighted_log(number: int) -> float:
     """A count times its logarithm."""
     return number * math.log(number) if number >= len(_LOGS) else _LOGS[number]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def dense_information(table: Any, counted: Any) -> Any:
     """G of a table (values of the candidate, cases), and its degrees of freedom.
 
@@ -37,11 +37,11 @@ def dense_information(table: Any, counted: Any) -> Any:
             continue
         part, met = 0.0, 0
         for c in range(table.shape[0]):
-            number = 0
+            number = np.int64(0)
             for k in range(first, last):
                 if table[c, k] > 0:
                     number += table[c, k]
-                    part += weighted_log(table[c, k])
+                    part += weighted_log(np.int64(table[c, k]))
             if number > 0:
                 part -= weighted_log(number)
                 met += 1
@@ -73,7 +73,8 @@ def sparse_information(
     targets = np.empty(min(longest, target_size), np.int32)
     statistic, freedom = 0.0, 0.0
     for r in range(len(starts) - 1):
-        num_met, num_columns, num_targets = 0, 0, 0
+        # Not constants, for which Numba would compile functions anew.
+        num_met = num_columns = num_targets = np.int64(0)
         for k in range(starts[r], starts[r + 1]):
             s = order[k]
             c, y = column[s], target[s]
@@ -91,7 +92,7 @@ def sparse_information(
             by_column[c] += 1
             by_target[y] += 1
         if num_columns > 1 and num_targets > 1:
-            row = weighted_log(starts[r + 1] - starts[r]) + _sum_logs(table, met, num_met)
+            row = weighted_log(np.int64(starts[r + 1] - starts[r])) + _sum_logs(table, met, num_met)
             row -= _sum_logs(by_column, columns, num_columns)
             row -= _sum_logs(by_target, targets, num_targets)
             statistic += 2.0 * row
@@ -102,15 +103,15 @@ def sparse_information(
     return statistic, freedom
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum_logs(counts: Any, cells: Any, number: int) -> float:
     total = 0.0
     for k in range(number):
-        total += weighted_log(counts[cells[k]])
+        total += weighted_log(np.int64(counts[cells[k]]))
     return total
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _clear(counts: Any, cells: Any, number: int) -> None:
     for k in range(number):
         counts[cells[k]] = 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
+from exo_envs.compiled import INNER, njit
 from planners.arrays import Floats, Ints, join, starts_of, subset_index
 from planners.tables import DecisionLists, follow_rules
 
@@ -191,7 +191,7 @@ def _shorten(lists: Any) -> Any:
             start = variable_starts[count]
             looked_at = lists.variables[looks[begin] : looks[ends[count]]]
             end = _mark(looked_at, marks, variables, start)
-            rows = 1
+            rows = np.int64(1)
             for k in range(start, end):
                 rows *= sizes[variables[k]]
             entries += _most_entries(lists, begin, ends[count], rows)
@@ -203,7 +203,7 @@ def _shorten(lists: Any) -> Any:
     return *shortened, variables[: variable_starts[count]], row_starts[: count + 1], entries
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _mark(looked_at: Any, marks: Any, variables: Any, start: int) -> int:
     """Write the variables, increasing and each once, from ``start`` on: where they end."""
     for i in looked_at:
@@ -217,7 +217,7 @@ def _mark(looked_at: Any, marks: Any, variables: Any, start: int) -> int:
     return end
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _most_entries(lists: Any, begin: int, end: int, rows: int) -> int:
     """The entries that the joint rule of these rules has at most, in all of its ``rows``."""
     entries = 0
@@ -228,11 +228,14 @@ def _most_entries(lists: Any, begin: int, end: int, rows: int) -> int:
     return min(entries, rows * lists.num_states)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _always_decides(lists: Any, rule: int) -> bool:
     for row in range(lists.row_starts[rule], lists.row_starts[rule + 1]):
         start, end = lists.entry_starts[row], lists.entry_starts[row + 1]
-        if lists.probabilities[start:end].sum() < 1.0 - NEGLIGIBLE_PROBABILITY:
+        total = 0.0
+        for entry in range(start, end):
+            total += lists.probabilities[entry]
+        if total < 1.0 - NEGLIGIBLE_PROBABILITY:
             return False
     return True
 
@@ -252,7 +255,7 @@ def _fill_rows(lists: Any, rules: Any, out: Any) -> Any:
     asked_starts, asked_variables = lists.variable_starts, lists.variables
     row_starts, entry_starts = lists.row_starts, lists.entry_starts
     asked = np.empty(len(row_starts), np.int64)  # the rows of the rules that the last row asked
-    kept = end = 0
+    kept = end = np.int64(0)  # not constants, for which Numba would compile functions anew
     for pair in range(len(rules.pair_starts) - 1):
         for rule in range(rules.pair_starts[pair], rules.pair_starts[pair + 1]):
             closing = rule + 1 == rules.pair_starts[pair + 1]  # it always decides
@@ -295,7 +298,7 @@ def _fill_rows(lists: Any, rules: Any, out: Any) -> Any:
     return kept, end
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _find_equal(
     first: int, kept: int, start: int, end: int, starts: Any, targets: Any, probabilities: Any
 ) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs import ExoMDP, Variable
-from exo_envs.compiled import njit
+from exo_envs.compiled import INNER, njit
 from exo_envs.inputs import as_array
 from exo_envs.mdp import IntArray
 from planners.checks import check_names, whole_numbers
@@ -116,7 +116,7 @@ def _look_up(actions: Any, x: Any, x_sizes: Any, n: Any, n_sizes: Any) -> Any:
     return out
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _clipped_index(values: Any, sizes: Any) -> Any:
     """The joint index of the nearest values that variables of these sizes can have."""
     index = 0

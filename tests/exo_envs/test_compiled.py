@@ -3,8 +3,9 @@
 import gc
 
 import numba
+import numpy as np
 import pytest
-from numba import int64
+from numba import int64, types
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
@@ -13,6 +14,10 @@ from exo_envs import compiled
 
 def twice(x):
     return 2 * x
+
+
+def pick(values, k):
+    return values[k]
 
 
 def thrice(x):
@@ -36,10 +41,32 @@ def test_functions_are_kept_as_numba_does(monkeypatch):
     assert compiled.njit()(twice)(2) == 4
     assert len(saved) == 1
     function = compiled.njit(int64(int64), cache=True)(twice)
-    assert len(saved) == 2  # before it is called
     assert function(2) == 4
+    assert len(saved) == 2
     with pytest.raises(TypeError, match="No matching definition"):
         function(2j)
+    assert len(saved) == 2
+
+
+def test_of_several_signatures_those_that_are_asked_for_are_compiled():
+    written = types.Array(int64, 1, "C")
+    read = types.Array(int64, 1, "C", readonly=True)
+    function = compiled.njit([int64(written, int64), int64(read, int64)])(pick)
+    assert function.signatures == []
+    values = np.arange(3)
+    assert function(values, 1) == 1
+    assert function.signatures == [(written, int64)]
+    fixed = values.copy()
+    fixed.flags.writeable = False
+    assert function(fixed, 2) == 2
+    assert function.signatures == [(written, int64), (read, int64)]
+    # An argument that has to be converted, and arguments that cannot be.
+    other = compiled.njit([int64(written, int64), int64(read, int64)])(pick)
+    assert other(values, np.int8(2)) == 2
+    for wrong in ([0, 1], values.astype(float), values[::2], None):
+        with pytest.raises(TypeError):
+            other(wrong, 0)
+    assert len(other.signatures) == 2
 
 
 def test_without_a_folder_for_them_functions_work_with_one_warning(monkeypatch):
