@@ -102,7 +102,8 @@ def actors_of(
     coarse, known = coarsened(mdp, data.bins), memory.influence
     memory.bind(data=data)
     base, base_next = _base(coarse, data, memory)
-    again = np.concatenate([base[NUM_CHANGED - 1 :: -1], base[NUM_CHANGED:]])
+    others = data.sample(NUM_CHANGED, np.random.default_rng([data.seed, len(data.names) + 1]))
+    again = np.concatenate([others, base[NUM_CHANGED:]])
     following = coarse.sample_exogenous(again, np.random.default_rng(data.seed))
     if (following != base_next)[NUM_CHANGED:].any():
         return [{} for _ in targets]
@@ -133,7 +134,7 @@ def _group_influence(
         whether this one was another one in MIN_CHANGED states or more.
     """
     width = len(data.names)
-    rng = np.random.default_rng([data.seed, width + 1 + number])
+    rng = np.random.default_rng([data.seed, width + 2 + number])
     order = rng.permutation(width)
     group = np.empty(width, dtype=np.int64)
     group[order] = np.arange(width) // GROUP

@@ -32,6 +32,8 @@ MANY_STATES = 50_000
 EXACT_VALUES = 400_000_000
 #: Questions about each pair (n, a) that show which terms pay at all, where those are too many.
 NUM_LOOKS = 8
+#: Questions about all pairs together that show this, at least.
+MIN_LOOKS = 20_000
 #: Rewards that differ by a smaller share of their size are the same.
 TOLERANCE = 1e-9
 
@@ -187,13 +189,14 @@ def _ever_paying(
 ) -> list[int]:
     """Those of some columns that pay in some state, as far as many states of chance show.
 
-    Every pair (n, a) is asked about NUM_LOOKS times. A column that pays in a share q of the n, a
-    and values of its variables is overlooked with probability (1 - q) ** (NUM_LOOKS * pairs).
+    Every pair (n, a) is asked about NUM_LOOKS times, and MIN_LOOKS questions are asked. A column
+    that pays in a share q of the n, a and values of its variables is overlooked in so many
+    questions with probability (1 - q) ** questions.
     """
     pairs, sizes = len(asking.action), asking.mdp.exogenous_sizes
     drawn = np.array(sorted({j for column in columns for j in scopes[column]}))
     rng, paying = np.random.default_rng(0), np.zeros(len(scopes), dtype=np.bool_)
-    for part in chunks(NUM_LOOKS * pairs, len(sizes)):
+    for part in chunks(max(MIN_LOOKS, NUM_LOOKS * pairs), len(sizes)):
         pair = np.arange(part.start, part.stop) % pairs
         x = np.zeros((len(pair), len(sizes)), dtype=np.int64)
         x[:, drawn] = rng.random((len(pair), len(drawn))) * sizes[drawn]

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from processes import ProcessMDP, lazily
 
-from planners.information.interventions import influence
+from planners.information import interventions
+from planners.information.interventions import actors_of, influence
 from planners.information.rollouts import ExogenousData
+from planners.memory import Memory
 
 
 @pytest.mark.parametrize("wasteful", [False, True])
@@ -23,3 +25,32 @@ def test_interventions_find_what_acts_on_what(wasteful):
         (j, i) for j in range(4) for i in np.flatnonzero(influence(mdp, data, f"x{j}")).tolist()
     }
     assert acts == {(1, 0), (2, 0), (1, 1), (2, 2), (3, 3)}
+
+
+def test_of_many_variables_those_that_act_are_found_in_groups(monkeypatch):
+    sizes = (2,) * 90
+
+    def step(x, u):
+        following = lazily(0.5, sizes)(x, u)
+        following[:, 0] = x[:, 1] ^ x[:, 2] ^ (u[:, 0] < 0.1)  # a parity
+        following[:, 3] = x[:, 4] & (u[:, 3] < 0.3)
+        return following
+
+    mdp = ProcessMDP(sizes, step)
+    data = ExogenousData.collect(mdp, 50, np.random.default_rng(0))
+    one_by_one = actors_of(mdp, data, [0, 3, 50])
+    assert [sorted(found) for found in one_by_one] == [[1, 2], [4], [50]]
+    monkeypatch.setattr(interventions, "ONE_BY_ONE", 10)
+    monkeypatch.setattr(interventions, "GROUP", 8)
+    memory = Memory()
+    asked = [actors_of(mdp, data, [i], memory=memory)[0] for i in (0, 3, 50)]
+    assert asked == one_by_one, "the strength is measured one by one"
+    assert len(memory.influence) < 30, "most variables are never changed alone"
+
+
+def test_without_common_random_numbers_groups_say_nothing(monkeypatch):
+    sizes = (4,) * 12
+    mdp = ProcessMDP(sizes, lazily(0.5, sizes), wasteful=True)
+    data = ExogenousData.collect(mdp, 50, np.random.default_rng(0))
+    monkeypatch.setattr(interventions, "ONE_BY_ONE", 10)
+    assert actors_of(mdp, data, [0]) == [{}]

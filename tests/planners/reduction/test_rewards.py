@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 from factored import random_mdp
+from many_values import ManyValuesMDP
 from models import CoinMDP, CounterMDP
 from surveys import moves_of, survey_of
 
-from exo_envs import State
+from exo_envs import State, Variable
 from exo_envs.crowd import CrowdMDP
 from exo_envs.factory import FactoryMDP
 from exo_envs.grid import GridMDP
 from exo_envs.synthetic import SyntheticMDP
+from planners.coarse import coarsened
+from planners.counted import CountedMDP
 from planners.information.rollouts import ExogenousData
+from planners.reduction import rewards
 from planners.reduction.rewards import reward_terms, terminal_states
 from planners.reduction.surveyed_states import all_endogenous
 from planners.reduction.total_rewards import total_rewards
@@ -32,6 +36,47 @@ def test_reward_tables_are_those_of_the_model(model):
         for i, table in survey.terms.items():
             total += table[state.exogenous[:, i], n, action]
         np.testing.assert_allclose(total, mdp.reward(state, action), atol=1e-9)
+
+
+class FewPay(ManyValuesMDP):
+    """Of two prices the first pays, if it is above a threshold; so does the signal, by 0.1."""
+
+    def __init__(self):
+        super().__init__(10**6, "pays")
+        self.exogenous_variables = (*self.exogenous_variables[:4], Variable("other", 10**6))
+
+    def reward_terms(self, state, action):
+        terms = super().reward_terms(state, action)
+        terms[..., 1] = 0.1 * state.exogenous[..., 1]
+        return terms
+
+
+def test_what_bins_pay_is_asked_only_of_those_that_ever_pay(monkeypatch):
+    mdp = FewPay()
+    data = ExogenousData.collect(mdp, 300, np.random.default_rng(0))
+    coarse = CountedMDP(coarsened(mdp, data.bins))
+    endogenous = all_endogenous(coarse)
+    terminal = np.zeros(len(endogenous), dtype=bool)
+    exact = reward_terms(coarse, endogenous, terminal)
+    assert exact.terms.keys() == {0, 1}
+    n, a = np.divmod(np.arange(6), 2)
+    for j, table in exact.terms.items():  # as the model answers that asks for all stand-ins
+        for value, paid in enumerate(table):
+            x = np.zeros((6, 5), dtype=np.int64)
+            x[:, j] = value
+            told = coarse.reward_terms(State(endogenous[n], x), a)[:, j]
+            np.testing.assert_array_equal(paid.reshape(-1), told)
+    monkeypatch.setattr(rewards, "EXACT_VALUES", 0)
+    asked = []
+    tables = rewards._tables
+    monkeypatch.setattr(
+        rewards, "_tables", lambda *given, **how: (asked.append(given[2]), tables(*given, **how))[1]
+    )
+    found = reward_terms(coarse, endogenous, terminal)
+    assert asked == [[1, 2, 3], [0]]
+    assert found.terms.keys() == exact.terms.keys()
+    for j, table in exact.terms.items():
+        np.testing.assert_array_equal(found.terms[j], table)
 
 
 @pytest.mark.parametrize("model", [GridMDP, FactoryMDP, CrowdMDP])
