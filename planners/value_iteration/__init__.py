@@ -5,6 +5,9 @@
 - ``finite_horizon``: the best values with a given number of steps left.
 - ``preparation``: a model in the form in which sweeps read it.
 - ``sweeps``: the kernels of one sweep.
+- ``backups``: the part of them for one x.
+- ``exogenous_part``: what of V depends on x alone.
+- ``warm_start``: the values of one plan, laid out for another model.
 - ``successors``: the decision lists in the form in which sweeps read them.
 - ``elimination``: in which order to sum over the exogenous variables of the next step.
 - ``expectation``: that sum, step by step.

@@ -31,11 +31,12 @@ ALONE = Team()
 
 
 class _Step(NamedTuple):
-    """A step of the elimination, ready for the kernel.
+    """A step of the elimination, ready for the kernel, for functions of x alone.
 
     Both tensors are seen as (axes before all that are involved, the involved, axes after them):
     the element (i, j, k) of the result is the sum, over the entries e of the row ``rows[j]``, of
-    ``probabilities[e]`` times the input's element ``i * stride + bases[j] + offsets[e] + k``.
+    ``probabilities[e]`` times the input's element ``i * stride + bases[j] + offsets[e] + k``. For
+    functions of x and n every element stands for N numbers.
     """
 
     input_size: int
@@ -51,9 +52,9 @@ class _Step(NamedTuple):
 
 
 #: The part of a step's result that one call of the kernel works out: rows (i, j) from first to
-#: last, elements k of a row from start to end; and the elements of the input and of the result
-#: that the given arrays begin with.
-_Piece = tuple[int, int, int, int, int, int]
+#: last, numbers of a row from start to end; the numbers of the input and of the result that the
+#: given arrays begin with; and the numbers of an element.
+_Piece = tuple[int, int, int, int, int, int, int]
 
 
 class Expectation:
@@ -69,7 +70,7 @@ class Expectation:
     def __init__(
         self, elimination: Elimination, factors: Sequence[Factor], num_endogenous: int, dtype: Any
     ) -> None:
-        make = partial(_make_step, elimination, factors, num_endogenous, dtype)
+        make = partial(_make_step, elimination, factors, dtype)
         steps = [make(step) for step in elimination.steps]
         self._global_steps = steps[: elimination.num_global]
         self._local_steps = steps[elimination.num_global :]
@@ -102,7 +103,7 @@ class Expectation:
         for k, step in enumerate(self._global_steps):
             target = self._buffers[k % 2]
             fill = partial(_fill, tuple(step), self._source, target)
-            team.share(_pieces(step), fill, tick)
+            team.share(_pieces(step, self._num_endogenous), fill, tick)
             self._source = target
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
@@ -112,6 +113,17 @@ class Expectation:
         """
         for units in self.units():
             yield self.chunk(0, units)
+
+    def of_exogenous(self, function: Floats) -> Floats:
+        """E[f(x') | x] of a function of x alone, in double precision; both have shape (X,)."""
+        source = function
+        for step in (*self._global_steps, *self._local_steps):
+            exact = step._replace(probabilities=step.probabilities.astype(np.float64, copy=False))
+            target = np.empty(step.output_size)
+            for piece in _pieces(step, 1):
+                _apply(tuple(exact), piece, source, target)
+            source = target
+        return source
 
     def units(self) -> list[tuple[int, int]]:
         """Where each chunk begins and ends, in units of the elimination."""
@@ -125,11 +137,13 @@ class Expectation:
         source, shift = self._source, 0
         for k, step in enumerate(self._local_steps):
             target = buffers[k % 2]
+            size = self._num_endogenous
             output = step.output_size // self._num_units  # elements of a unit
             rows = output // step.inner
             if k:  # the first one reads the tensor of all x, the others that of the chunk
-                shift = first * (step.input_size // self._num_units)
-            piece = (first * rows, last * rows, 0, step.inner, shift, first * output)
+                shift = first * (step.input_size // self._num_units) * size
+            where = shift, first * output * size
+            piece = (first * rows, last * rows, 0, step.inner * size, *where, size)
             _apply(tuple(step), piece, source, target)
             source = target
         low, high = first * self._unit, last * self._unit
@@ -147,24 +161,24 @@ def _fill(step: Any, source: Floats, target: Floats, _: int, piece: _Piece) -> N
     _apply(step, piece, source, target)
 
 
-def _pieces(step: _Step) -> Iterator[_Piece]:
-    """Split a step so that the clock can be looked at in between."""
-    rows = step.output_size // step.inner
+def _pieces(step: _Step, size: int) -> Iterator[_Piece]:
+    """Split a step, of elements of that many numbers, so that the clock can be looked at."""
+    rows, inner = step.output_size // step.inner, step.inner * size
     entries = max(1, len(step.offsets) // max(1, len(step.starts) - 1))
-    width = min(step.inner, max(BLOCK_ELEMENTS, PIECE_MULTIPLICATIONS // (step.middle * entries)))
+    width = min(inner, max(BLOCK_ELEMENTS, PIECE_MULTIPLICATIONS // (step.middle * entries)))
     height = max(1, PIECE_MULTIPLICATIONS // (width * entries))
-    for start in range(0, step.inner, width):
+    for start in range(0, inner, width):
         for first in range(0, rows, height):
-            last, end = min(first + height, rows), min(start + width, step.inner)
-            yield first, last, start, end, 0, 0
+            last, end = min(first + height, rows), min(start + width, inner)
+            yield first, last, start, end, 0, 0, size
 
 
 def _make_step(
-    elimination: Elimination, factors: Sequence[Factor], num_endogenous: int, dtype: Any, step: Step
+    elimination: Elimination, factors: Sequence[Factor], dtype: Any, step: Step
 ) -> _Step:
     sizes = elimination.sizes
     after = [axis for axis in step.after if axis[0] in step.span]
-    inner = num_endogenous * elimination.size(a for a in step.after if a[0] >= step.span.stop)
+    inner = elimination.size(a for a in step.after if a[0] >= step.span.stop)
     strides: dict[Axis, int] = {}  # of the input, in elements
     stride = inner
     for axis in reversed(step.before):
@@ -177,8 +191,8 @@ def _make_step(
     table = joint_factor(factors, step.group, step.parents, sizes, moved)
     current = [after.index((parent, False)) for parent in step.parents]
     return _Step(
-        input_size=num_endogenous * elimination.size(step.before),
-        output_size=num_endogenous * elimination.size(step.after),
+        input_size=elimination.size(step.before),
+        output_size=elimination.size(step.after),
         middle=middle,
         inner=inner,
         stride=stride,
@@ -190,6 +204,17 @@ def _make_step(
     )
 
 
+@njit(cache=True, inline="always")
+def _sum_one(
+    source: Any, base: int, size: int, offsets: Any, probabilities: Any, entry: int, stop: int
+) -> Any:
+    """The only number of a narrow row."""
+    total = probabilities[entry] * source[base + offsets[entry] * size]
+    for e in range(entry + 1, stop):
+        total += probabilities[e] * source[base + offsets[e] * size]
+    return total
+
+
 @njit(cache=True, nogil=True)
 def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
     """Fill a piece of the result.
@@ -197,7 +222,7 @@ def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
     The step comes as a plain tuple: Numba recognises that in a fraction of the time, and a step of
     a small model takes microseconds.
     """
-    first, last, start, end, source_shift, target_shift = piece
+    first, last, start, end, source_shift, target_shift, size = piece
     _, _, middle, inner, stride, bases, rows, starts, offsets, probabilities = step
     for outer in range(first // middle, (last + middle - 1) // middle):
         low = max(first - outer * middle, 0)
@@ -205,31 +230,36 @@ def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
         for k in range(start, end, BLOCK_ELEMENTS):
             width = min(BLOCK_ELEMENTS, end - k)
             for j in range(low, high):
-                place = (outer * middle + j) * inner + k - target_shift
+                place = (outer * middle + j) * inner * size + k - target_shift
                 out = target[place : place + width]
-                base = outer * stride + bases[j] + k - source_shift
+                base = (outer * stride + bases[j]) * size + k - source_shift
                 entry = starts[rows[j]]
                 stop = starts[rows[j] + 1]
-                at = base + offsets[entry]
+                if width == 1:
+                    target[place] = _sum_one(
+                        source, base, size, offsets, probabilities, entry, stop
+                    )
+                    continue
+                at = base + offsets[entry] * size
                 p0, v0 = probabilities[entry], source[at : at + width]
                 for i in range(width):
                     out[i] = p0 * v0[i]
                 entry += 1
                 # Four at a time: each element of the result is loaded and stored less often.
                 while entry + 4 <= stop:
-                    at = base + offsets[entry]
+                    at = base + offsets[entry] * size
                     p0, v0 = probabilities[entry], source[at : at + width]
-                    at = base + offsets[entry + 1]
+                    at = base + offsets[entry + 1] * size
                     p1, v1 = probabilities[entry + 1], source[at : at + width]
-                    at = base + offsets[entry + 2]
+                    at = base + offsets[entry + 2] * size
                     p2, v2 = probabilities[entry + 2], source[at : at + width]
-                    at = base + offsets[entry + 3]
+                    at = base + offsets[entry + 3] * size
                     p3, v3 = probabilities[entry + 3], source[at : at + width]
                     for i in range(width):
                         out[i] += (p0 * v0[i] + p1 * v1[i]) + (p2 * v2[i] + p3 * v3[i])
                     entry += 4
                 while entry < stop:
-                    at = base + offsets[entry]
+                    at = base + offsets[entry] * size
                     p0, v0 = probabilities[entry], source[at : at + width]
                     for i in range(width):
                         out[i] += p0 * v0[i]

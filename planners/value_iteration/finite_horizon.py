@@ -39,11 +39,12 @@ def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) ->
     shape = (num_exogenous_states(mdp), mdp.num_endogenous_states)
     values = np.zeros(shape, dtype)
     actions = np.zeros(shape, action_type(mdp))
+    ranges = np.empty((2, shape[0]), dtype)
     yield values
     for _ in range(steps):
         prepared.expectation.begin(values, _never)
         for chunk in prepared.expectation.chunks():
-            sweep(prepared.model, kept, BEST, shift, chunk, values, (actions, actions))
+            sweep(prepared.model, kept, BEST, shift, chunk, values, (actions, actions), ranges)
         yield values
 
 

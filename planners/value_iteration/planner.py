@@ -28,6 +28,7 @@ from planners.tables import (
     num_exogenous_states,
 )
 from planners.value_iteration.elimination import eliminate
+from planners.value_iteration.exogenous_part import ARRAYS
 from planners.value_iteration.run import Run, action_type
 from planners.value_iteration.successors import rows_bytes
 from planners.value_iteration.tabular_policy import TabularPolicy
@@ -87,7 +88,9 @@ class ValueIteration:
         rewards = max(1, sum(map(len, mdp.scoped_terms.values()))) * mdp.base_reward.size
         tables = elimination.nbytes(mdp.num_endogenous_states, item)
         tables += rows_bytes(mdp.decision_lists, item)
-        return (states + rewards) * item + actions + tables
+        largest = max((elimination.size(step.after) for step in elimination.steps), default=0)
+        over_x = (2 * item + 8 * ARRAYS) * num_exogenous_states(mdp) + 16 * largest
+        return (states + rewards) * item + actions + tables + over_x
 
     def attainable_tolerance(self, mdp: FactoredMDP) -> float:
         """A tolerance that rounding in this ``dtype`` lets a plan reach, whatever V may be.

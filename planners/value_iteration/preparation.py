@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from planners.arrays import join, starts_of
+from planners.arrays import Floats, join, starts_of
 from planners.tables import FactoredMDP
 from planners.value_iteration.elimination import Elimination, eliminate
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.successors import successor_rows
 from planners.value_iteration.sweeps import KeptActions, RewardTables, SweepModel
+
+#: Rewards that are looked at in one go, so that they stay in the cache.
+BLOCK_REWARDS = 1 << 16
 
 
 class Prepared(NamedTuple):
@@ -71,3 +75,26 @@ def _reward_tables(
         out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
         np.add(table, base, out=out, casting="same_kind")
     return RewardTables(starts_of(scopes), join(scopes, np.int64), starts, flat)
+
+
+def _extremes(table: Floats) -> tuple[Floats, Floats]:
+    """The least and the largest rewards of each pair, found while a block is in the cache."""
+    step = max(1, BLOCK_REWARDS // max(1, table[0].size))
+    blocks = [table[first : first + step] for first in range(0, len(table), step)]
+    found = [(block.min(axis=0), block.max(axis=0)) for block in blocks]
+    lows, highs = zip(*found, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
+    """The least and the largest reward of any state, and the most that terms can add up to."""
+    tables = [mdp.base_reward[None], *mdp.scoped_terms.values()]
+    lows, highs = map(np.stack, zip(*map(_extremes, tables), strict=True))  # (tables, N, A)
+    size = float(np.maximum(-lows, highs).max(axis=(1, 2), initial=0.0).sum())
+    if not math.isfinite(size):
+        raise ValueError("the rewards are not all finite")
+    alive = ~mdp.terminal
+    ended = 0.0 if mdp.terminal.any() else math.inf  # a terminal state pays nothing
+    low = lows.sum(axis=0)[alive].min(initial=ended)
+    high = highs.sum(axis=0)[alive].max(initial=-ended)
+    return (float(low), float(high)), size

@@ -1,13 +1,15 @@
 """One run of value iteration: its sweeps, its bounds, and its clock.
 
-The bounds are those of MacQueen and Porteus. Let ``V' = T V`` be a sweep with the best actions,
-pi the policy that took them, and ``d = V' - V``. Then in every state
+The bounds are those of MacQueen and Porteus, for each x apart. Let ``V' = T V`` be a sweep with the
+best actions, pi the policy that took them, and ``d = V' - V``. Between least(x) and largest(x) lie
+the d of all states (x, n). Then in every state
 
-    V' + g min(d) <= V^pi <= V* <= V' + g max(d),    g = discount / (1 - discount),
+    V' + G least <= V^pi <= V* <= V' + G largest,    G = discount P + discount^2 P^2 + ...,
 
-so pi loses at most ``g (max(d) - min(d))``, and the middle of the two bounds is within half of that
-of V*. A terminal state is a state like the others, one that pays nothing and leads to itself: its
-d is zero and counts.
+because x moves by P(x'|x) whatever is done. So pi loses at most ``G (largest - least)``, and
+the middle of the two bounds is within half of that of V*. Changes that are the same for all n make
+no difference (``exogenous_part``). A terminal state is a state like the others, one that pays
+nothing and leads to itself: its d is zero and counts.
 
 Rounding is part of it: where a sweep is off by up to r, everything above is by r / (1 - discount).
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -27,11 +29,13 @@ from planners.arrays import Floats
 from planners.clock import Clock
 from planners.planner import Plan
 from planners.tables import FactoredMDP, num_exogenous_states
+from planners.value_iteration.exogenous_part import MORE_ARRAYS, most_ahead, sum_ahead
 from planners.value_iteration.extrapolation import extrapolate
-from planners.value_iteration.preparation import prepare
+from planners.value_iteration.preparation import prepare, reward_sizes
 from planners.value_iteration.sweeps import Drift, KeptActions, sweep, sweep_kept
 from planners.value_iteration.tabular_policy import TabularPolicy
 from planners.value_iteration.team import Team
+from planners.value_iteration.warm_start import values_over
 
 if TYPE_CHECKING:
     from planners.value_iteration.planner import ValueIteration
@@ -44,6 +48,10 @@ SPAN_SHARE = 0.2
 #: that meets the tolerance, since the next sweep with the best actions may enlarge it a little.
 TOLERANCE_SHARE = 0.7
 
+#: If more than this share of the states got other actions, so many sweeps with fixed actions
+#: follow at most: V of actions that do not last need not be exact.
+FEW_SWEEPS = (0.1, 1), (0.01, 3)
+
 #: Most sweeps with fixed actions from one extrapolation to the next.
 LONGEST_CYCLE = 8
 
@@ -55,15 +63,8 @@ SHORTEST_CYCLE = 3
 #: distance between neighbouring numbers of its type, which rounding keeps it from going far below.
 ROUGH_STEPS = 32
 
-#: Rewards that are looked at in one go, so that they stay in the cache.
-BLOCK_REWARDS = 1 << 16
-
 #: States from which on a sweep takes long enough to be shared by threads.
 THREADED_STATES = 1 << 18
-
-#: Exogenous variables that a model and its warm start may have together: NumPy limits the axes of
-#: an array, and a model with more could not be enumerated anyway.
-MAX_WARM_VARIABLES = 30
 
 #: Sweeps with the best actions in a row without a new smallest residual, after which extrapolation
 #: pauses until there is one.
@@ -75,12 +76,21 @@ def action_type(mdp: ExoMDP) -> np.dtype[Any]:
     return np.min_scalar_type(mdp.num_actions - 1)
 
 
+class Change(NamedTuple):
+    """How V has changed."""
+
+    least: float
+    largest: float
+    widest: float  # the most that changes at the same x differ by
+
+
 @dataclass(eq=False)
 class Run:
     """One plan in the making.
 
-    The middle of the bounds is V plus a constant, the ``offset``. Without terminal states, whose
-    value is known, the constant need not be added to V: subtracting ``shift`` from every reward
+    The middle of the bounds is V plus a number for each x, the ``offset`` plus what is in
+    ``exogenous_part``. Without terminal states, whose
+    value is known, the ``offset`` need not be added to V: subtracting ``shift`` from every reward
     lowers V* by ``shift / (1 - discount)``, so changing the shift does the same. That keeps
     V near zero, where floating-point numbers are densest.
     """
@@ -101,11 +111,13 @@ class Run:
     converged: bool = False
     out_of_time: bool = False
     policy: NDArray[Any] | None = None  # the actions of the last whole sweep
+    others: float = 1.0  # the share of states that got other actions
+    exogenous_part: Floats | None = None  # (X,), once it is known
 
     def __post_init__(self) -> None:
         self.dtype = self.settings.dtype
         self.max_sweeps = self.settings.max_iterations or math.inf
-        self.reward_range, self.reward_size = _reward_sizes(self.mdp)
+        self.reward_range, self.reward_size = reward_sizes(self.mdp)
         if not self.mdp.terminal.any():
             self.shift = float(self.dtype.type(sum(self.reward_range) / 2.0))
         # Before the first sweep: V = 0, and any policy at all.
@@ -135,33 +147,61 @@ class Run:
     def _iterate(self) -> None:
         actions, tolerance = self._allocate(), self.settings.tolerance
         gain = self.mdp.discount / (1.0 - self.mdp.discount)
-        best, since = math.inf, 0
+        best, since, converged = math.inf, 0, False
         # Without rounding the span shrinks by the discount with every sweep, or faster.
         patience = MAX_SETBACKS if self.rough else 10 + 3.0 / (1.0 - self.mdp.discount)
         while self.sweeps < self.max_sweeps:
             # Two action arrays are written in turn: one is whole if time runs out in a sweep.
             actions.reverse()
-            least, largest = self._sweep(actions, improving=True)
+            change = self._sweep(actions, improving=True)
             self.policy = actions[0]
-            span = largest - least
-            before = self.size + max(-least, largest)  # the largest V before the sweep, at most
+            span = change.widest
+            before = self.size + max(-change.least, change.largest)  # the largest V, at most
             rounding = 2.0 * self.rounding(before) / (1.0 - self.mdp.discount)
-            self.residual, self.loss_bound = span, gain * span + rounding
-            self.converged = self.loss_bound <= tolerance
+            self.residual = span
+            self.loss_bound = self._most_ahead(span, tolerance - rounding) + rounding
+            converged = self.loss_bound <= tolerance
             best, since = (span, 0) if span < best else (best, since + 1)
             goal, stop = tolerance - rounding, rounding
             if self.rough:  # what another run goes on from may be better than this one can prove
                 goal = stop = max(tolerance, gain * ROUGH_STEPS * self._step())
-            if self.converged or gain * span <= stop or since > patience:
-                return
+            if converged or gain * span <= stop or since > patience:
+                break
             enough = max(SPAN_SHARE * span, TOLERANCE_SHARE * goal / gain)
             self._evaluate(actions, enough, extrapolating=since < MAX_SETBACKS)
+        if not self.rough:
+            self._add_exogenous_part()
+        self.converged = converged
+
+    def _most_ahead(self, span: float, enough: float) -> float:
+        """What the policy loses at most, without rounding, when the widest range is ``span``."""
+        gain = self.mdp.discount / (1.0 - self.mdp.discount)
+        if gain * span > enough:
+            widths = self.ranges[1] - self.ranges[0]
+            if gain * float(widths.mean()) < enough:
+                return most_ahead(widths, self.expectation, self.mdp.discount, enough)
+        return gain * span
+
+    def _add_exogenous_part(self) -> None:
+        """Find the middle of the bounds, as closely as the bounds are close to the tolerance."""
+        middle = self.ranges.mean(axis=0, dtype=np.float64)
+        middle -= self.middle
+        tolerance = self.settings.tolerance
+        self.exogenous_part = sum_ahead(
+            middle,
+            self.expectation,
+            self.mdp.discount,
+            max(abs(tolerance - self.loss_bound) / 4.0, 1e-6 * tolerance),
+            self._tick,
+            roomy=self.changes.size > 0 or self.spare_bytes > 8 * MORE_ARRAYS * len(middle),
+        )
 
     def _allocate(self) -> list[NDArray[Any]]:
         """Arrays for all states; returned are two for actions."""
         shape = (num_exogenous_states(self.mdp), self.mdp.num_endogenous_states)
         states, nothing = math.prod(shape), (0, shape[1])
         self.values = np.zeros(shape, dtype=self.dtype)
+        self.ranges = np.zeros((2, shape[0]), dtype=self.dtype)
         if self.warm_start is not None:
             self._warm_up(self.warm_start)
             self._tick()
@@ -184,7 +224,7 @@ class Run:
     def _warm_up(self, plan: Plan) -> None:
         """Start from the values of another plan, if they fit, instead of from zero."""
         mdp, values = self.mdp, self.values
-        known = _values_over(mdp, plan)
+        known = values_over(mdp, plan)
         if known is None:
             return
         self.blank = False
@@ -210,31 +250,34 @@ class Run:
 
     def _evaluate(self, actions: list[NDArray[Any]], enough: float, *, extrapolating: bool) -> None:
         """Sweeps with these actions, until the span of their changes is small enough."""
-        for k in range(self.settings.inner_sweeps):
+        for k in range(self._worthwhile()):
             if self.sweeps >= self.max_sweeps:
                 return
             place = k % self.cycle
-            least, largest = self._sweep(actions, improving=False, place=place)
+            change = self._sweep(actions, improving=False, place=place)
             if extrapolating and self.changes.size and place == self.cycle - 1:
                 self._tick()
                 added = extrapolate(
-                    self.values.reshape(-1),
-                    self.changes.reshape(self.cycle, -1),
-                    up_to_constant=not self.mdp.terminal.any(),
+                    self.values,
+                    self.changes,
+                    up_to_functions_of_x=not self.mdp.terminal.any(),
                 )
-                self._move_by(*added)
-            if largest - least <= enough:
+                self._move_by(Change(*added))
+            if change.widest <= enough:
                 return
 
-    def _sweep(
-        self, actions: list[NDArray[Any]], *, improving: bool, place: int = 0
-    ) -> tuple[float, float]:
-        """One sweep: the least and the largest change of V."""
+    def _worthwhile(self) -> int:
+        """How many sweeps with fixed actions: few while many states get other actions."""
+        limits = (limit for share, limit in FEW_SWEEPS if self.others > share)
+        return min(self.settings.inner_sweeps, *limits, self.settings.inner_sweeps)
+
+    def _sweep(self, actions: list[NDArray[Any]], *, improving: bool, place: int = 0) -> Change:
+        """One sweep: the changes of V."""
         values = self.values
-        least, largest = math.inf, -math.inf
+        least, largest, widest, others = math.inf, -math.inf, 0.0, 0
         lowest, highest = math.inf, -math.inf
         shift = self.dtype.type(self.shift)
-        model, kept = self.model, self.kept
+        model, kept, ranges = self.model, self.kept, self.ranges
         # Each of the two values that are compared may have been off then, and may be now.
         drift = Drift(self.drift, self.drift + 4.0 * self.rounding(self.reach))
         best_of = (improving, self.blank, *drift)
@@ -242,31 +285,37 @@ class Run:
         def work(thread: int, units: tuple[int, int]) -> Any:
             chunk = self._expected(thread, units)
             if improving or not kept.rows.size:
-                return sweep(model, kept, best_of, shift, chunk, values, tuple(actions))
-            return sweep_kept(tuple(kept), shift, chunk, values, self.changes[place])
+                return sweep(model, kept, best_of, shift, chunk, values, tuple(actions), ranges)
+            return sweep_kept(tuple(kept), shift, chunk, values, self.changes[place], ranges)
 
         if not self.blank:
             self.expectation.begin(values, self._tick, self.team)
         for found in self.team.share(self.expectation.units(), work, self._tick):
             least, largest = min(least, float(found[0])), max(largest, float(found[1]))
+            widest = max(widest, float(found[2]))
             if improving:
-                lowest, highest = min(lowest, float(found[2])), max(highest, float(found[3]))
+                others += int(found[5])
+                lowest, highest = min(lowest, float(found[3])), max(highest, float(found[4]))
         self.blank = False
         self.sweeps += 1
+        if improving:
+            self.others = others / values.size
         self.size = max(-lowest, highest)  # of a sweep with the best actions
-        self._move_by(least, largest)
-        correction = self.mdp.discount * (least + largest) / 2.0
+        change = Change(least, largest, widest)
+        self._move_by(change)
+        self.middle = (least + largest) / 2.0
+        correction = self.mdp.discount * self.middle
         if self.mdp.terminal.any():
             self.offset = correction / (1.0 - self.mdp.discount)
         else:
             self.shift = float(self.dtype.type(self.shift + correction))
             self.offset = self.shift / (1.0 - self.mdp.discount)
-        return least, largest
+        return change
 
-    def _move_by(self, least: float, largest: float) -> None:
+    def _move_by(self, change: Change) -> None:
         """Take note of a change of V."""
-        self.drift += self.mdp.discount * (largest - least)
-        self.reach += max(-least, largest)
+        self.drift += self.mdp.discount * change.widest
+        self.reach += max(-change.least, change.largest)
 
     def _expected(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
         """A chunk of W; that of a V that is zero everywhere needs no work."""
@@ -309,6 +358,8 @@ class Run:
         else:
             values = self.values
             values += self.dtype.type(self.offset)
+            if self.exogenous_part is not None:
+                values += self.exogenous_part.astype(self.dtype)[:, None]
             values[:, mdp.terminal] = 0.0
         return Plan(
             policy=TabularPolicy.planned_in(mdp, self.policy),
@@ -321,54 +372,3 @@ class Run:
             method="value iteration",
             out_of_time=self.out_of_time,
         )
-
-
-def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
-    """The values of a plan, laid out for the states of ``mdp``; None if they do not fit.
-
-    Returns:
-        First an axis for each variable that ``mdp`` does not have, then one for each that it has,
-        in its order and of length 1 where the plan does not know it, then one for n.
-    """
-    policy, values = plan.policy, plan.values
-    if values is None or not isinstance(policy, TabularPolicy):
-        return None
-    known = dict(zip(policy.mask, policy.exogenous_sizes.tolist(), strict=True))
-    wanted = dict(zip(mdp.exogenous_names, mdp.exogenous_sizes.tolist(), strict=True))
-    if (
-        policy.endogenous_sizes.tolist() != mdp.endogenous_sizes.tolist()
-        or values.shape != policy.actions.shape
-        or not np.issubdtype(values.dtype, np.floating)
-        or len({*known, *wanted}) > MAX_WARM_VARIABLES
-        or any(wanted.get(name, size) != size for name, size in known.items())
-    ):
-        return None
-    dropped = [name for name in known if name not in wanted]
-    order = [*dropped, *(name for name in wanted if name in known)]
-    tensor = values.reshape(*known.values(), values.shape[1])
-    tensor = tensor.transpose(*(list(known).index(name) for name in order), len(known))
-    shape = [*(known[name] for name in dropped), *(known.get(name, 1) for name in wanted)]
-    return tensor.reshape(*shape, values.shape[1])
-
-
-def _extremes(table: Floats) -> tuple[Floats, Floats]:
-    """The least and the largest rewards of each pair, found while a block is in the cache."""
-    step = max(1, BLOCK_REWARDS // max(1, table[0].size))
-    blocks = [table[first : first + step] for first in range(0, len(table), step)]
-    found = [(block.min(axis=0), block.max(axis=0)) for block in blocks]
-    lows, highs = zip(*found, strict=True)
-    return np.min(lows, axis=0), np.max(highs, axis=0)
-
-
-def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
-    """The least and the largest reward of any state, and the most that terms can add up to."""
-    tables = [mdp.base_reward[None], *mdp.scoped_terms.values()]
-    lows, highs = map(np.stack, zip(*map(_extremes, tables), strict=True))  # (tables, N, A)
-    size = float(np.maximum(-lows, highs).max(axis=(1, 2), initial=0.0).sum())
-    if not math.isfinite(size):
-        raise ValueError("the rewards are not all finite")
-    alive = ~mdp.terminal
-    ended = 0.0 if mdp.terminal.any() else math.inf  # a terminal state pays nothing
-    low = lows.sum(axis=0)[alive].min(initial=ended)
-    high = highs.sum(axis=0)[alive].max(initial=-ended)
-    return (float(low), float(high)), size

@@ -15,12 +15,8 @@ import numpy as np
 
 from exo_envs.compiled import njit
 from planners.arrays import Floats, Ints, set_joint_values, subset_index
+from planners.value_iteration.backups import back_up, choose, follow
 from planners.value_iteration.successors import SuccessorRows
-
-ONE = np.uint64(1)
-
-#: A positive number times this is not larger when it is rounded to float32.
-ROUND_DOWN = 1.0 - 2e-7
 
 
 class RewardTables(NamedTuple):
@@ -78,7 +74,14 @@ class Drift(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def sweep(
-    model: Any, kept: Any, best_of: Any, shift: Any, chunk: Any, values: Any, actions: Any
+    model: Any,
+    kept: Any,
+    best_of: Any,
+    shift: Any,
+    chunk: Any,
+    values: Any,
+    actions: Any,
+    ranges: Any,
 ) -> Any:
     """V <- R - shift + discount * E[W], with the best actions if ``improving``, else the given.
 
@@ -92,161 +95,133 @@ def sweep(
         values: V, shape (X, N), overwritten for these x.
         actions: (X, N) twice. The first is overwritten for these x if ``improving``. The second
             are the best actions of the sweep before.
+        ranges: the least and the largest change of V at each x, shape (2, X), overwritten for
+            these x.
 
     Returns:
-        The least and the largest change of V, and the least and the largest new V.
+        The least and the largest change of V, the most that changes at the same x differ by, the
+        least and the largest new V, and the number of states whose actions are others than before.
     """
     first, expected = chunk
     improving, _, _, rounded_drift = best_of
-    _, num_actions, terminal, sizes, reward_tables, successors = model
+    discount, num_actions, terminal, sizes, reward_tables, successors = model
+    rule_starts, groups, entry_starts, targets, probabilities, left = successors
+    _, _, kept_rewards, kept_rows, certain, _, _, _ = kept
+    chosen, before = actions
     digits = np.zeros(len(sizes), np.int64)
-    rows = np.zeros(len(successors.groups.rules), np.uint64)  # of each rule, at the current x
-    num_terms = len(reward_tables.scope_starts) - 1
+    rows = np.zeros(len(groups.rules), np.uint64)  # of each rule, at the current x
+    scopes, variables, starts, tables = reward_tables
+    num_terms = len(scopes) - 1
     sums = np.empty((max(num_terms, 1), len(terminal) * num_actions), values.dtype)
-    keep = improving and len(kept.certain) > 0
+    new = np.empty(len(terminal), values.dtype)
+    single = len(rows) == len(rule_starts) - 1  # each pair has one rule
+    keep = improving and len(certain) > 0
     infinite = values.dtype.type(np.inf)
-    extremes = infinite, -infinite, infinite, -infinite
+    least, largest, widest = infinite, -infinite, values.dtype.type(0)
+    lowest, highest = infinite, -infinite
+    others = 0
+    newest_looked_at = -1  # by any rule
+    for variable in groups.variables:
+        newest_looked_at = max(newest_looked_at, variable)
     outdated = -1  # the first digit that has changed since rows and rewards were found
     for x in range(first, first + len(expected)):
         outdated = min(outdated, _turn(x, x == first, digits, sizes))
         w = expected[x - first]
-        if keep and _exceeds(kept.certain[x], rounded_drift):
-            extremes = _stay(kept, shift, x, w, values, actions, extremes)
+        if keep and _exceeds(certain, x, rounded_drift):
+            for n in range(len(terminal)):
+                chosen[x, n] = before[x, n]
+            back_up(kept, shift, x, w, new)
         else:
-            _find_rows(successors.groups, outdated, digits, sizes, rows)
-            rewards = _add_rewards(reward_tables, outdated, digits, sizes, sums)
+            if newest_looked_at >= outdated:
+                _find_rows(groups, outdated, digits, sizes, rows)
+            rewards = _add_rewards(scopes, variables, starts, tables, outdated, digits, sizes, sums)
             outdated = len(sizes)
-            found = rewards, rows
-            extremes = _choose(model, kept, best_of, shift, x, w, values, actions, found, extremes)
-    return extremes
+            if not improving:
+                follow(
+                    *(discount, shift, num_actions, terminal, w, rewards, rows),
+                    *(rule_starts, entry_starts, targets, probabilities, left, chosen[x], new),
+                )
+            elif single:
+                choose(
+                    *(best_of, discount, shift, num_actions, terminal, x, w, rewards, rows),
+                    *(rule_starts, entry_starts, targets, probabilities, None),
+                    *(chosen, before, kept_rewards, kept_rows, certain, new),
+                )
+            else:
+                choose(
+                    *(best_of, discount, shift, num_actions, terminal, x, w, rewards, rows),
+                    *(rule_starts, entry_starts, targets, probabilities, left),
+                    *(chosen, before, kept_rewards, kept_rows, certain, new),
+                )
+            if improving:
+                for n in range(len(terminal)):
+                    others += chosen[x, n] != before[x, n]
+        low, high = _limits(new)
+        lowest, highest = min(lowest, low), max(highest, high)
+        low, high = _renew(values[x], new)
+        ranges[0, x], ranges[1, x] = low, high
+        least, largest, widest = min(least, low), max(largest, high), max(widest, high - low)
+    return least, largest, widest, lowest, highest, others
 
 
 @njit(cache=True, nogil=True)
-def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any) -> Any:
-    """The same with the kept actions, which is faster: the least and the largest change of V.
+def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any, ranges: Any) -> Any:
+    """The same with the kept actions, which is faster: the first three numbers.
 
     The changes of V are written to ``changes``, shape (X, N), unless that has no rows. The record
     comes as a plain tuple: Numba recognises that in a fraction of the time, and a sweep over a
     small model takes microseconds.
     """
     first, expected = chunk
-    discount, terminal, rewards, rows, _, entry_starts, targets, probabilities = kept
+    terminal = kept[1]
     recording = len(changes) > 0
+    new = np.empty(len(terminal), values.dtype)
     infinite = values.dtype.type(np.inf)
-    least, largest = infinite, -infinite
+    least, largest, widest = infinite, -infinite, values.dtype.type(0)
     for x in range(first, first + len(expected)):
-        w = expected[x - first]
+        back_up(kept, shift, x, expected[x - first], new)
         v = values[x]
-        own_rewards = rewards[x]
-        own_rows = rows[x]
-        for n in range(len(terminal)):
-            value = values.dtype.type(0)
-            if not terminal[n]:
-                value = _mean(own_rows[n], w, entry_starts, targets, probabilities)
-                value = own_rewards[n] + discount * value - shift
-            change = value - v[n]
-            v[n] = value
-            if recording:
-                changes[x, n] = change
-            least, largest = min(least, change), max(largest, change)
-    return least, largest
+        if recording:
+            record = changes[x]
+            for n in range(len(new)):
+                record[n] = new[n] - v[n]
+        low, high = _renew(v, new)
+        ranges[0, x], ranges[1, x] = low, high
+        least, largest, widest = min(least, low), max(largest, high), max(widest, high - low)
+    return least, largest, widest
 
 
 @njit(cache=True, inline="always")
-def _exceeds(numbers: Any, limit: float) -> bool:
-    """Whether all of them are larger."""
+def _exceeds(numbers: Any, x: int, limit: float) -> bool:
+    """Whether all of them at one x are larger."""
     smaller = 0
-    for i in range(len(numbers)):
-        smaller += not numbers[i] > limit
+    for i in range(numbers.shape[1]):
+        smaller += not numbers[x, i] > limit
     return smaller == 0
 
 
-@njit(cache=True, inline="always")
-def _stay(kept: Any, shift: Any, x: int, w: Any, values: Any, actions: Any, extremes: Any) -> Any:
-    """The backup of all states of one x whose best actions are certain to be the same."""
-    discount, terminal, rewards, rows, _, entry_starts, targets, probabilities = kept
-    chosen, before = actions
-    least, largest, lowest, highest = extremes
-    v = values[x]
-    for n in range(len(terminal)):
-        best = values.dtype.type(0)
-        if not terminal[n]:
-            best = _mean(rows[x, n], w, entry_starts, targets, probabilities)
-            best = rewards[x, n] + discount * best - shift
-        chosen[x, n] = before[x, n]
-        change = best - v[n]
-        v[n] = best
+# Without NaN the extremes of several numbers are found at once. There is none: finite numbers are
+# added up, and V that grows beyond all bounds is seen by its size.
+@njit(cache=True, fastmath={"nnan", "nsz"})
+def _renew(v: Any, new: Any) -> Any:
+    """Overwrite V at one x: the least and the largest change."""
+    least = v.dtype.type(np.inf)
+    largest = -least
+    for n in range(len(new)):
+        change = new[n] - v[n]
+        v[n] = new[n]
         least, largest = min(least, change), max(largest, change)
-        lowest, highest = min(lowest, best), max(highest, best)
-    return least, largest, lowest, highest
+    return least, largest
 
 
-@njit(cache=True, inline="always")
-def _choose(
-    model: Any,
-    kept: Any,
-    best_of: Any,
-    shift: Any,
-    x: int,
-    w: Any,
-    values: Any,
-    actions: Any,
-    found: Any,
-    extremes: Any,
-) -> Any:
-    """The backup of all states of one x, whose rewards and rows are ``found``."""
-    improving, blank, drift, rounded_drift = best_of
-    discount, num_actions, terminal, _, _, successors = model
-    rule_starts = successors.rule_starts
-    _, _, kept_rewards, kept_rows, certain, entry_starts, targets, probabilities = kept
-    keep = improving and len(kept_rows) > 0
-    leads = improving and len(certain) > 0
-    rewards, rows = found
-    chosen, before = actions
-    least, largest, lowest, highest = extremes
-    single = len(rows) == len(rule_starts) - 1  # each pair has one rule
-    infinite = values.dtype.type(np.inf)
-    for n in range(len(terminal)):
-        best = values.dtype.type(0)
-        if leads and (certain[x, n] > rounded_drift or terminal[n]):
-            if terminal[n]:
-                certain[x, n] = np.inf
-            else:
-                best = _mean(kept_rows[x, n], w, entry_starts, targets, probabilities)
-                best = kept_rewards[x, n] + discount * best - shift
-            chosen[x, n] = before[x, n]
-        elif not terminal[n]:
-            best_action = 0 if improving else chosen[x, n]
-            end = num_actions if improving else best_action + 1
-            pair = np.uint64(n * num_actions + best_action)
-            best = second = -infinite
-            for a in range(best_action, end):
-                value = rewards[pair]
-                if not blank:
-                    value += discount * _future(successors, single, w, pair, rows)
-                pair += ONE
-                # Without branches: which action is better is hard to predict.
-                better = value > best
-                worse = best if better else value
-                second = worse if worse > second else second  # noqa: FURB136  (one instruction)
-                best_action = a if better else best_action
-                best = value if better else best
-            lead = best - second
-            best -= shift
-            if improving:
-                chosen[x, n] = best_action
-            if keep:
-                pair = np.uint64(n * num_actions + best_action)
-                kept_rewards[x, n] = rewards[pair]
-                kept_rows[x, n] = rows[rule_starts[pair]]
-            if leads:
-                # A little less, as float32 may round up.
-                certain[x, n] = (lead + drift) * ROUND_DOWN
-        change = best - values[x, n]
-        values[x, n] = best
-        least, largest = min(least, change), max(largest, change)
-        lowest, highest = min(lowest, best), max(highest, best)
-    return least, largest, lowest, highest
+@njit(cache=True, fastmath={"nnan", "nsz"})
+def _limits(new: Any) -> Any:
+    """The least and the largest of them."""
+    lowest = new.dtype.type(np.inf)
+    highest = -lowest
+    for n in range(len(new)):
+        lowest, highest = min(lowest, new[n]), max(highest, new[n])
+    return lowest, highest
 
 
 @njit(cache=True, inline="always")
@@ -279,13 +254,21 @@ def _find_rows(groups: Any, changed: int, digits: Any, sizes: Any, rows: Any) ->
             rows[groups.rules[start + k]] = groups.rows[place + k]
 
 
-@njit(cache=True, inline="always")
-def _add_rewards(rewards: Any, changed: int, digits: Any, sizes: Any, sums: Any) -> Any:
+@njit(cache=True)
+def _add_rewards(
+    scopes: Any,
+    variables: Any,
+    starts: Any,
+    tables: Any,
+    changed: int,
+    digits: Any,
+    sizes: Any,
+    sums: Any,
+) -> Any:
     """R(x, n, a) for all pairs: the sum of the tables at the current digits.
 
     ``sums[k]`` holds the sum of the tables up to that of the k-th term.
     """
-    scopes, variables, starts, tables = rewards
     size = sums.shape[1]
     if len(scopes) == 1:
         return tables[:size]
@@ -300,32 +283,4 @@ def _add_rewards(rewards: Any, changed: int, digits: Any, sizes: Any, sums: Any)
             for i in range(size):
                 out[i] = total[i] + term[i]
         total = sums[k]
-    return total
-
-
-@njit(cache=True, inline="always")
-def _mean(row: Any, w: Any, entry_starts: Any, targets: Any, probabilities: Any) -> Any:
-    """The mean of W(x, n') over one row of successors."""
-    total = w.dtype.type(0)
-    entry, stop = entry_starts[row], entry_starts[row + ONE]
-    while entry < stop:
-        total += probabilities[entry] * w[targets[entry]]
-        entry += ONE
-    return total
-
-
-@njit(cache=True, inline="always")
-def _future(successors: Any, single: bool, w: Any, pair: Any, rows: Any) -> Any:
-    """E[W(x, n')] by the rules of a pair."""
-    rule_starts, _, entry_starts, targets, probabilities, left = successors
-    rule = pair if single else rule_starts[pair]
-    total = _mean(rows[rule], w, entry_starts, targets, probabilities)
-    if single:
-        return total
-    passed = left[rows[rule]]
-    rule += ONE
-    while passed > 0 and rule < rule_starts[pair + ONE]:
-        total += passed * _mean(rows[rule], w, entry_starts, targets, probabilities)
-        passed *= left[rows[rule]]
-        rule += ONE
     return total
