@@ -6,14 +6,17 @@
         --set lanes=4096
 
 Everything that learns is here, from top to bottom: the network, the rollouts,
-the update. What it shares with scripts/train_sb3.py is the rest: arguments,
-masks, evaluation, curves and their plot.
+the update. Its first layer is in training/lookups.py. What it shares with
+scripts/train_sb3.py is the rest: arguments, masks, evaluation, curves and
+their plot.
 
-Four things make it fast. A step of the environment is one call for all lanes.
+Five things make it fast. A step of the environment is one call for all lanes.
 Observations stay whole numbers: a one-hot input has a single 1 per variable,
-so its product with a matrix is a sum of rows, which are looked up. A thread
-computes all of its part of a batch, forward and backward, so threads rarely
-wait for each other. And lanes that ended wait for their reset in place
+so its product with a matrix is a sum of rows, which are looked up. Gradients
+are written out: d_x is that of the loss with respect to x, and what torch
+would do in many small operations is one compiled loop. A thread computes all
+of its part of a batch, forward and backward, so threads rarely wait for each
+other. And lanes that ended wait for their reset in place
 (AutoresetMode.NEXT_STEP), so nothing is ever copied for single lanes; those
 resets count as steps.
 
@@ -25,6 +28,7 @@ weights_only=True; without that a file from others can run code.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import repeat
@@ -43,13 +47,21 @@ try:
     from torch.utils.tensorboard import SummaryWriter
 
     from shared.script import run_script
+    from training.lookups import (
+        Indices,
+        Lookup,
+        Observation,
+        Rows,
+        arrays,
+        look_up,
+        look_up_back,
+        relu_back,
+    )
     from training.runs import Recorder, Run
     from training.study import make_parser, run_study
     from training.threads import Map, keep_memory, side_by_side
 except ModuleNotFoundError as error:
     raise SystemExit(f'error: there is no {error.name}: pip install "exo-envs[rl]"') from error
-
-Observation = dict[str, NDArray[np.int64]]
 
 #: Parts of a batch that can be computed side by side. Sums are rounded part by part, so this is not
 #: the number of cores: what is learned would depend on it.
@@ -86,112 +98,20 @@ class Settings:
 
 # --- the network --------------------------------------------------------------------------
 
-
-@njit(cache=True, nogil=True, fastmath=True)
-def add_up(rows: Any, table: Any, out: Any) -> None:
-    """out += the sum of table[rows], four at a time: so out is stored a quarter as often."""
-    fours = len(rows) // 4 * 4
-    for j in range(0, fours, 4):
-        a, b, c, d = table[rows[j]], table[rows[j + 1]], table[rows[j + 2]], table[rows[j + 3]]
-        for h in range(len(out)):
-            out[h] += (a[h] + b[h]) + (c[h] + d[h])
-    for j in range(fours, len(rows)):
-        a = table[rows[j]]
-        for h in range(len(out)):
-            out[h] += a[h]
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def add_rows(index: Any, table: Any, bias: Any, out: Any) -> None:
-    """out[b] = bias + the sum of table[index[b]]; row 0 stands for nothing."""
-    rows = np.empty(index.shape[1], dtype=np.int32)
-    for b in range(len(out)):
-        found = 0
-        for v in range(index.shape[1]):
-            rows[found] = index[b, v]
-            found += index[b, v] > 0
-        out[b] = bias
-        add_up(rows[:found], table, out[b])
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def add_gradients(index: Any, gradient: Any, out: Any) -> None:
-    """The reverse of add_rows: out[row] += the sum of the gradients of those who look it up."""
-    starts = np.zeros(len(out) + 1, dtype=np.int64)
-    for row in index.flat:
-        starts[row + 1] += row > 0
-    starts = np.cumsum(starts)
-    free, users = starts.copy(), np.empty(starts[-1], dtype=np.int32)
-    for b in range(index.shape[0]):
-        for v in range(index.shape[1]):
-            row = index[b, v]
-            if row > 0:
-                users[free[row]] = b
-                free[row] += 1
-    for row in range(len(out)):
-        add_up(users[starts[row] : starts[row + 1]], gradient, out[row])
-
-
-class Lookup(torch.autograd.Function):
-    """A one-hot input times a matrix plus a bias, without the one-hot input."""
-
-    @staticmethod
-    def forward(context: Any, table: Tensor, bias: Tensor, index: Tensor) -> Tensor:
-        context.rows, context.index = len(table), index.numpy()
-        out = torch.empty(len(index), table.shape[1])
-        add_rows(context.index, table.detach().numpy(), bias.detach().numpy(), out.numpy())
-        return out
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        out = torch.zeros(context.rows, gradient.shape[1])
-        add_gradients(context.index, gradient.contiguous().numpy(), out.numpy())
-        return out, gradient.sum(dim=0), None
-
-
-class Rows(nn.Module):
-    """A layer that looks its inputs up."""
-
-    def __init__(self, table: Tensor, bias: Tensor) -> None:
-        super().__init__()
-        self.table, self.bias = nn.Parameter(table), nn.Parameter(bias)
-
-    def forward(self, index: Tensor) -> Tensor:
-        return Lookup.apply(self.table, self.bias, index)
-
-
-class Indices:
-    """Observations as rows of tables: those of n in one, those of x in another.
-
-    Value 0 of a variable of x has no row: the bias speaks for it, which halves the work where most
-    variables are 0. Not so for n, whose gates are too different to share one.
-    """
-
-    def __init__(self, space: Any) -> None:
-        self.sizes = [
-            space[part].nvec if part in space.spaces else np.zeros(0, dtype=np.int64)
-            for part in ("endogenous", "exogenous")
-        ]
-        n_sizes, x_sizes = self.sizes
-        self.rows = [1 + int(n_sizes.sum()), 1 + int((x_sizes - 1).sum())]
-        self._n_first = 1 + np.cumsum(n_sizes) - n_sizes
-        self._x_before = np.cumsum(x_sizes - 1) - (x_sizes - 1)
-
-    def __call__(self, observation: Observation) -> tuple[Tensor, Tensor]:
-        """The rows, (B, k) and (B, m)."""
-        n = observation["endogenous"]
-        x = observation.get("exogenous", np.zeros((len(n), 0), dtype=np.int64))
-        n_rows = (n + self._n_first).astype(np.int32)
-        x_rows = np.where(x > 0, x + self._x_before, 0).astype(np.int32)
-        return torch.from_numpy(n_rows), torch.from_numpy(x_rows)
+#: Those of the first layer, of the actor and of the critic: tables or matrices, each with its bias.
+Weights = list[list[Tensor]]
+#: What backward needs of forward: the features, and the hidden layers of actor and critic.
+Trace = tuple[Lookup, list[Tensor]]
 
 
 class Agent(nn.Module):
-    """Actor and critic, side by side: readings of x, each weighed by what n makes of it."""
+    """Actor and critic, side by side: readings of x, each weighed by what n makes of it.
+
+    All weights are parts of one vector, which is what the optimizer sees.
+    """
 
     def __init__(self, indices: Indices, num_actions: int, width: int) -> None:
         super().__init__()
-        self.num_actions = num_actions
         n_rows, x_rows = indices.rows
         width_of_both = 2 * width
         self.read = Rows(0.1 * torch.randn(x_rows, width_of_both), torch.zeros(width_of_both))
@@ -199,18 +119,52 @@ class Agent(nn.Module):
         self.shift = Rows(0.1 * torch.randn(n_rows, width_of_both), torch.zeros(width_of_both))
         self.actor = self._head(width, num_actions, gain=0.01)
         self.critic = self._head(width, 1, gain=1.0)
+        self.requires_grad_(False)
+        self.vector = nn.utils.parameters_to_vector(self.parameters())
+        nn.utils.vector_to_parameters(self.vector, self.parameters())
+        self.weights = self.split(self.vector)
+
+    def split(self, vector: Tensor) -> Weights:
+        """The weights, or their gradients, in such a vector."""
+        parameters = [*self.parameters()]
+        parts = vector.split([parameter.numel() for parameter in parameters])
+        parts = [part.view_as(like) for part, like in zip(parts, parameters, strict=True)]
+        return [parts[:6], parts[6:10], parts[10:]]
 
     def forward(self, n: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions (B, A) and values (B,)."""
-        features = torch.addcmul(self.shift(n), self.read(x), self.gate(n)).relu_()
-        for_actor, for_critic = features.chunk(2, dim=1)
-        return self.actor(for_actor).log_softmax(dim=1), self.critic(for_critic).squeeze(1)
+        logits, values, _ = self.judge(n, x, torch.arange(len(n)))
+        return logits.log_softmax(dim=1), values.squeeze(1)
+
+    def judge(self, n: Tensor, x: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Trace]:
+        """Logits of the actions (B, A) and values (B, 1) of the chosen samples."""
+        first, *heads = self.weights
+        found = look_up(first, n, x, chosen)
+        hidden, outputs = [], []
+        for features, (w, b, v, c) in zip(found.features.chunk(2, dim=1), heads, strict=True):
+            hidden.append(torch.addmm(b, features, w.t()).relu_())
+            outputs.append(torch.addmm(c, hidden[-1], v.t()))
+        return *outputs, (found, hidden)
+
+    def backward(self, trace: Trace, d_outputs: Sequence[Tensor], d_weights: Weights) -> None:
+        """Set the gradients of the weights, given those of the logits and values."""
+        found, hidden = trace
+        d_features = torch.empty_like(found.features)
+        inputs = zip(found.features.chunk(2, dim=1), d_features.chunk(2, dim=1), strict=True)
+        for head, (features, d_inputs) in enumerate(inputs):
+            w, _, v, _ = self.weights[1 + head]
+            d_w, d_b, d_v, d_c = d_weights[1 + head]
+            torch.mm(d_outputs[head].t(), hidden[head], out=d_v)
+            torch.sum(d_outputs[head], dim=0, out=d_c)
+            d_hidden = d_outputs[head] @ v
+            relu_back(hidden[head].numpy(), d_hidden.numpy(), d_b.numpy())
+            torch.mm(d_hidden.t(), features, out=d_w)
+            torch.mm(d_hidden, w, out=d_inputs)
+        look_up_back(found, d_features, self.weights[0], d_weights[0])
 
     @staticmethod
     def _head(width: int, outputs: int, gain: float) -> nn.Sequential:
-        head = nn.Sequential(
-            nn.Linear(width, width), nn.ReLU(inplace=True), nn.Linear(width, outputs)
-        )
+        head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs))
         for layer, scale in ((head[0], 2**0.5), (head[2], gain)):
             nn.init.orthogonal_(layer.weight, scale)
             nn.init.zeros_(layer.bias)
@@ -226,8 +180,8 @@ class Rollout:
     def __init__(self, settings: Settings, indices: Indices) -> None:
         steps, lanes = settings.rollout, settings.lanes
         k, m = (len(sizes) for sizes in indices.sizes)
-        self.n = torch.zeros(steps + 1, lanes, k, dtype=torch.int32)
-        self.x = torch.zeros(steps + 1, lanes, m, dtype=torch.int32)
+        self.n = torch.from_numpy(np.zeros((steps + 1, lanes, k), dtype=indices.dtype))
+        self.x = torch.from_numpy(np.zeros((steps + 1, lanes, m), dtype=indices.dtype))
         self.values = torch.zeros(steps + 1, lanes)
         self.actions = torch.zeros(steps, lanes, dtype=torch.int64)
         self.log_probabilities = torch.zeros(steps, lanes)
@@ -265,7 +219,7 @@ def train(run: Run, recorder: Recorder) -> None:
     mdp = env.unwrapped.mdp
     indices = Indices(env.single_observation_space)
     agent = Agent(indices, mdp.num_actions, settings.width)
-    optimizer = torch.optim.Adam(agent.parameters(), eps=1e-5, fused=True)
+    optimizer = torch.optim.Adam([agent.vector], eps=1e-5, fused=True)
     policy = AgentPolicy(lambda observation: best_actions(agent, indices(observation)), env)
     rollout = Rollout(settings, indices)
     rollout.n[-1], rollout.x[-1] = indices(stagger(env, mdp.horizon, run.seed))
@@ -303,8 +257,7 @@ def stagger(env: Any, horizon: int, seed: int) -> Observation:
 
 
 def best_actions(agent: Agent, rows: tuple[Tensor, Tensor]) -> NDArray[np.int64]:
-    with torch.no_grad():
-        return agent(*rows)[0].argmax(dim=1).numpy()
+    return agent(*rows)[0].argmax(dim=1).numpy()
 
 
 def collect(
@@ -312,27 +265,85 @@ def collect(
 ) -> None:
     """Play; the first step follows the last of the time before."""
     rollout.n[0], rollout.x[0], rollout.ended[0] = rollout.n[-1], rollout.x[-1], rollout.ended[-1]
-    log_probabilities = torch.zeros(env.num_envs, agent.num_actions)
+    steps = len(rollout.rewards)
+    noise = torch.empty(steps, env.num_envs, env.single_action_space.n).exponential_()
 
-    @torch.no_grad()
-    def judge(t: int, lanes: slice) -> None:
-        found = agent(rollout.n[t, lanes], rollout.x[t, lanes])
-        log_probabilities[lanes], rollout.values[t, lanes] = found
+    def judge(t: int, lanes: Tensor) -> None:
+        logits, values, _ = agent.judge(rollout.n[t], rollout.x[t], lanes)
+        here = slice(lanes[0], lanes[-1] + 1)
+        rollout.values[t, here] = values.squeeze(1)
+        if t < steps:
+            found = noise[t, here], rollout.actions[t, here], rollout.log_probabilities[t, here]
+            choose(logits.numpy(), *arrays(found))
 
-    parts = [slice(part[0], part[-1] + 1) for part in torch.arange(env.num_envs).chunk(PARTS)]
-    for t in range(len(rollout.rewards)):
+    parts = torch.arange(env.num_envs).chunk(PARTS)
+    for t in range(steps):
         list(in_parts(judge, repeat(t), parts))
-        # The largest of log-probabilities with Gumbel noise is a sample.
-        noise = torch.empty_like(log_probabilities).exponential_().log()
-        rollout.actions[t] = (log_probabilities - noise).argmax(dim=1)
-        chosen = rollout.actions[t].unsqueeze(1)
-        rollout.log_probabilities[t] = log_probabilities.gather(1, chosen).squeeze(1)
         observation, rewards, terminated, truncated, _ = env.step(rollout.actions[t].numpy())
         rollout.rewards[t] = torch.from_numpy(scale * rewards)
         rollout.terminated[t] = torch.from_numpy(terminated)
         rollout.ended[t + 1] = torch.from_numpy(terminated | truncated)
         rollout.n[t + 1], rollout.x[t + 1] = indices(observation)
-    list(in_parts(judge, repeat(len(rollout.rewards)), parts))
+    list(in_parts(judge, repeat(steps), parts))
+
+
+@njit(cache=True, nogil=True)
+def log_softmax(logits: Any) -> None:
+    """In place, for one sample."""
+    largest = logits.max()
+    total = np.float32(0)
+    for a in range(len(logits)):
+        logits[a] -= largest
+        total += math.exp(logits[a])
+    log_total = math.log(total)
+    for a in range(len(logits)):
+        logits[a] -= log_total
+
+
+@njit(cache=True, nogil=True)
+def choose(logits: Any, noise: Any, actions: Any, log_probabilities: Any) -> None:
+    """Sample actions: of bells that ring after exponential times, each rings first that often."""
+    for b in range(len(logits)):
+        log_softmax(logits[b])
+        soonest = np.float32(np.inf)
+        for a in range(logits.shape[1]):
+            time = noise[b, a] * math.exp(-logits[b, a])
+            if time < soonest:
+                soonest, actions[b] = time, a
+        log_probabilities[b] = logits[b, actions[b]]
+
+
+@njit(cache=True, nogil=True)
+def differentiate_losses(
+    outputs: Any, chosen: Any, advantages: Any, steps: Any, size: int, clip: float, weight: float
+) -> Any:
+    """Losses of policy and values, and the entropy; gradients take the place of logits and values.
+
+    The loss is policy_loss + 0.5 * value_loss - weight * entropy; all are means of size steps.
+    """
+    (logits, values), (actions, before, targets) = outputs, steps
+    policy_loss, value_loss, mean_entropy = 0.0, 0.0, 0.0
+    for b in range(len(chosen)):
+        at, advantage, log_p = chosen[b], advantages[b], logits[b]
+        log_softmax(log_p)
+        ratio = math.exp(log_p[actions[at]] - before[at])
+        bounded = min(max(ratio, 1 - clip), 1 + clip)
+        clipped = bounded * advantage < ratio * advantage and bounded != ratio
+        error = values[b, 0] - targets[at]
+        entropy = np.float32(0)
+        for a in range(len(log_p)):
+            entropy -= math.exp(log_p[a]) * log_p[a]
+        policy_loss -= min(ratio * advantage, bounded * advantage) / size
+        value_loss += 0.5 * error**2 / size
+        mean_entropy += entropy / size
+        d_taken = 0.0 if clipped else -ratio * advantage
+        for a in range(len(log_p)):
+            p = math.exp(log_p[a])
+            d_policy = d_taken * ((a == actions[at]) - p)
+            d_entropy = -p * (log_p[a] + entropy)
+            log_p[a] = (d_policy - weight * d_entropy) / size
+        values[b, 0] = 0.5 * error / size
+    return np.array([policy_loss, value_loss, mean_entropy])
 
 
 def update(
@@ -350,33 +361,31 @@ def update(
     targets = (advantages + rollout.values[:-1]).flatten()
     advantages = advantages.flatten()
     played = (rollout.ended[:-1].flatten() == 0).nonzero().squeeze(1)
-    parameters = list(agent.parameters())
+    steps = arrays((actions, before, targets))
+    gradients = torch.empty(PARTS, len(agent.vector))
 
-    def differentiate(part: Tensor, advantage: Tensor, size: int) -> tuple[Any, Any]:
-        """What a part adds to the losses of a minibatch of some size, and to its gradients."""
-        log_probabilities, values = agent(n[part], x[part])
-        taken = log_probabilities.gather(1, actions[part].unsqueeze(1)).squeeze(1)
-        ratio = (taken - before[part]).exp()
-        clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
-        policy_loss = -torch.min(ratio * advantage, clipped * advantage).sum() / size
-        value_loss = 0.5 * (values - targets[part]).square().sum() / size
-        entropy = -(log_probabilities.exp() * log_probabilities).sum() / size
-        loss = policy_loss + 0.5 * value_loss - entropy_weight * entropy
-        losses = torch.stack([policy_loss, value_loss, entropy]).detach()
-        return losses, torch.autograd.grad(loss, parameters)
+    def differentiate(part: Tensor, advantage: Tensor, d_weights: Weights, size: int) -> Any:
+        """Set the gradients of a part of a minibatch of some size, and return its losses."""
+        *outputs, trace = agent.judge(n, x, part)
+        given = arrays(outputs), part.numpy(), advantage.numpy(), steps, size
+        losses = differentiate_losses(*given, settings.clip, entropy_weight)
+        agent.backward(trace, outputs, d_weights)
+        return losses
 
-    losses = torch.zeros(3)
+    d_weights = [agent.split(gradient) for gradient in gradients]
+    losses = np.zeros(3)
     for _ in range(settings.epochs):
         shuffled = played[torch.randperm(len(played))]
         for batch in shuffled.chunk(settings.minibatches):
             advantage = advantages[batch]
             advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
-            parts = batch.chunk(PARTS), advantage.chunk(PARTS)
+            parts = batch.chunk(PARTS), advantage.chunk(PARTS), d_weights
             done = list(in_parts(differentiate, *parts, repeat(len(batch))))
-            losses = sum(loss for loss, _ in done)
-            for parameter, *gradients in zip(parameters, *(part for _, part in done), strict=True):
-                parameter.grad = sum(gradients[1:], start=gradients[0])
-            nn.utils.clip_grad_norm_(parameters, 0.5)
+            losses = sum(done)
+            agent.vector.grad = gradients[0]
+            for gradient in gradients[1 : len(done)]:
+                agent.vector.grad += gradient
+            nn.utils.clip_grad_norm_([agent.vector], 0.5)
             optimizer.step()
     return dict(zip(("policy_loss", "value_loss", "entropy"), losses.tolist(), strict=True))
 

@@ -21,8 +21,14 @@ def side_by_side(threads: int) -> Iterator[Map]:
     if products_are_exact():
         torch.set_float32_matmul_precision("medium")
     try:
-        with ThreadPoolExecutor(threads, "part", torch.set_num_threads, (1,)) as pool:
-            yield pool.map if threads > 1 else map
+        with ThreadPoolExecutor(max(1, threads - 1), "part", torch.set_num_threads, (1,)) as pool:
+
+            def in_parts(function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
+                first, *others = zip(*arguments, strict=False)
+                futures = [pool.submit(function, *other) for other in others]
+                return [function(*first), *(future.result() for future in futures)]
+
+            yield in_parts if threads > 1 else map
     finally:
         torch.set_num_threads(before[0])
         torch.set_float32_matmul_precision(before[1])
