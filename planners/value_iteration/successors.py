@@ -191,13 +191,13 @@ def _shorten(lists: Any) -> Any:
             start = variable_starts[count]
             looked_at = lists.variables[looks[begin] : looks[ends[count]]]
             end = _mark(looked_at, marks, variables, start)
-            rows = np.int64(1)
+            of_list = np.int64(1)
             for k in range(start, end):
-                rows *= sizes[variables[k]]
-            entries += _most_entries(lists, begin, ends[count], rows)
+                of_list *= sizes[variables[k]]
+            entries += _most_entries(lists, begin, ends[count], of_list)
             count += 1
             variable_starts[count] = end
-            row_starts[count] = row_starts[count - 1] + rows
+            row_starts[count] = row_starts[count - 1] + of_list
         pair_starts[pair + 1] = count
     shortened = pair_starts, begins[:count], ends[:count], variable_starts[: count + 1]
     return *shortened, variables[: variable_starts[count]], row_starts[: count + 1], entries
