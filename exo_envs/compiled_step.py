@@ -3,7 +3,8 @@
 A step is made of five methods of a model, each of which looks at its arguments, allocates what it
 returns, and has that checked. For a few lanes this takes longer than the step itself. A model whose
 values are in range by construction may offer all of it as one kernel. What comes out is the same,
-byte for byte: ``tests/exo_envs/test_compiled_step.py`` compares the two.
+byte for byte: ``tests/exo_envs/test_compiled_step.py`` compares the two. (Three terms that pay in
+one lane may be added in another order.)
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled_exogenous import is_as_new
+from exo_envs.compiled_exogenous import MANY_VALUES, is_as_new
 from exo_envs.infos import Paid
 from exo_envs.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.noise import Noise, drawing_in_parts
 
-#: Values of x in a batch from which on its lanes are shared by threads.
-MANY_VALUES = 2**18
 #: Values of x that are stepped in the time that another thread takes to wake up.
 VALUES_AHEAD = 80_000
 #: The methods that what happens in an episode follows from.
@@ -91,8 +90,8 @@ class CompiledStepper:
         self._spare: deque[tuple[State, ReferenceType[Paid]]] = deque()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles have arrays of their own."""
-        return type(self), (self._mdp, self._step, self._num_lanes)
+        """Copies and pickles have arrays of their own, and find the kernel where it is now."""
+        return compiled_stepper, (self._mdp, self._num_lanes)
 
     def step(self, state: State, actions: NDArray[np.int64], noise: Noise) -> Stepped:
         """One step, as :meth:`ExoMDP.transition` makes it.
@@ -151,6 +150,8 @@ class CompiledStepper:
 
     def _take_spare(self, state: State) -> State:
         """Arrays for the next state that nobody looks at any more."""
+        if self._spare and self._spare[-1][0] is state:
+            self._spare.pop()  # the step from it was interrupted, and it is still the current one
         if len(self._spare) < 2:
             return State(*map(np.empty_like, state))
         spare, last_user = self._spare.popleft()
@@ -158,3 +159,9 @@ class CompiledStepper:
         if paid is not None:
             paid.work_out()
         return spare
+
+
+def compiled_stepper(mdp: ExoMDP, num_lanes: int) -> CompiledStepper | None:
+    """What steps so many lanes of a model, if it has a compiled step."""
+    step = compiled_step_of(mdp)
+    return None if step is None else CompiledStepper(mdp, step, num_lanes)

@@ -125,7 +125,8 @@ def _as_part(
         raise ValueError(
             f"the {part} part of the state has shape {values.shape}; it should be {wanted}"
         )
-    return np.array(np.broadcast_to(as_values(part, values, variables), shape))
+    # One state for all lanes would be laid out lane by lane in each column: slow to step.
+    return np.array(np.broadcast_to(as_values(part, values, variables), shape), order="C")
 
 
 def as_values(
@@ -290,8 +291,9 @@ def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArr
         array = as_integers("the batch of actions", actions)
     if array.shape != batch_shape:
         raise ValueError(f"the actions have shape {array.shape}; they should have {batch_shape}")
-    flat = array if array.ndim == 1 and array.flags.c_contiguous else array.flatten()
-    if not kernels().all_below(flat, mdp.num_actions):
+    if not array.flags.carray:  # kernels are compiled for each kind of array
+        array = array.copy()
+    if not kernels().all_below(array if array.ndim == 1 else array.flatten(), mdp.num_actions):
         wrong = (array < 0) | (array >= mdp.num_actions)
         raise _unknown_action(mdp, int(array[wrong][0]))
     return array

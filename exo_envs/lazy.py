@@ -23,6 +23,8 @@ class LazyModule:
 
     def __getattr__(self, attribute: str) -> Any:
         """Import the module, and keep what was asked for."""
+        if attribute.startswith("_"):  # of this object, when it is copied or pickled
+            raise AttributeError(attribute)
         value = getattr(import_module(self._name), attribute)
         setattr(self, attribute, value)
         return value

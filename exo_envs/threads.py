@@ -23,9 +23,9 @@ def in_parts(
 ) -> list[Result]:
     """Call ``work(first, last)`` for parts of ``range(size)``, one for each thread, at once.
 
-    There are as many threads as Numba may use (``NUMBA_NUM_THREADS``). This one takes a part, too:
-    it waits while a kernel is compiled, and its clocks stop. Its part is larger by ``ahead``, for
-    what it does while the others wake up. No part is smaller than ``least`` if there are two.
+    There are as many threads as Numba may use (``NUMBA_NUM_THREADS``). The one that calls takes a
+    part, too, which is larger by ``ahead``: for what it does while the others wake up. No part is
+    smaller than ``least`` if there are two.
 
     Returns:
         What the calls returned, in the order of the parts.

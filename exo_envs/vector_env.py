@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from exo_envs.borders import check_initial, check_terminal, take_step
-from exo_envs.compiled_step import CompiledStepper, compiled_step_of
+from exo_envs.compiled_step import CompiledStepper, compiled_stepper
 from exo_envs.drawing.viewer import Viewer
 from exo_envs.env import (
     ExoEnv,
@@ -102,8 +102,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     @cached_property
     def _stepper(self) -> CompiledStepper | None:
         """Makes steps in one call, if the model can."""
-        step = compiled_step_of(self.mdp)
-        return None if step is None else CompiledStepper(self.mdp, step, self.num_envs)
+        return compiled_stepper(self.mdp, self.num_envs)
 
     @property
     def state(self) -> State:
@@ -137,6 +136,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
             super().reset(seed=seed)
             self._noise.reseed(self.np_random)
+            vars(self).pop("_stepper", None)  # the model, or a method of it, may be another now
             self._state = given or self._sample_initial(self.num_envs)
             self._elapsed_steps[:] = 0
             self._ended[:] = False
@@ -235,7 +235,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def _sample_initial(self, size: int) -> State:
         state = self.mdp.sample_initial(size, self.np_random)
-        # A model with a compiled step is one of ours.
+        # A model with a compiled step promises that its values are in range.
         return check_initial(self.mdp, state, size) if self._stepper is None else state
 
     def _final_infos(self, state: State, ended: BoolArray, paid: Paid) -> dict[str, Any]:

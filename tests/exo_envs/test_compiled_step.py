@@ -15,7 +15,6 @@ from exo_envs.compiled_step import MANY_VALUES, CompiledStepper, compiled_step_o
 from exo_envs.crowd import CrowdMDP, CrowdParameters
 from exo_envs.factory import FactoryMDP, FactoryParameters
 from exo_envs.grid import GridMDP, GridParameters
-from exo_envs.infos import LazyInfos
 from exo_envs.noise import Noise, drawing_in_parts
 from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
 from exo_envs.threads import in_parts
@@ -268,81 +267,6 @@ def test_a_wrong_action_costs_no_random_numbers():
     same(env.step([0, 1, 2])[0]["exogenous"], after["exogenous"])
 
 
-class TestLazyInfos:
-    def make(self):
-        made = []
-
-        def work():
-            made.append(1)
-            return np.ones(2)
-
-        return LazyInfos({"reward_terms": work}, {"other": 3}), made
-
-    def test_it_is_a_dictionary_that_waits(self):
-        infos, made = self.make()
-        assert "reward_terms" in infos
-        assert len(infos) == 2
-        assert set(infos.keys()) == {"other", "reward_terms"}
-        infos["episode"] = 1
-        del infos["other"]
-        assert isinstance(infos, dict)
-        assert not made
-
-    def test_what_is_known_is_read_without_the_rest(self):
-        infos, made = self.make()
-        assert infos["other"] == infos.get("other") == infos.setdefault("other", 4) == 3
-        assert [key for key in infos if infos.get("_" + key) is None] == ["reward_terms", "other"]
-        assert infos.pop("other") == 3
-        with pytest.raises(KeyError, match="other"):
-            infos["other"]
-        assert not made
-        with pytest.raises(TypeError, match="argument"):
-            infos.get()
-
-    @pytest.mark.parametrize(
-        "read",
-        [
-            lambda infos: infos["reward_terms"],
-            lambda infos: infos.get("reward_terms"),
-            lambda infos: dict(infos)["reward_terms"],
-            lambda infos: {**infos}["reward_terms"],
-            lambda infos: dict(infos.items())["reward_terms"],
-            lambda infos: next(iter(infos.values())),
-            lambda infos: infos.pop("reward_terms"),
-            lambda infos: (infos.popitem(), infos)[1].popitem()[1],
-            lambda infos: infos.setdefault("reward_terms", 0),
-            lambda infos: infos.copy()["reward_terms"],
-            lambda infos: (infos | {})["reward_terms"],
-            lambda infos: ({} | infos)["reward_terms"],
-            lambda infos: copy.copy(infos)["reward_terms"],
-            lambda infos: copy.deepcopy(infos)["reward_terms"],
-            lambda infos: pickle.loads(pickle.dumps(infos))["reward_terms"],
-            lambda infos: next(infos[key] for key in infos if key != "other"),
-        ],
-    )
-    def test_whoever_reads_it_gets_what_is_there(self, read):
-        infos, made = self.make()
-        assert read(infos).tolist() == [1.0, 1.0]
-        assert made == [1]
-        assert infos.get("other") in (3, None)
-        assert made == [1]
-
-    def test_what_is_written_stays(self):
-        infos, made = self.make()
-        infos["reward_terms"] = 7
-        assert infos["reward_terms"] == 7
-        assert infos == {"other": 3, "reward_terms": 7}
-        assert repr(infos) == "{'reward_terms': 7, 'other': 3}"
-        infos, made = self.make()
-        infos.clear()
-        assert infos == {}
-        assert not made
-        update = {"a": 1}
-        infos, made = self.make()
-        update.update(infos)
-        assert update["reward_terms"].tolist() == [1.0, 1.0]
-
-
 def test_parameters_are_those_of_the_model():
     rich = CrowdMDP(replace(CrowdParameters(), goal_reward=7.0))
     table = int(rich.table_cells[0])
@@ -354,3 +278,68 @@ def test_parameters_are_those_of_the_model():
     _, rewards, terminated, _, infos = env.step([0])
     assert (rewards.tolist(), terminated.tolist()) == ([7.0], [True])
     assert infos["reward_terms"][0, rich.object_slice.start] == 7.0
+
+
+def test_an_interrupt_between_a_step_and_its_return_is_no_harm():
+    mdp = FactoryMDP()
+    env = ExoVectorEnv(mdp, 50)
+    env.reset(seed=0)
+    actions = np.full(50, 5)
+    for _ in range(3):
+        env.step(actions)
+
+    def interrupted(self, *arguments):
+        CompiledStepper.step(self, *arguments)
+        raise KeyboardInterrupt
+
+    stepper = env._stepper
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(stepper, env._state, actions, env._noise)
+    for _ in range(6):
+        before, noise = env.state, env.get_state().noise
+        observation, rewards, _, _, infos = env.step(actions)
+        expected = mdp.transition(before, actions, noise.endogenous, exogenous_rng=noise.exogenous)
+        same(observation["exogenous"], expected.state.exogenous)
+        same(observation["endogenous"], expected.state.endogenous)
+        same(rewards, expected.reward)
+        same(infos["reward_terms"], expected.reward_terms)
+
+
+@pytest.mark.parametrize("actions", [np.zeros((6, 2), int)[:, 0], np.broadcast_to(0, 6)])
+def test_one_kernel_steps_all_layouts(actions):
+    env = ExoVectorEnv(GridMDP(), 6)
+    env.reset(seed=0)
+    env.step(np.zeros(6, int))
+    known = len(env._stepper._step.kernel.signatures)
+    state = State(env.state.endogenous[0], env.state.exogenous[0])
+    env.reset(options={"state": state})
+    env.step(np.zeros(6, int))
+    observation, *_ = env.step(actions)
+    assert observation["exogenous"].flags.c_contiguous
+    assert len(env._stepper._step.kernel.signatures) == known
+
+
+def test_a_reset_looks_at_the_model_again():
+    env = ExoVectorEnv(GridMDP(), 50)
+
+    def total():
+        env.reset(seed=0)
+        return sum(env.step(np.full(50, k % 4))[1].sum() for k in range(40))
+
+    poor = GridMDP(GridParameters(goal_reward=0.0, crash_cost=0.0))
+    assert total() != 0
+    env.mdp = poor
+    assert total() == 0
+    env.mdp.reward_terms = lambda state, action: np.ones(state.exogenous.shape)
+    env.reset(seed=0)
+    _, rewards, _, _, infos = env.step(np.zeros(50, int))
+    same(rewards, infos["reward_terms"].sum(axis=1))
+
+
+def test_pickles_hold_no_kernels():
+    env = ExoVectorEnv(CrowdMDP(), 2)
+    env.reset(seed=0)
+    env.step([0, 0])
+    stored = pickle.dumps(env._stepper)
+    assert b"_advance_porter" not in stored
+    assert isinstance(pickle.loads(stored), CompiledStepper)

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seconds is not None:
         effort = Effort(arguments.seconds, effort.turns, effort.rounds)
     trees, missing = find_trees(arguments)
-    names = f"before: {missing or arguments.before[:12]}; now: {describe_now()}"
+    names = f"before: {missing or str(commit_of(arguments.before))[:12]}; now: {describe_now()}"
     print(f"{names}; cores: {cores_here()}; Python {platform.python_version()}\n", flush=True)
     results: Results = []
     interrupted = -PATIENCE

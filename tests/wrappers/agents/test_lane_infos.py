@@ -93,6 +93,27 @@ def test_they_are_made_once_and_only_when_read():
     assert len(calls) == 1
 
 
+def test_two_that_were_not_read_are_compared():
+    assert unread() == unread() == MADE
+    assert unread() + unread() == MADE + MADE
+    assert LaneInfos.unread(list) != unread()
+
+
+def test_an_error_may_be_tried_again():
+    answers = iter([MemoryError(), MADE])
+
+    def make():
+        answer = next(answers)
+        if isinstance(answer, MemoryError):
+            raise answer
+        return answer
+
+    infos = LaneInfos.unread(make)
+    with pytest.raises(MemoryError):
+        len(infos)
+    assert infos == MADE
+
+
 def test_dictionaries_of_lanes_are_their_own():
     venv = SB3VecEnv(ExoVectorEnv(CounterMDP(), 3, autoreset_mode="SameStep"))
     venv.reset()
@@ -150,6 +171,13 @@ def test_wrappers_of_others_may_write_over_their_infos():
     assert [[info["count"] for info in infos] for infos in steps] == [[1, 1], [2, 2], [3, 3]]
 
 
+class OwnStep(ExoVectorEnv):
+    """A kind of ours that may do anything with its infos."""
+
+    def step(self, actions):
+        return super().step(actions)
+
+
 def test_only_what_makes_new_infos_is_read_later():
     lanes = ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep")
     masked = MaskedVectorObservation(lanes, ["die"])
@@ -159,6 +187,7 @@ def test_only_what_makes_new_infos_is_read_later():
         (FlatVectorObservation(masked), True),
         (others, False),
         (Reusing(lanes), False),
+        (OwnStep(CounterMDP(), 2, autoreset_mode="SameStep"), False),
     ):
         venv = SB3VecEnv(env)
         venv.reset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,14 @@ class _Unread(LaneInfos):
     __slots__ = ()
 
     def _read(self) -> None:
-        made = self._make()
-        del self._make  # with all the arrays that it keeps
+        """Make the dictionaries. An interrupt, or another thread that does the same, is no harm."""
+        make = getattr(self, "_make", None)
+        if make is None:  # another thread was faster
+            return
+        list.__setitem__(self, slice(None), make())
         self.__class__ = LaneInfos  # type: ignore[assignment]  # from now on the methods are those of lists
-        self.extend(made)
+        with suppress(AttributeError):
+            del self._make  # with all the arrays that it keeps
 
     def __radd__(self, other: Any) -> Any:
         """Make the dictionaries: lists look straight into the memory of what is added to them."""
@@ -63,8 +68,9 @@ def _reading(name: str) -> Any:
     of_list = getattr(list, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(self) is _Unread:
-            self._read()
+        for infos in (self, *args):
+            if type(infos) is _Unread:
+                infos._read()
         return of_list(self, *args, **kwargs)
 
     method.__name__ = name

@@ -90,7 +90,8 @@ class SB3VecEnv(VecEnv):
         # SB3 keeps the last observations while it steps, and SyncVectorEnv(copy=False) writes
         # the next ones over them.
         self._reused = getattr(env.unwrapped, "copy", True) is False
-        self._later = all(isinstance(layer, OURS) for layer in layers(env))
+        steps = {ours.step for ours in OURS}
+        self._later = all(type(layer).step in steps for layer in layers(env))
         self._actions: Any = None
 
     # --- episodes -------------------------------------------------------------------------
