@@ -147,7 +147,7 @@ class Memory:
     #: number of states -> that many x from the rollouts, and the x' that follow them.
     base_states: Store[int, tuple[IntArray, IntArray]] = field(default_factory=Store)
     #: j -> how much a change of x_j changes each variable, (m,).
-    influence: Store[int, FloatArray] = field(default_factory=Store)
+    influence: Store[int, FloatArray] = field(default_factory=_large)
     #: k -> the k-th groups of variables, (m,), and which variables each of these acts on.
     group_influence: Store[int, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(
         default_factory=Store

@@ -108,8 +108,9 @@ def conditional_information(cases: Cases, column: IntArray, size: int) -> Inform
     size = _size("size", size, cases.size)
     column = sampled_values("column", column, size, len(cases.rows.row))
     if cases.rows.count * size * cases.size <= SMALL_TABLE:
-        one = np.zeros(1, dtype=np.int64), np.array([size])
-        (statistic,), (freedom,) = kernels.table_information(column[None], *one, cases.counted)
+        one, found = (np.zeros(1, dtype=np.int64), np.array([size])), np.empty((2, 1))
+        kernels.table_information(column[None], *one, cases.counted, *found)
+        statistic, freedom = found[:, 0]
     else:
         grouped = cases.rows.grouped
         statistic, freedom = sparse_information(*grouped, cases.target, cases.size, column, size)

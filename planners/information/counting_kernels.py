@@ -173,22 +173,36 @@ def lay_out(values: Any, states: Any, columns: Any, slots: Any, out: Any) -> Non
                 to[s] = values[part[s], column]
 
 
-@njit(cache=True)
-def table_information(laid_out: Any, slots: Any, sizes: Any, counted: Any) -> Any:
-    """G and degrees of freedom of candidates whose tables are counted whole."""
-    statistic, freedom = np.empty(len(slots)), np.empty(len(slots))
+@njit(cache=True, nogil=True)
+def table_information(
+    laid_out: Any, slots: Any, sizes: Any, counted: Any, statistic: Any, freedom: Any
+) -> None:
+    """Write G and degrees of freedom of candidates whose tables are counted whole.
+
+    Four samples are counted in four tables at a time: a count that was just written need not be
+    waited for, as it has to be where one value is common.
+    """
     case, cases = counted[0], len(counted[2])
     largest = 0
     for j in range(len(slots)):
         largest = max(largest, sizes[j])
-    cells = np.empty((largest, cases), np.int32)
+    cells = np.empty((4, largest * cases), np.int32)
     for j in range(len(slots)):
-        table = cells[: sizes[j]]
-        for c in range(sizes[j]):
-            for k in range(cases):
-                table[c, k] = 0
-        column = laid_out[slots[j]]
-        for s in range(len(case)):  # unsigned: no check for negative positions
-            table[np.uint64(column[s]), np.uint64(case[s])] += 1
+        length = sizes[j] * cases
+        first, second = cells[0, :length], cells[1, :length]
+        third, fourth = cells[2, :length], cells[3, :length]
+        for c in range(length):
+            first[c], second[c], third[c], fourth[c] = 0, 0, 0, 0
+        column, width = laid_out[slots[j]], np.uint64(cases)
+        whole = len(case) // 4 * 4
+        for s in range(0, whole, 4):  # unsigned: no check for negative positions
+            first[np.uint64(column[s]) * width + np.uint64(case[s])] += 1
+            second[np.uint64(column[s + 1]) * width + np.uint64(case[s + 1])] += 1
+            third[np.uint64(column[s + 2]) * width + np.uint64(case[s + 2])] += 1
+            fourth[np.uint64(column[s + 3]) * width + np.uint64(case[s + 3])] += 1
+        for s in range(whole, len(case)):
+            first[np.uint64(column[s]) * width + np.uint64(case[s])] += 1
+        for c in range(length):
+            first[c] += second[c] + third[c] + fourth[c]
+        table = first.reshape(sizes[j], cases)
         statistic[j], freedom[j] = dense_information(table, counted)
-    return statistic, freedom

@@ -122,16 +122,20 @@ def find_relevant(
         most = _most_traced(len(asked), x.shape[1])
         rank = np.cumsum(differs.reshape(len(asked), -1), axis=1).reshape(-1)
         traced = np.flatnonzero(differs & (rank <= most))
-        before = relevant.copy()
+        news = []  # what is found in this round is known from the next one on
         for part in chunks(len(traced), x.shape[1]):
             lanes = traced[part]
             q, test = asked[lanes // num_tests], lanes % num_tests
             from_, to = x[test], y[test]
-            row, column = np.nonzero(before[q])
+            row, column = np.nonzero(relevant[q])
             to[row, column] = from_[row, column]
             found, variable = _trace(differ, q, from_, to, int(rng.integers(2**63)))
-            relevant[q[found], variable[found]] = True
-        asked = asked[(relevant & ~before)[asked].any(axis=1)]
+            is_new = found & ~relevant[q, variable]
+            news.append((q[is_new], variable[is_new]))
+        has_news = np.zeros(num_questions, dtype=np.bool_)
+        for q, variable in news:
+            relevant[q, variable] = has_news[q] = True
+        asked = asked[has_news[asked]]
     return relevant
 
 

@@ -74,9 +74,16 @@ def influence(
 
 
 def actors_of(
-    mdp: ExoMDP, data: ExogenousData, targets: Sequence[int], *, memory: Memory | None = None
+    mdp: ExoMDP,
+    data: ExogenousData,
+    targets: Sequence[int],
+    *,
+    memory: Memory | None = None,
+    among: Sequence[int] | None = None,
 ) -> list[dict[int, float]]:
     """The variables that act on each target, with the strength of the effect (0 to 1).
+
+    With ``among`` these variables only, by their positions in the data.
 
     More than ``ONE_BY_ONE`` variables are first changed in groups, and one by one where a group
     acts on a target. A variable that changes a target in a tenth of the states is overlooked with a
@@ -87,27 +94,25 @@ def actors_of(
     targets = as_positions("targets", targets, len(data.names)).tolist()
     if mdp.is_recorded:
         return [{} for _ in targets]
-    if len(data.names) <= ONE_BY_ONE:
-        memory.bind(data=data)
-        coarse, known = coarsened(mdp, data.bins), memory.influence
-        effects = np.stack(
-            [
-                known.get(j, partial(_influence, coarse, data, j, memory))
-                for j in range(len(data.names))
-            ]
-        )
-        return [
-            {int(j): float(effects[j, i]) for j in np.flatnonzero(effects[:, i])} for i in targets
-        ]
+    changed = as_positions("among", among, len(data.names))
     coarse, known = coarsened(mdp, data.bins), memory.influence
     memory.bind(data=data)
+    if len(data.names) <= ONE_BY_ONE:
+        effects = np.stack(
+            [known.get(j, partial(_influence, coarse, data, j, memory)) for j in changed.tolist()]
+        )
+        return [
+            {int(changed[k]): float(effects[k, i]) for k in np.flatnonzero(effects[:, i])}
+            for i in targets
+        ]
     base, base_next = _base(coarse, data, memory)
     others = data.sample(NUM_CHANGED, np.random.default_rng([data.seed, len(data.names) + 1]))
     again = np.concatenate([others, base[NUM_CHANGED:]])
     following = coarse.sample_exogenous(again, np.random.default_rng(data.seed))
     if (following != base_next)[NUM_CHANGED:].any():
         return [{} for _ in targets]
-    suspected = np.ones((len(targets), len(data.names)), dtype=np.bool_)
+    suspected = np.zeros((len(targets), len(data.names)), dtype=np.bool_)
+    suspected[:, changed] = True
     for k in range(GROUPINGS):
         group, acts = memory.group_influence.get(k, partial(_group_influence, coarse, data, k))
         suspected &= acts[:, targets][group].T

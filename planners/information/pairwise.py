@@ -15,11 +15,13 @@ numbers in the way that suits its table:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
@@ -41,6 +43,8 @@ LARGE_TABLE, CELLS_PER_SAMPLE = 2**15, 4
 KEPT_BYTES = 2**27
 #: Contiguous columns that are not kept are made in a buffer of this many bytes.
 BUFFER_BYTES = 2**22
+#: Samples, over all candidates whose tables are counted, that make a second thread worth while.
+SAMPLES_PER_THREAD = 2**22
 
 
 class PairwiseInformation(NamedTuple):
@@ -220,7 +224,24 @@ class Columns:
 
 
 def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    return kernels.table_information(laid_out, slots, sizes, cases.counted)
+    """The candidates are shared by as many threads as Numba may use, if there are many samples."""
+    found, counted = np.empty((2, len(slots))), cases.counted
+    share = max(1, SAMPLES_PER_THREAD // len(cases.rows.row))
+    workers = max(1, min(get_num_threads(), len(slots) // share))
+    step = -(-len(slots) // workers)
+
+    def part(first: int) -> None:
+        own = slice(first, first + step)
+        kernels.table_information(laid_out, slots[own], sizes[own], counted, *found[:, own])
+
+    if workers == 1:
+        part(0)
+        return found
+    with ThreadPoolExecutor(workers - 1) as threads:
+        others = threads.map(part, range(step, len(slots), step))
+        part(0)  # this thread takes a part, too
+        list(others)
+    return found
 
 
 def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:

@@ -40,6 +40,8 @@ from planners.memory import Memory
 
 #: Transitions that all candidates are ranked on; those that look best are tested on all.
 SCREENING = 12_000
+#: Values of all variables together, from which on they are ranked on fewer transitions.
+SCREENED_VALUES = 60_000
 #: Candidates that are tested on all transitions before a parent is chosen.
 TESTED = 6
 #: Candidates that are ranked again once the first parent is chosen.
@@ -87,7 +89,9 @@ class ParentSearch:
         convert(self, check_whole, "max_parents", least=0)
         convert(self, check_whole, "min_samples", least=1)
         self.memory.bind(data=self.data)
-        step = max(1, -(-len(self.data.fitted) * self.data.num_steps // SCREENING))
+        share = min(1.0, SCREENED_VALUES / max(1, int(self.data.sizes.sum())))
+        screened = math.ceil(share * SCREENING)
+        step = max(1, -(-len(self.data.fitted) * self.data.num_steps // screened))
         self.all, self.few = (TransitionCounts(self.data, k, self.memory) for k in (1, step))
 
     def parents(

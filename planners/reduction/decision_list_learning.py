@@ -44,6 +44,11 @@ MAX_CONDITIONS = 20_000
 DRAWN_VALUES = 1_000_000
 #: Comparisons in one call of the model then.
 POOL = 512
+#: Comparisons then for a condition that has passed FEW_TESTS, instead of MANY_TESTS.
+POOL_TESTS = 256
+#: Comparisons in which hundreds of variables change at once: if n' is always the same, none of them
+#: is looked at by itself.
+TOGETHER_TESTS = 4_096
 
 Condition = tuple[tuple[int, int], ...]  # variables and their values
 
@@ -192,11 +197,15 @@ class _Comparisons:
         """The variables that make a difference by themselves somewhere in the domain."""
         found: set[int] = set()
         for tests in (FEW_TESTS, MANY_TESTS):
+            rest = [j for j in variables if j not in found]
+            is_much = len(rest) * MANY_TESTS * len(self.variables) > DRAWN_VALUES
+            together = tests == MANY_TESTS and is_much and not domain.excluded
+            if together and not self._matter_together(rest, domain):
+                break
             # Every value as often: one of many may be the only one that matters.
             changes = [
                 (j, v)
-                for j in variables
-                if j not in found
+                for j in rest
                 for v in np.resize(domain.values(j), max(tests, len(domain.values(j))))
             ]
             fixed = np.array(changes, dtype=np.int64).reshape(-1, 1, 2)
@@ -204,13 +213,28 @@ class _Comparisons:
             found.update(fixed[matter, 0, 0].tolist())
         return [j for j in variables if j in found]
 
+    def _matter_together(self, variables: list[int], domain: Domain) -> bool:
+        """Whether n' differs somewhere in the domain if all of some variables change at once."""
+        changed = np.searchsorted(self.variables, variables)
+        for _ in range(TOGETHER_TESTS // POOL):
+            x, y = (self._draw(POOL, domain) for _ in range(2))
+            other = x.copy()
+            other[:, changed] = y[:, changed]
+            differs = self.sampler.differ_in(self.pair, self.variables, x, other, domain.data)
+            if differs.any():
+                return True
+        return False
+
     def decisive(self, conditions: Sequence[Condition], domain: Domain) -> list[Condition]:
         """The conditions under which nothing else makes a difference."""
         found = list(conditions)
         for tests in (FEW_TESTS, MANY_TESTS):
             if found:
+                fewer = min(tests, POOL_TESTS)
+                is_much = len(found) * fewer * len(self.variables) > DRAWN_VALUES
+                own_tests = fewer if is_much else tests
                 varies, compared = self._different(
-                    np.array(found), tests, domain, everything_else=True
+                    np.array(found), own_tests, domain, everything_else=True
                 )
                 passed = ~varies & (2 * compared >= FEW_TESTS)
                 found = [found[k] for k in np.flatnonzero(passed)]

@@ -99,7 +99,7 @@ def masked_rewards(
     optimistic = ignored_rewards == "optimistic"
     added: dict[int, FloatArray] = {}
     for j in ignored:
-        label, amounts = memory.paid_amounts.get(j, partial(_amounts, survey.terms[j]))
+        label, amounts = memory.paid_amounts.get(j, partial(paid_amounts, survey.terms[j]))
         given = [] if optimistic else _informative(informants, j, label, len(amounts))
         usual, *deviations = memory.averaged_rewards.get(
             (j, *given), partial(_average, informants, j, label, len(amounts), given)
@@ -154,10 +154,15 @@ def additive_means(counts: Ints, weight: float) -> tuple[FloatArray, ...]:
     return overall, *np.split(added, np.cumsum(shape)[:-1] if shape else [])[: len(shape)]
 
 
-def _amounts(table: FloatArray) -> tuple[Ints, FloatArray]:
+def paid_amounts(table: FloatArray) -> tuple[Ints, FloatArray]:
     """Values of a variable that pay the same have one label: it, (size,), and what it pays."""
-    amounts, label = np.unique(table.reshape(len(table), -1), axis=0, return_inverse=True)
-    return label.reshape(-1).astype(np.int64), amounts
+    rows = table.reshape(len(table), -1)
+    varies = (rows != rows[0]).any(axis=0)  # few pairs do, and the order is that by these alone
+    if not varies.any():
+        return np.zeros(len(rows), dtype=np.int64), rows[:1]
+    which = np.unique(rows[:, varies], axis=0, return_index=True, return_inverse=True)[1:]
+    first, label = (part.reshape(-1).astype(np.int64) for part in which)
+    return label, rows[first]
 
 
 def _informative(informants: Informants, j: int, label: Ints, num_labels: int) -> list[int]:

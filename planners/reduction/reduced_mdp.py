@@ -23,7 +23,7 @@ from exo_envs.mdp import FloatArray
 from planners.checks import check_kind, check_names, real_numbers
 from planners.coarse import Bins, coarsened
 from planners.grid import Grid
-from planners.information import ExogenousData, ParentSearch, influence
+from planners.information import ExogenousData, ParentSearch, actors_of
 from planners.memory import MaskMemory, Memory
 from planners.reduction.factors import Fit, fit_factors
 from planners.reduction.ignored_rewards import (
@@ -195,9 +195,10 @@ class ReducedMDP(ExoMDP):
         columns = [int(j) for j in mdp.exogenous_indices(names)]
 
         # The model is asked now, and never when somebody reads the tables.
-        effects: dict[int, FloatArray] = {}
+        suspects: dict[int, dict[int, float]] = {}
         if interventions and len(columns) > 1:
-            effects = {j: influence(mdp, data, data.names[j], memory=counted) for j in columns}
+            acting = actors_of(mdp, data, columns, memory=counted, among=columns)
+            suspects = dict(zip(columns, acting, strict=True))
 
         def fit() -> Fit:
             known = known_parents(names) if known_parents is not None else {}
@@ -206,7 +207,7 @@ class ReducedMDP(ExoMDP):
             parents = {
                 i: tuple(data.positions(tuple(known[name])).tolist())
                 if name in known and set(known[name]) <= set(names)
-                else search.parents(i, columns, {j: float(e[i]) for j, e in effects.items()})
+                else search.parents(i, columns, suspects.get(i))
                 for i, name in zip(columns, names, strict=True)
             }
             return fit_factors(data, parents, smoothing, memory=counted)

@@ -116,7 +116,7 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
     for column in sorted(tables):
         scope, table = scopes[column], tables.pop(column).reshape(-1, pairs)
         scoped[scope] = scoped[scope] + table if scope in scoped else table
-    return as_rewards(base, scoped, terminal, sizes)
+    return as_rewards(base, scoped, terminal, sizes, in_place=True)
 
 
 class _Asking(NamedTuple):
@@ -249,18 +249,27 @@ def scope_values(group: Sequence[Scope], value: Ints, sizes: IntArray) -> Ints:
 
 
 def as_rewards(
-    base: FloatArray, terms: dict[Scope, FloatArray], terminal: BoolArray, sizes: IntArray
+    base: FloatArray,
+    terms: dict[Scope, FloatArray],
+    terminal: BoolArray,
+    sizes: IntArray,
+    *,
+    in_place: bool = False,
 ) -> Rewards:
     """From R of all pairs. A terminal state pays nothing, whatever the model says about it.
 
-    The terms are taken out of ``terms`` one by one: two copies of all of them are too many.
+    With ``in_place`` the terms are written to. Most of what thousands of variables pay is zeros
+    that were never written, and takes no memory as long as it is not copied.
     """
     shape, over = (len(terminal), -1), terminal[:, None]
     base = np.where(over, 0.0, base.reshape(shape))
     kept: dict[Scope, FloatArray] = {}
-    for scope in list(terms):
-        table = terms.pop(scope)
-        shaped = np.where(over, 0.0, table.reshape(len(table), *shape))
+    for scope, table in terms.items():
+        shaped = table.reshape(len(table), *shape)
+        if in_place:
+            shaped[:, terminal] = 0.0
+        else:
+            shaped = np.where(over, 0.0, shaped)
         needed, paid = _needed(scope, shaped, sizes)
         if not needed:
             base = base + paid[0]

@@ -40,11 +40,16 @@ def test_of_many_variables_those_that_act_are_found_in_groups(monkeypatch):
     data = ExogenousData.collect(mdp, 50, np.random.default_rng(0))
     one_by_one = actors_of(mdp, data, [0, 3, 50])
     assert [sorted(found) for found in one_by_one] == [[1, 2], [4], [50]]
+    assert actors_of(mdp, data, [0, 3], among=[2, 3, 4]) == [
+        {2: one_by_one[0][2]},
+        {4: one_by_one[1][4]},
+    ]
     monkeypatch.setattr(interventions, "ONE_BY_ONE", 10)
     monkeypatch.setattr(interventions, "GROUP", 8)
     memory = Memory()
     asked = [actors_of(mdp, data, [i], memory=memory)[0] for i in (0, 3, 50)]
     assert asked == one_by_one, "the strength is measured one by one"
+    assert actors_of(mdp, data, [0], memory=memory, among=[2, 3]) == [{2: one_by_one[0][2]}]
     assert len(memory.influence) < 30, "most variables are never changed alone"
 
 

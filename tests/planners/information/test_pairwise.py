@@ -144,6 +144,23 @@ def test_all_ways_of_counting_find_the_same_to_the_last_bit():
         assert (laid_out[0][0], laid_out[1][0]) == (alone[0][0], alone[1][0])
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_that_share_the_candidates_count_the_same(threads, monkeypatch):
+    rng = np.random.default_rng(0)
+    sizes = (3, 7, 64, 2, 5)
+    values = rng.integers(sizes, size=(10, 12, 5))  # a number of samples that is no multiple of 4
+    data = ExogenousData(tuple("abcde"), np.array(sizes), values, np.zeros((10, 0), np.int64), 0)
+    columns, samples = Columns.of(data, np.arange(9)), 99
+    cases = Cases(Rows.of(samples), data.after(1, np.arange(9)), 7)
+    alone = [
+        conditional_information(cases, data.before(j, np.arange(9)), sizes[j]) for j in range(5)
+    ]
+    monkeypatch.setattr(pairs, "SAMPLES_PER_THREAD", 1)
+    monkeypatch.setattr(pairs, "get_num_threads", lambda: threads)
+    statistic, freedom = columns.information(cases, np.arange(5))
+    assert [*zip(statistic, freedom, strict=True)] == [tuple(found) for found in alone]
+
+
 def test_some_targets_and_some_rollouts():
     data = related([2, 3, 2, 8, 2, 2], 20, 15, np.random.default_rng(0))
     whole = pairwise_information(data)

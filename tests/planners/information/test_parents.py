@@ -262,3 +262,15 @@ def test_many_candidates_take_little_memory():
     assert kept < 2 * values.nbytes
     stores = (memory.screened, memory.information, memory.nulls, memory.num_rows)
     assert sum(map(len, stores)) < 20 * 40
+
+
+def test_variables_of_very_many_values_together_are_ranked_on_fewer_transitions(monkeypatch):
+    mdp = SyntheticMDP(SyntheticParameters(num_noise=4, noise_size=16))
+    data = ExogenousData.collect(mdp, 1000, np.random.default_rng(0))
+    before = ParentSearch(data)
+    monkeypatch.setattr("planners.information.parents.SCREENED_VALUES", int(data.sizes.sum()) // 2)
+    after = ParentSearch(data)
+    assert after.few.count < 0.6 * before.few.count
+    assert after.all.count == before.all.count
+    expected = {name: set(parents) for name, parents in mdp.parents.items()}
+    assert all_parents(mdp, data) == expected

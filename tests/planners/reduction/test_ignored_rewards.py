@@ -10,7 +10,7 @@ from reduced import shared
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.grid import GridMDP
 from planners import ExogenousData, Memory, ReducedMDP, estimate_objective
-from planners.reduction.ignored_rewards import additive_means, masked_rewards
+from planners.reduction.ignored_rewards import additive_means, masked_rewards, paid_amounts
 from planners.reduction.survey import EndogenousSurvey
 
 
@@ -146,6 +146,18 @@ def test_rare_values_are_drawn_towards_the_overall_mean(shape):
     expected = np.linalg.lstsq(design, wanted, rcond=None)[0]
     np.testing.assert_allclose(np.concatenate(added), expected, atol=1e-9)
     np.testing.assert_allclose(added[0][0], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_values_that_pay_the_same_have_one_label(share):
+    rng = np.random.default_rng(0)
+    table = np.zeros((9, 4, 5)) + rng.normal(size=(4, 5))
+    pays = rng.random((4, 5)) < share
+    table[:, pays] += rng.integers(3, size=(9, 1)) - 1.0
+    label, amounts = paid_amounts(table)
+    expected, inverse = np.unique(table.reshape(9, -1), axis=0, return_inverse=True)
+    np.testing.assert_array_equal(amounts, expected)
+    np.testing.assert_array_equal(label, inverse.reshape(-1))
 
 
 def test_zero_forgets_them(till):
