@@ -7,6 +7,7 @@
 - ``sweeps``: the kernels of one sweep.
 - ``backups``: the part of them for one x.
 - ``exogenous_part``: what of V depends on x alone.
+- ``endogenous_part``: what of the changes of V depends on n alone.
 - ``warm_start``: the values of one plan, laid out for another model.
 - ``successors``: the decision lists in the form in which sweeps read them.
 - ``elimination``: in which order to sum over the exogenous variables of the next step.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import get_num_threads
@@ -29,10 +29,11 @@ from planners.arrays import Floats
 from planners.clock import Clock
 from planners.planner import Plan
 from planners.tables import FactoredMDP, num_exogenous_states
+from planners.value_iteration.endogenous_part import MAX_ENDOGENOUS, Snapshot, part_ahead
 from planners.value_iteration.exogenous_part import MORE_ARRAYS, most_ahead, sum_ahead
 from planners.value_iteration.extrapolation import extrapolate
 from planners.value_iteration.preparation import prepare, reward_sizes
-from planners.value_iteration.sweeps import Drift, KeptActions, sweep, sweep_kept
+from planners.value_iteration.sweeps import Change, Drift, KeptActions, sweep, sweep_kept
 from planners.value_iteration.tabular_policy import TabularPolicy
 from planners.value_iteration.team import Team
 from planners.value_iteration.warm_start import values_over
@@ -51,6 +52,10 @@ TOLERANCE_SHARE = 0.7
 #: If more than this share of the states got other actions, so many sweeps with fixed actions
 #: follow at most: V of actions that do not last need not be exact.
 FEW_SWEEPS = (0.1, 1), (0.01, 3)
+
+#: If a sweep with fixed actions changes V by more than this share of what the last one did, it is
+#: looked for a part of the changes that depends on n alone.
+SLOW = 0.7
 
 #: Most sweeps with fixed actions from one extrapolation to the next.
 LONGEST_CYCLE = 8
@@ -74,14 +79,6 @@ MAX_SETBACKS = 3
 def action_type(mdp: ExoMDP) -> np.dtype[Any]:
     """The smallest type that holds the actions."""
     return np.min_scalar_type(mdp.num_actions - 1)
-
-
-class Change(NamedTuple):
-    """How V has changed."""
-
-    least: float
-    largest: float
-    widest: float  # the most that changes at the same x differ by
 
 
 @dataclass(eq=False)
@@ -250,12 +247,20 @@ class Run:
 
     def _evaluate(self, actions: list[NDArray[Any]], enough: float, *, extrapolating: bool) -> None:
         """Sweeps with these actions, until the span of their changes is small enough."""
-        for k in range(self._worthwhile()):
+        place, last, snapshot = 0, math.inf, None
+        patient = not (extrapolating and self.kept.rows.size and self._has_endogenous_part())
+        for _ in range(self._worthwhile()):
             if self.sweeps >= self.max_sweeps:
                 return
-            place = k % self.cycle
             change = self._sweep(actions, improving=False, place=place)
-            if extrapolating and self.changes.size and place == self.cycle - 1:
+            if change.widest <= enough:
+                return
+            place = (place + 1) % self.cycle
+            if snapshot is not None:
+                patient = not self._add_endogenous_part(snapshot)
+                snapshot, last, place = None, math.inf, 0
+                continue
+            if extrapolating and self.changes.size and place == 0:
                 self._tick()
                 added = extrapolate(
                     self.values,
@@ -263,13 +268,29 @@ class Run:
                     up_to_functions_of_x=not self.mdp.terminal.any(),
                 )
                 self._move_by(Change(*added))
-            if change.widest <= enough:
-                return
+            elif change.widest > SLOW * last and not patient:
+                snapshot = Snapshot.take(self.values)
+            last = change.widest
+
+    def _has_endogenous_part(self) -> bool:
+        """Whether changes that depend on n alone can be worked out."""
+        return self.values.shape[1] <= MAX_ENDOGENOUS and not self.mdp.terminal.any()
+
+    def _add_endogenous_part(self, before: Snapshot) -> bool:
+        """Add what depends on n alone of all changes to come; whether there is such a thing."""
+        part = part_ahead(before, self.values, self.kept)
+        if part is None:
+            return False
+        self._tick()
+        self.values += part.astype(self.dtype)
+        least, largest = float(part.min()), float(part.max())
+        self._move_by(Change(least, largest, 1.001 * (largest - least)))
+        return True
 
     def _worthwhile(self) -> int:
         """How many sweeps with fixed actions: few while many states get other actions."""
         limits = (limit for share, limit in FEW_SWEEPS if self.others > share)
-        return min(self.settings.inner_sweeps, *limits, self.settings.inner_sweeps)
+        return min([self.settings.inner_sweeps, *limits])
 
     def _sweep(self, actions: list[NDArray[Any]], *, improving: bool, place: int = 0) -> Change:
         """One sweep: the changes of V."""

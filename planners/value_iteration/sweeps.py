@@ -60,6 +60,14 @@ class KeptActions(NamedTuple):
     probabilities: Floats
 
 
+class Change(NamedTuple):
+    """How V has changed."""
+
+    least: float
+    largest: float
+    widest: float  # the most that changes at the same x differ by
+
+
 class Drift(NamedTuple):
     """How much the difference between the values of two actions may have changed so far.
 
