@@ -111,16 +111,18 @@ bit_population: Any = intrinsic(_ctpop)
 
 
 @njit(cache=True)
-def pack_columns(values: Any, states: Any, columns: Any, packed: Any, population: Any) -> None:
+def pack_columns(
+    values: Any, states: Any, columns: Any, slots: Any, packed: Any, population: Any
+) -> None:
     """Turn columns of zeros and ones into bits, a word of all columns after the other."""
     for w in range(packed.shape[1]):
         part = states[64 * w : 64 * w + 64]
-        for column in columns:
+        for column, slot in zip(columns, slots):  # noqa: B905 - Numba knows no strict=True
             word = np.uint64(0)
             for s in range(len(part)):
                 word |= np.uint64(values[part[s], column]) << np.uint64(s)
-            packed[column, w] = word
-            population[column] += np.int64(bit_population(word))
+            packed[slot, w] = word
+            population[slot] += np.int64(bit_population(word))
 
 
 @njit(cache=True)

@@ -173,12 +173,13 @@ class Columns:
         return np.asarray(laid_out[slots[0]])
 
     def _by_bits(self, cases: Cases, candidates: Ints) -> Any:
-        packed, population, is_packed = self._bits
+        packed, population, is_packed, slots = self._bits
         new = np.unique(candidates[~is_packed[candidates]])
         if len(new):
-            kernels.pack_columns(self.values, self.states, new, packed, population)
+            kernels.pack_columns(self.values, self.states, new, slots[new], packed, population)
             is_packed[new] = True
-        return kernels.bit_information(packed, population, candidates, cases.bits, cases.counted)
+        own = slots[candidates]
+        return kernels.bit_information(packed, population, own, cases.bits, cases.counted)
 
     def _laid_out(
         self, which: NDArray[np.intp], candidates: Ints
@@ -213,14 +214,18 @@ class Columns:
         return kept, np.zeros(len(self.sizes), dtype=bool)
 
     @cached_property
-    def _bits(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.bool_]]:
-        """The bits of binary variables, how many are set, and which variables' are known.
+    def _bits(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.bool_], Ints]:
+        """The bits of binary variables, how many are set, which variables' are known, and where.
 
-        Memory that is not written to is not taken from the machine.
+        Memory that is not written to is not taken from the machine. The bits of binary variables
+        are beside each other, because it is taken in pages that are larger than those of one.
         """
-        variables, words = len(self.sizes), -(-len(self.states) // 64)
-        packed = np.zeros((variables, words), dtype=np.uint64)
-        return packed, np.zeros(variables, dtype=np.int64), np.zeros(variables, dtype=bool)
+        is_binary, words = self.sizes == 2, -(-len(self.states) // 64)
+        slots = np.cumsum(is_binary) - 1
+        number = int(np.count_nonzero(is_binary))
+        packed = np.zeros((number, words), dtype=np.uint64)
+        known = np.zeros(len(self.sizes), dtype=bool)
+        return packed, np.zeros(number, dtype=np.int64), known, slots
 
 
 def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
