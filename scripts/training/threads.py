@@ -24,9 +24,10 @@ def side_by_side(threads: int) -> Iterator[Map]:
         with ThreadPoolExecutor(max(1, threads - 1), "part", torch.set_num_threads, (1,)) as pool:
 
             def in_parts(function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-                first, *others = zip(*arguments, strict=False)
-                futures = [pool.submit(function, *other) for other in others]
-                return [function(*first), *(future.result() for future in futures)]
+                parts = [*zip(*arguments, strict=False)]
+                futures = [pool.submit(function, *part) for part in parts[1:]]
+                done = [function(*part) for part in parts[:1]]  # by a thread that is awake
+                return done + [future.result() for future in futures]
 
             yield in_parts if threads > 1 else map
     finally:
