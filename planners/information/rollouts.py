@@ -39,7 +39,7 @@ SLOWER = 10
 #: Rollouts at least: what never changes within an episode is seen once in each.
 MIN_ROLLOUTS = 200
 #: Bytes, over all rollouts, steps and variables, up to which more than MIN_ROLLOUTS are taken.
-MAX_BYTES = 1_000_000_000
+MAX_BYTES = 2**30
 #: Walks of an agent that acts at random, and their steps at most: they show which n occur.
 WALKS, WALK_STEPS = 80, 64
 #: Values of one variable at most: tables of the counts of two of them have as many cells squared.
