@@ -21,6 +21,7 @@ from weakref import WeakSet
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 #: Options of functions that only compiled functions call. They have no entry from Python, and are
 #: kept as a part of their callers.
@@ -56,14 +57,19 @@ def njit(
 def _fix(compiled: Any, signatures: list[Any]) -> None:
     """Compile a function for these signatures only, and for those that are asked for."""
     by_types = {tuple(signature.args): signature for signature in signatures}
+    all_compiled = False
 
     def compile_for(*arguments: Any) -> Any:
-        signature = by_types.get(tuple(map(compiled.typeof_pyval, arguments)))
-        if signature is not None:
-            return compiled.compile(signature)
-        for signature in signatures:
-            compiled.compile(signature)
-        compiled.disable_compile()
+        nonlocal all_compiled
+        with global_compiler_lock:  # another thread may have been faster
+            if not all_compiled:
+                signature = by_types.get(tuple(map(compiled.typeof_pyval, arguments)))
+                if signature is not None:
+                    return compiled.compile(signature)
+                for signature in signatures:
+                    compiled.compile(signature)
+                compiled.disable_compile()
+                all_compiled = True
         return compiled  # Numba calls it again, which finds the best of them or refuses
 
     compiled._compile_for_args = compile_for

@@ -1,6 +1,8 @@
 """Compiled functions where nothing can be written: containers, full disks."""
 
 import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -67,6 +69,19 @@ def test_of_several_signatures_those_that_are_asked_for_are_compiled():
         with pytest.raises(TypeError):
             other(wrong, 0)
     assert len(other.signatures) == 2
+
+
+def test_threads_may_ask_for_a_function_of_fixed_signatures_at_the_same_time():
+    written = types.Array(int64, 1, "C")
+    function = compiled.njit([int64(written, int64)])(pick)
+    values, barrier = np.arange(3), threading.Barrier(4)
+
+    def ask(k):  # every other one with a type that is converted, so that all are compiled
+        barrier.wait()
+        return function(values, np.int8(k) if k % 2 else k)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ask, (0, 1, 2, 1))) == [0, 1, 2, 1]
 
 
 def test_without_a_folder_for_them_functions_work_with_one_warning(monkeypatch):
