@@ -68,13 +68,16 @@ def _reward_tables(
     scopes = list(mdp.scoped_terms)
     tables = list(mdp.scoped_terms.values()) or [np.zeros((1, *mdp.base_reward.shape))]
     starts = np.cumsum([0, *(table.size for table in tables)])
+    records = starts_of(scopes), join(scopes, np.int64), starts
+    if len(tables) == 1 and tables[0].dtype == dtype and not mdp.base_reward.any():
+        return RewardTables(*records, np.ascontiguousarray(tables[0]).reshape(-1))
     flat = np.empty(starts[-1], dtype=dtype)
     for k, table in enumerate(tables):
         tick()
         base = mdp.base_reward if k == 0 else np.zeros(1)
         out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
         np.add(table, base, out=out, casting="same_kind")
-    return RewardTables(starts_of(scopes), join(scopes, np.int64), starts, flat)
+    return RewardTables(*records, flat)
 
 
 def _extremes(table: Floats) -> tuple[Floats, Floats]:
