@@ -13,61 +13,19 @@ takes twice as many lanes, and action values are right to some 1e-6 of the large
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 
 from exo_envs.compiled import INNER, njit
+from exo_envs.threads import in_parts
 from planners.arrays import Ints
 from planners.checks import check_kind
+from planners.forecasting import flat_models as where
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel
-from planners.forecasting.flat_models import (
-    ATOM_COUNT,
-    ATOM_STARTS,
-    ATOMS,
-    BASE,
-    BRANCH_STARTS,
-    CONDITION_COUNT,
-    CONDITIONS,
-    FIRST_LEAVES,
-    FORECASTS,
-    JOINT_COUNT,
-    JOINT_REWARD_CONDITIONS,
-    JOINT_REWARD_STARTS,
-    JOINT_REWARDS,
-    LIST_COUNT,
-    NODE_BRANCH_STARTS,
-    NODE_BRANCHES,
-    NODE_OBSERVATIONS,
-    NODE_STARTS,
-    OBSERVATION_ATOM_STARTS,
-    OBSERVATION_ATOMS,
-    OBSERVATION_CONSTANTS,
-    OBSERVATION_COUNT,
-    OBSERVATION_SIGNS,
-    OTHERWISE,
-    OUTCOME_STARTS,
-    PARENTS,
-    PROBABILITIES,
-    REWARD_ATOMS,
-    REWARD_STARTS,
-    REWARDS,
-    RULE_ENDS,
-    RULE_STARTS,
-    STATE_COUNT,
-    STRIDES,
-    TARGETS,
-    TERMINAL,
-    TREE_SIZE,
-    VALUES,
-    VARIABLES,
-    FlatModel,
-    FlatModels,
-)
+from planners.forecasting.flat_models import FlatModel, FlatModels
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.shared_tables import SharedForecasts, probability_at, row_at
 
@@ -123,20 +81,13 @@ def look_ahead(
     # How the lanes are divided depends on their number alone, and not on that of the threads.
     blocks = max(1, -(-len(n) // LANES_PER_BLOCK))
     width = max(1, -(-len(n) // (blocks * LANES_PER_VECTOR))) * LANES_PER_VECTOR
-    workers = max(1, min(get_num_threads(), blocks))
-    step = width * -(-blocks // workers)
 
-    def part(first: int) -> Any:
-        lanes = slice(first, first + step)
+    def part(first: int, last: int) -> Any:
+        lanes = slice(first * width, last * width)
         given: Any = (*models, shared.addresses, additive, np.float32(discount), width)
         return _action_values(*given, n[lanes], exogenous[lanes])
 
-    if workers == 1:
-        return np.asarray(part(0))
-    # This thread takes a part, too: it waits while the kernel is compiled, and its clocks stop.
-    with ThreadPoolExecutor(workers - 1) as threads:
-        others = threads.map(part, range(step, len(n), step))
-        return np.concatenate([part(0), *others])
+    return np.concatenate(in_parts(part, blocks))
 
 
 @njit(cache=True, nogil=True)
@@ -145,18 +96,22 @@ def _action_values(
 ) -> Any:
     """What each first action is worth in each lane: backward induction, a block at a time."""
     ints, other = now.ints, later.ints
-    atoms, states = ints[ATOM_COUNT], ints[STATE_COUNT]
-    num_actions = ints[ints[BRANCH_STARTS] + 1]
+    atoms, states = ints[where.ATOM_COUNT], ints[where.STATE_COUNT]
+    num_actions = ints[ints[where.BRANCH_STARTS] + 1]
     farthest = forecasts.horizon
     # Arrays for a block of lanes, which are the last axis of each: the chance of each atom,
     # condition and observation; that of each node, and the best value seen there.
     chances = np.empty((farthest + 1, atoms, width), np.float32)
-    weights = np.empty((max(ints[CONDITION_COUNT], other[CONDITION_COUNT]), width), np.float32)
-    seen = np.empty((max(ints[OBSERVATION_COUNT], other[OBSERVATION_COUNT]), width), np.float32)
-    reached = np.empty((max(ints[TREE_SIZE], other[TREE_SIZE]), width), np.float32)
-    found = np.empty((max(ints[TREE_SIZE], other[TREE_SIZE]), width), np.float32)
+    weights = np.empty(
+        (max(ints[where.CONDITION_COUNT], other[where.CONDITION_COUNT]), width), np.float32
+    )
+    seen = np.empty(
+        (max(ints[where.OBSERVATION_COUNT], other[where.OBSERVATION_COUNT]), width), np.float32
+    )
+    reached = np.empty((max(ints[where.TREE_SIZE], other[where.TREE_SIZE]), width), np.float32)
+    found = np.empty((max(ints[where.TREE_SIZE], other[where.TREE_SIZE]), width), np.float32)
     # The value of each list; the last row is zero, the value of what no list adds to.
-    lists = max(ints[LIST_COUNT], other[LIST_COUNT])
+    lists = max(ints[where.LIST_COUNT], other[where.LIST_COUNT])
     values = np.empty((lists + 1, width), np.float32)
     # The best value of each n and of nowhere; before, after.
     best = np.empty((2, states + 1, width), np.float32)
@@ -197,7 +152,7 @@ def _action_values(
 def _forecast(model: Any, forecasts: Any, x: Any, lane: int, end: int, chances: Any) -> None:
     """The chance of every atom h steps ahead: from lanes of x itself, or from the forecasts."""
     ints = model.ints
-    which, variables, values = ints[FORECASTS], ints[VARIABLES], ints[VALUES]
+    which, variables, values = ints[where.FORECASTS], ints[where.VARIABLES], ints[where.VALUES]
     sizes, starts, parents = forecasts.sizes, forecasts.parent_starts, forecasts.parents
     steps, atoms, width = chances.shape
     at = np.empty(width, np.int64)
@@ -213,7 +168,7 @@ def _forecast(model: Any, forecasts: Any, x: Any, lane: int, end: int, chances: 
             rows[f, k] = row_at(lookup, value) * length
     for atom in range(atoms):
         f, variable, wanted = ints[which + atom], ints[variables + atom], ints[values + atom]
-        stride, table = ints[ints[STRIDES] + atom], forecasts.tables[f]
+        stride, table = ints[ints[where.STRIDES] + atom], forecasts.tables[f]
         for k in range(width):
             chances[0, atom, k] = x[min(lane + k, end - 1), variable] == wanted
             at[k] = rows[f, k] + wanted
@@ -227,9 +182,13 @@ def _forecast(model: Any, forecasts: Any, x: Any, lane: int, end: int, chances: 
 def _weigh_conditions(model: Any, chances: Any, weights: Any, with_constants: bool) -> None:
     """The chance of every condition; of those without atoms only if they are asked for."""
     ints, reals = model.ints, model.reals
-    probabilities, atom_starts, atoms = ints[PROBABILITIES], ints[ATOM_STARTS], ints[ATOMS]
+    probabilities, atom_starts, atoms = (
+        ints[where.PROBABILITIES],
+        ints[where.ATOM_STARTS],
+        ints[where.ATOMS],
+    )
     width = weights.shape[1]
-    for w in range(ints[CONDITION_COUNT]):
+    for w in range(ints[where.CONDITION_COUNT]):
         probability = reals[probabilities + w]
         first, last = ints[atom_starts + w], ints[atom_starts + w + 1]
         if first < last:
@@ -255,12 +214,24 @@ def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays w
     lists have no rule, or one of two outcomes.
     """
     ints, reals = model.ints, model.reals
-    branch_starts, otherwise, base_at = ints[BRANCH_STARTS], ints[OTHERWISE], ints[BASE]
-    reward_starts, reward_atoms, rewards = ints[REWARD_STARTS], ints[REWARD_ATOMS], ints[REWARDS]
-    rule_starts, rule_ends = ints[RULE_STARTS], ints[RULE_ENDS]
-    outcome_starts, conditions, targets = ints[OUTCOME_STARTS], ints[CONDITIONS], ints[TARGETS]
-    joint_starts, held = ints[JOINT_REWARD_STARTS], ints[JOINT_REWARD_CONDITIONS]
-    states, width = ints[STATE_COUNT], values.shape[1]
+    branch_starts, otherwise, base_at = (
+        ints[where.BRANCH_STARTS],
+        ints[where.OTHERWISE],
+        ints[where.BASE],
+    )
+    reward_starts, reward_atoms, rewards = (
+        ints[where.REWARD_STARTS],
+        ints[where.REWARD_ATOMS],
+        ints[where.REWARDS],
+    )
+    rule_starts, rule_ends = ints[where.RULE_STARTS], ints[where.RULE_ENDS]
+    outcome_starts, conditions, targets = (
+        ints[where.OUTCOME_STARTS],
+        ints[where.CONDITIONS],
+        ints[where.TARGETS],
+    )
+    joint_starts, held = ints[where.JOINT_REWARD_STARTS], ints[where.JOINT_REWARD_CONDITIONS]
+    states, width = ints[where.STATE_COUNT], values.shape[1]
     moved, passed = spare[2], spare[3]
     # What the value of the next n is multiplied by: the discount, and that times the chance that
     # the rules which the branches of this n share do not decide.
@@ -310,9 +281,9 @@ def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays w
                 reward, atom = reals[rewards + e], ints[reward_atoms + e]
                 for k in range(width):
                     values[own, k] += reward * chances[atom, k]
-            if ints[JOINT_COUNT]:
+            if ints[where.JOINT_COUNT]:
                 for e in range(ints[joint_starts + own], ints[joint_starts + own + 1]):
-                    reward, w = reals[ints[JOINT_REWARDS] + e], ints[held + e]
+                    reward, w = reals[ints[where.JOINT_REWARDS] + e], ints[held + e]
                     for k in range(width):
                         values[own, k] += reward * weights[w, k]
             if own == shared:
@@ -340,10 +311,10 @@ def _back_up(  # noqa: C901, PLR0912, PLR0915 - calls of functions with arrays w
 def _observe(model: Any, chances: Any, seen: Any) -> None:
     """The chance of every observation."""
     ints, reals = model.ints, model.reals
-    constants, signs = ints[OBSERVATION_CONSTANTS], ints[OBSERVATION_SIGNS]
-    starts, atoms = ints[OBSERVATION_ATOM_STARTS], ints[OBSERVATION_ATOMS]
+    constants, signs = ints[where.OBSERVATION_CONSTANTS], ints[where.OBSERVATION_SIGNS]
+    starts, atoms = ints[where.OBSERVATION_ATOM_STARTS], ints[where.OBSERVATION_ATOMS]
     width = seen.shape[1]
-    for o in range(ints[OBSERVATION_COUNT]):
+    for o in range(ints[where.OBSERVATION_COUNT]):
         constant, sign = reals[constants + o], reals[signs + o]
         first, last = ints[starts + o], ints[starts + o + 1]
         if first < last:
@@ -365,11 +336,15 @@ def _choose(  # noqa: C901 - as above
 ) -> None:
     """The value of every n: the best branch, on average over what is seen before."""
     ints = model.ints
-    node_starts, first_leaves, terminal = ints[NODE_STARTS], ints[FIRST_LEAVES], ints[TERMINAL]
-    parents, observations = ints[PARENTS], ints[NODE_OBSERVATIONS]
-    starts, branches = ints[NODE_BRANCH_STARTS], ints[NODE_BRANCHES]
+    node_starts, first_leaves, terminal = (
+        ints[where.NODE_STARTS],
+        ints[where.FIRST_LEAVES],
+        ints[where.TERMINAL],
+    )
+    parents, observations = ints[where.PARENTS], ints[where.NODE_OBSERVATIONS]
+    starts, branches = ints[where.NODE_BRANCH_STARTS], ints[where.NODE_BRANCHES]
     width = best.shape[1]
-    for state in range(ints[STATE_COUNT]):
+    for state in range(ints[where.STATE_COUNT]):
         for k in range(width):
             best[state, k] = np.float32(0.0)
             reached[0, k] = np.float32(1.0)
