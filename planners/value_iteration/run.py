@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Sweeps with fixed actions end once the span of their changes is below this share of the span
 #: that the last sweep with the best actions had.
-SPAN_SHARE = 0.1
+SPAN_SHARE = 0.2
 
 #: Sweeps with fixed actions also end once the span of their changes is below this share of the span
 #: that meets the tolerance, since the next sweep with the best actions may enlarge it a little.
@@ -51,11 +51,11 @@ TOLERANCE_SHARE = 0.7
 
 #: If more than this share of the states got other actions, so many sweeps with fixed actions
 #: follow at most: V of actions that do not last need not be exact.
-FEW_SWEEPS = (0.3, 1), (0.03, 3)
+FEW_SWEEPS = (0.1, 1), (0.01, 3)
 
 #: If a sweep with fixed actions changes V by more than this share of what the last one did, it is
 #: looked for a part of the changes that depends on n alone.
-SLOW = 0.8
+SLOW = 0.7
 
 #: Most sweeps with fixed actions from one extrapolation to the next.
 LONGEST_CYCLE = 8
