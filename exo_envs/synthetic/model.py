@@ -50,7 +50,6 @@ class SyntheticMDP(PlantedMDP):
         super().__init__(problem.sites, variables, p)
         self._noise = np.array([node.noise for node in self.nodes])
         self._net = _flat_net(self.nodes)
-        self._bets = (self._paying, self._payoffs, self._stakes)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
@@ -88,7 +87,7 @@ class SyntheticMDP(PlantedMDP):
 
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        arguments = (*self._turning, *self._bets, self.parameters.fee, self._noise, *self._net)
+        arguments = (*self._turning, *self._bets, self._rules.fee, self._noise, *self._net)
         return CompiledStep(kernels.step, arguments, (1, len(self.nodes)))
 
     def _exogenous_step(self, noise: FloatArray) -> CompiledExogenous:

@@ -114,6 +114,11 @@ class PlantedMDP(ExoMDP):
         )
 
     @property
+    def _bets(self) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
+        """What settles a bet: the variables that pay at each site, the outcomes, the stakes."""
+        return self._paying, self._payoffs, self._stakes
+
+    @property
     def _turning(self) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
         """What kernels take that move bets."""
         return self._rules.slip, self._delays, self._switches

@@ -34,7 +34,8 @@ def try_methods(odd: Odd, mdp: Any) -> None:
     elif method == "exogenous_indices":
         odd.call(mdp.exogenous_indices, odd.pick((mdp.exogenous_names, ("x",), 3, None, [3], "x")))
     elif method == "sizes":
-        odd.must_work(lambda: (mdp.num_states, mdp.endogenous_sizes, mdp.compiled_step()))
+        odd.must_work(lambda: (mdp.num_states, mdp.endogenous_sizes))
+        odd.must_work(lambda: (mdp.compiled_step(), mdp.compiled_exogenous()))
     else:
         _try_on_states(odd, mdp, method, rng)
 
