@@ -27,8 +27,8 @@ MAX_VARIABLES = 1_000_000
 MAX_HORIZON = 1_000_000_000
 #: The smallest level of a test: a share of it for each of many tests is still no 0.
 MIN_LEVEL = 1e-100
-#: Values of single variables in one batch of states, at most: 8 GB.
-MAX_VALUES = 1_000_000_000
+#: Values of single variables in one batch of states, at most: 8 GiB.
+MAX_VALUES = 2**30
 
 
 @overload
