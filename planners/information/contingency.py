@@ -109,6 +109,8 @@ def conditional_information(cases: Cases, column: IntArray, size: int) -> Inform
     column = sampled_values("column", column, size, len(cases.rows.row))
     if cases.rows.count * size * cases.size <= SMALL_TABLE:
         one, found = (np.zeros(1, dtype=np.int64), np.array([size])), np.empty((2, 1))
+        if size <= 256:  # the type that most columns are kept in: the kernel is compiled for it
+            column = column.astype(np.uint8)
         kernels.table_information(column[None], *one, cases.counted, *found)
         statistic, freedom = found[:, 0]
     else:

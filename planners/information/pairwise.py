@@ -15,16 +15,15 @@ numbers in the way that suits its table:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 
 from exo_envs.mdp import FloatArray, IntArray
+from exo_envs.threads import in_parts
 from planners.arrays import Ints
 from planners.checks import as_positions, check_kind
 from planners.information import counting_kernels as kernels
@@ -231,21 +230,12 @@ class Columns:
 def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
     """The candidates are shared by as many threads as Numba may use, if there are many samples."""
     found, counted = np.empty((2, len(slots))), cases.counted
-    share = max(1, SAMPLES_PER_THREAD // len(cases.rows.row))
-    workers = max(1, min(get_num_threads(), len(slots) // share))
-    step = -(-len(slots) // workers)
 
-    def part(first: int) -> None:
-        own = slice(first, first + step)
+    def part(first: int, last: int) -> None:
+        own = slice(first, last)
         kernels.table_information(laid_out, slots[own], sizes[own], counted, *found[:, own])
 
-    if workers == 1:
-        part(0)
-        return found
-    with ThreadPoolExecutor(workers - 1) as threads:
-        others = threads.map(part, range(step, len(slots), step))
-        part(0)  # this thread takes a part, too
-        list(others)
+    in_parts(part, len(slots), least=max(1, SAMPLES_PER_THREAD // len(cases.rows.row)))
     return found
 
 

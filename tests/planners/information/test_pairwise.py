@@ -156,7 +156,7 @@ def test_threads_that_share_the_candidates_count_the_same(threads, monkeypatch):
         conditional_information(cases, data.before(j, np.arange(9)), sizes[j]) for j in range(5)
     ]
     monkeypatch.setattr(pairs, "SAMPLES_PER_THREAD", 1)
-    monkeypatch.setattr(pairs, "get_num_threads", lambda: threads)
+    monkeypatch.setattr("exo_envs.threads.get_num_threads", lambda: threads)
     statistic, freedom = columns.information(cases, np.arange(5))
     assert [*zip(statistic, freedom, strict=True)] == [tuple(found) for found in alone]
 
