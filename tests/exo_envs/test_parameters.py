@@ -121,7 +121,7 @@ def test_a_large_crowd_is_no_huge_one():
 @pytest.mark.parametrize(
     ("num_envs", "words"),
     [
-        (10**12, r"num_envs is a whole number, at most 166,666,666 \(states of 6 variables"),
+        (10**12, r"num_envs is a whole number, at most 178,956,970 \(states of 6 variables"),
         (0, "num_envs is a whole number, at least 1, not 0"),
         (2.0, "num_envs is a whole number, at least 1, not 2.0"),
         (True, "num_envs is a whole number, at least 1, not True"),

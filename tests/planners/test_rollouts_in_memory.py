@@ -60,4 +60,4 @@ def test_long_episodes_are_taken_in_smaller_numbers(monkeypatch):
     model.horizon = 2_000_000
     with pytest.raises(StopIteration) as caught:
         ExogenousData.collect(model)
-    assert caught.value.args == (99, 2_000_000)
+    assert caught.value.args == (2**30 // (2_000_001 * 5), 2_000_000)
