@@ -158,7 +158,7 @@ class ExoMDP(ABC):
     def compiled_step(self) -> CompiledStep | None:
         """A whole step of a batch in one call, or None if the model has none (the default).
 
-        It gives what the methods above give, byte for byte, and all values are in range.
+        It gives what the methods give, but for the order of sums, and all values are in range.
         """
         return None
 
