@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import State, TraceMDP, as_mdp
-from exo_envs.borders import checked, unchecked
-from exo_envs.inputs import (
+from exo_envs.contract.checked_mdp import checked, unchecked
+from exo_envs.core.inputs import (
     as_actions,
     as_generator,
     check_discount,
@@ -38,9 +37,11 @@ from exo_envs.inputs import (
     check_level,
     check_whole,
 )
-from exo_envs.mdp import FloatArray
-from planners.checks import check_kind
-from planners.evaluation import ActionRule, Estimate, Scenarios, play
+from exo_envs.core.mdp import FloatArray, State
+from exo_envs.sources.simulators.conversion import as_mdp
+from exo_envs.sources.tables.model import TraceMDP
+from planners.core.checks import check_kind
+from planners.core.evaluation import ActionRule, Estimate, Scenarios, play
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,26 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.inputs import as_generator, check_flag, check_real, convert
-from exo_envs.mdp import FloatArray
-from planners.binned_policy import with_values
-from planners.clock import Clock, OutOfTimeError
-from planners.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
-from planners.forecasting import ForecastPlanner
-from planners.grid import fewest_endogenous_states
-from planners.planner import Candidate, Plan, Planner, check_problem, warm_start_for
-from planners.policy import Mask, Policy
-from planners.reduction import (
-    ReducedMDP,
-    TabulatedReducedMDP,
-    affordable_part,
-    can_enumerate,
-    tabulate,
-)
-from planners.tables import FactoredMDP
+from exo_envs.core.inputs import as_generator, check_flag, check_real, convert
+from exo_envs.core.mdp import ExoMDP, FloatArray
+from planners.core.clock import Clock, OutOfTimeError
+from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
+from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
+from planners.core.policy import Mask, Policy
+from planners.discretization.binned_policy import with_values
+from planners.discretization.grid import fewest_endogenous_states
+from planners.forecasting.planner import ForecastPlanner
+from planners.reduced.affordable import affordable_part
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.tabulated import TabulatedReducedMDP, tabulate
+from planners.tables.factored_mdp import FactoredMDP
 from planners.tree_search import UCT
-from planners.value_iteration import TabularPolicy, ValueIteration
+from planners.value_iteration.planner import ValueIteration
+from planners.value_iteration.tabular_policy import TabularPolicy
 
 #: Trajectories of the model that is planned in, on which plans are compared, at most.
 NUM_SCENARIOS = 800

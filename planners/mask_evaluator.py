@@ -12,25 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State
-from exo_envs.borders import HasOriginal, checked
-from exo_envs.inputs import as_mask, check_whole
-from exo_envs.mdp import FloatArray
-from planners.arrays import joint_index
-from planners.binned_policy import with_values
-from planners.clock import Clock, OutOfTimeError, check_time_limit, is_time_up
-from planners.counted import CountedMDP
-from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference, play_original
-from planners.memory import Memory
-from planners.planner import (
-    Plan,
-    Planner,
-    check_plan,
-    warm_start_for,
-)
-from planners.policy import Mask
-from planners.reduction import ReducedMDP, can_enumerate
-from planners.tables import num_endogenous_states
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.inputs import as_mask, check_whole
+from exo_envs.core.mdp import ExoMDP, FloatArray, State
+from exo_envs.core.original import HasOriginal
+from planners.core.arrays import joint_index
+from planners.core.clock import Clock, OutOfTimeError, check_time_limit, is_time_up
+from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference, play_original
+from planners.core.memory import Memory
+from planners.core.planner import Plan, Planner, check_plan, warm_start_for
+from planners.core.policy import Mask
+from planners.discretization.binned_policy import with_values
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.surveyed_states import can_enumerate
+from planners.samples.counted import CountedMDP
+from planners.tables.indexing import num_endogenous_states
 from planners.worth import Comparison, Cost, Objective, Played
 
 #: A comparison of masks may end after these shares of the rollouts.
@@ -109,7 +105,7 @@ class MaskEvaluator:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
         Args:
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.inputs.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.inputs.as_mask`.
             cost_weight: the paper's lambda.
             cost: see :func:`estimate_objective`.
             scenarios: what to play instead of the shared trajectories; see :meth:`play`.

@@ -15,19 +15,23 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from exo_envs import ExoMDP, PlayedDifferentlyWarning, as_mdp, warn_of_ignored_wrappers
-from exo_envs.inputs import as_generator, as_mask, check_flag, check_real, check_whole
-from planners.checks import check_kind
-from planners.clock import Clock, OutOfTimeError, check_time_limit
-from planners.counted import CountedMDP
+from exo_envs.core.inputs import as_generator, as_mask, check_flag, check_real, check_whole
+from exo_envs.core.mdp import ExoMDP
+from exo_envs.sources.simulators.conversion import as_mdp
+from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
+from planners.core.checks import check_kind
+from planners.core.clock import Clock, OutOfTimeError, check_time_limit
+from planners.core.evaluation import Scenarios
+from planners.core.memory import Memory
+from planners.core.planner import Plan, PlanCutShortWarning, Planner, check_planner
+from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
-from planners.evaluation import Scenarios
-from planners.information import ExogenousData
 from planners.mask_evaluator import MaskEvaluator
-from planners.memory import Memory
-from planners.planner import Plan, PlanCutShortWarning, Planner, check_planner
-from planners.policy import Mask
-from planners.reduction import EndogenousSurvey, ReducedMDP
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
 from planners.worth import Cost, Objective, cost_function
 
 
@@ -59,7 +63,7 @@ def estimate_objective(
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
-        mask: names, patterns, indices or booleans; see :func:`exo_envs.inputs.as_mask`.
+        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.inputs.as_mask`.
         rng: a generator, or a seed; by default the same each time.
         cost_weight: the paper's lambda.
         cost: the number of variables ("size"), the planning time in seconds ("time"), or a

@@ -8,7 +8,7 @@ nothing, if it sees it and gets out of the way.
 
 That is looked for among the values of single variables, and of variables that pay together. Events
 of n alone, and variables that are seen in bins, are left to the returns themselves
-(:func:`planners.rare_events.find_events`). Where x was recorded nobody can change it.
+(:func:`planners.core.rare_events.find_events`). Where x was recorded nobody can change it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP
-from planners.arrays import Ints, joint_index, joint_values
-from planners.coarse import MANY_VALUES
-from planners.evaluation import ActionRule, Scenarios
-from planners.policy import Mask
-from planners.rare_events import MANY, most_per_episode, rounded, shown
+from exo_envs.core.mdp import ExoMDP
+from planners.core.arrays import Ints, joint_index, joint_values
+from planners.core.evaluation import ActionRule, Scenarios
+from planners.core.policy import Mask
+from planners.core.rare_events import MANY, most_per_episode, rounded, shown
+from planners.discretization.coarse import MANY_VALUES
 from planners.what_if import Change, Met, WhatIf
 
 if TYPE_CHECKING:
-    from planners.information import ExogenousData
+    from planners.samples.rollouts import ExogenousData
 
 #: A value is hardly seen only if it is in fewer rollouts than this.
 FEW = 10

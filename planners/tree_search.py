@@ -24,20 +24,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State
-from exo_envs.borders import check_declaration, check_terminal, checked, take_step
-from exo_envs.compiled import njit
-from exo_envs.inputs import as_generator, check_real, check_whole, convert
-from exo_envs.mdp import FloatArray, IntArray
-from planners.archive import MAX_BYTES
-from planners.arrays import Ints, joint_index
-from planners.binned_policy import with_values
-from planners.clock import Clock
-from planners.coarse import coarsened
-from planners.files import read_file, write_file
-from planners.information import ExogenousData
-from planners.planner import Plan, check_problem
-from planners.policy import Mask, Policy
+from exo_envs.compiled.functions import njit
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.contract.declaration import check_declaration
+from exo_envs.contract.steps import check_terminal, take_step
+from exo_envs.core.inputs import as_generator, check_real, check_whole, convert
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
+from planners.core.archive import MAX_BYTES
+from planners.core.arrays import Ints, joint_index
+from planners.core.clock import Clock
+from planners.core.files import read_file, write_file
+from planners.core.planner import Plan, check_problem
+from planners.core.policy import Mask, Policy
+from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import coarsened
+from planners.samples.rollouts import ExogenousData
 
 #: Simulations for a decision, at most; each takes memory in every lane.
 MAX_SIMULATIONS = 1_000_000

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State
-from exo_envs.inputs import as_actions
-from exo_envs.mdp import FloatArray
-from planners.arrays import Ints
-from planners.evaluation import ActionRule, Scenarios, play, returns_on
+from exo_envs.core.inputs import as_actions
+from exo_envs.core.mdp import ExoMDP, FloatArray, State
+from planners.core.arrays import Ints
+from planners.core.evaluation import ActionRule, Scenarios, play, returns_on
 
 #: Rollouts that are played again for states that the policy meets, and such states.
 NUM_PLAYED, NUM_STATES = 64, 128

@@ -9,18 +9,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from exo_envs import Agreement, ExoMDP
-from exo_envs.borders import checked
-from exo_envs.errors import check_choice
-from exo_envs.inputs import check_real
-from exo_envs.mdp import FloatArray
-from planners.bounds import MAX_QUESTIONS, Bracket, Budget, OffLatticeError, bracket
-from planners.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference
-from planners.memory import Memory
-from planners.planner import Plan
-from planners.policy import Mask
-from planners.rare_events import most_per_episode, split
-from planners.reduction import ReducedMDP, can_enumerate
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import check_choice
+from exo_envs.core.inputs import check_real
+from exo_envs.core.mdp import ExoMDP, FloatArray
+from exo_envs.sources.simulators.claims import Agreement
+from planners.bounds.bracketing import Bracket, bracket
+from planners.bounds.budget import MAX_QUESTIONS, Budget
+from planners.bounds.lattice import OffLatticeError
+from planners.core.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference
+from planners.core.memory import Memory
+from planners.core.planner import Plan
+from planners.core.policy import Mask
+from planners.core.rare_events import most_per_episode, split
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.surveyed_states import can_enumerate
 from planners.surprises import at_most, find_surprises
 
 #: What is said where a model's claim is not what is played, and nothing else is found.
@@ -213,7 +216,7 @@ class Objective:
         """The mean return, with an interval and what to mind about it.
 
         Where a rare event decides, normal theory does not hold: the few returns that stand out are
-        counted (:mod:`planners.rare_events`), and the model is asked what values of x that the
+        counted (:mod:`planners.core.rare_events`), and the model is asked what values of x that the
         rollouts hardly saw would cost (:mod:`planners.surprises`). So it is worked out when it is
         first read, and remembered. A copy that was made before knows the returns only.
         """

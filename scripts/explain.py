@@ -22,7 +22,10 @@ import exo_envs  # noqa: F401 - registers the environments
 from learning.truth import contradictions
 from shared.plotting import bytes_of, new_figure
 from wrappers import CalibratedMaskLearner, Explanation, MaskPath
-from wrappers.command_line import FAILED, Parser, ProgressBar, add_seed, plain_warnings, run, write
+from wrappers.cli.arguments import Parser, add_seed
+from wrappers.cli.console import write
+from wrappers.cli.progress import ProgressBar, plain_warnings
+from wrappers.cli.running import FAILED, run
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 

@@ -30,28 +30,14 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.command_line import (
-    FAILED,
-    Parser,
-    ProgressBar,
-    add_learning,
-    add_model,
-    check_writable,
-    describe_env,
-    describe_worth,
-    fit,
-    learn,
-    patterns,
-    plain_warnings,
-    run,
-    save,
-    say,
-    say_if_stopped,
-    storyteller,
-    whole,
-    wrap,
-    write,
-)
+from wrappers.cli.arguments import Parser, add_learning, add_model, check_writable, whole
+from wrappers.cli.command import save
+from wrappers.cli.console import say, wrap, write
+from wrappers.cli.explanation import patterns
+from wrappers.cli.learning import describe_env, fit, learn, say_if_stopped, storyteller
+from wrappers.cli.progress import ProgressBar, plain_warnings
+from wrappers.cli.running import FAILED, run
+from wrappers.cli.worth import describe_worth
 
 
 class Row(NamedTuple):

@@ -19,15 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 import exo_envs
-from planners import (
-    EndogenousSurvey,
-    ExogenousData,
-    Memory,
-    Objective,
-    Plan,
-    Scenarios,
-    estimate_objective,
-)
+from planners import Memory, Objective, Plan, Scenarios, estimate_objective
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from shared.arguments import (
     BLIND,
     EVERYTHING,
@@ -36,21 +30,10 @@ from shared.arguments import (
     make_env,
     parse_mask,
 )
-from wrappers.command_line import (
-    Columns,
-    Parser,
-    ProgressBar,
-    add_model,
-    add_seed,
-    columns,
-    plain_warnings,
-    real,
-    run,
-    say,
-    whole,
-    wrap,
-    write,
-)
+from wrappers.cli.arguments import Parser, add_model, add_seed, real, whole
+from wrappers.cli.console import Columns, columns, say, wrap, write
+from wrappers.cli.progress import ProgressBar, plain_warnings
+from wrappers.cli.running import run
 
 HEADER = ("variables", "return", "J", "gain", "seconds", "mask")
 WIDTHS = (9, 14, 8, 13, 7)  # in characters; the mask has the rest

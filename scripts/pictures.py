@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from exo_envs.crowd import CrowdMDP, CrowdViewer
-from exo_envs.drawing import Frame
-from exo_envs.factory import FactoryMDP, FactoryViewer
-from exo_envs.floor import Move
-from exo_envs.grid import GridMDP, GridViewer
+from exo_envs.domains.crowd import CrowdMDP, CrowdViewer
+from exo_envs.domains.factory import FactoryMDP, FactoryViewer
+from exo_envs.domains.floor import Move
+from exo_envs.domains.grid import GridMDP, GridViewer
+from exo_envs.rendering.viewer import Frame
 from shared.diagram import Arrow, Box, elbow, to_svg
 from shared.drawing import SIZE, backend, draw, with_palette
-from wrappers.command_line import run
+from wrappers.cli.running import run
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 

@@ -38,7 +38,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners import replacing
+from planners.core.files import replacing
 from wrappers import AgentPolicy
 
 try:

@@ -64,7 +64,8 @@ def test_importing_is_light(package):
 def test_pybullet_does_not_tell_when_it_was_built():
     pytest.importorskip("pybullet")
     code = (
-        "import os; from exo_envs.drawing import has_bullet; assert has_bullet(); os.write(2, b'!')"
+        "import os; from exo_envs.rendering.scene import has_bullet; "
+        "assert has_bullet(); os.write(2, b'!')"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert (done.stdout, done.stderr) == (b"", b"!")

@@ -8,58 +8,35 @@ what neural networks read, :class:`AgentPolicy` turns agents into policies, and 
 turns our vector environments into those of Stable-Baselines3.
 """
 
-from wrappers.agents import AgentPolicy
-from wrappers.certificate import Certificate, Check, certify
-from wrappers.learners import (
-    BruteForceMaskLearner,
-    CalibratedMaskLearner,
-    CorrelationalMaskLearner,
-    CostOfIgnoring,
-    EndCarriedWarning,
-    ExplainedVariable,
-    Explanation,
-    GreedyMaskLearner,
-    History,
-    LearningStoppedWarning,
-    MaskLearner,
-    MaskPath,
-    NotFittedError,
-    PathPoint,
-    Progress,
-    Record,
-    RewardVariableMaskLearner,
-    SavedMask,
-    Study,
-    UndecidedWarning,
-    estimate_reward_variables,
-    find_relevance,
-)
-from wrappers.observation import (
-    Encoding,
-    FlatObservation,
-    FlatVectorObservation,
-    LearnedMask,
-    MaskedObservation,
-    MaskedVectorObservation,
-    RemaskingObservation,
-)
+from wrappers.certificate.certificate import Certificate
+from wrappers.certificate.certifying import certify
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.brute_force import BruteForceMaskLearner
+from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.correlational import CorrelationalMaskLearner
+from wrappers.learners.doubts import UndecidedWarning
+from wrappers.learners.explanation import Explanation
+from wrappers.learners.greedy import GreedyMaskLearner
+from wrappers.learners.path import MaskPath
+from wrappers.learners.results import LearningStoppedWarning, NotFittedError
+from wrappers.learners.reward_variables import RewardVariableMaskLearner
+from wrappers.learners.study import Study
+from wrappers.observation.agent_policy import AgentPolicy
+from wrappers.observation.flat import FlatObservation, FlatVectorObservation
+from wrappers.observation.learned import LearnedMask
+from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
+from wrappers.observation.remasking import RemaskingObservation
 
 __all__ = [
     "AgentPolicy",
     "BruteForceMaskLearner",
     "CalibratedMaskLearner",
     "Certificate",
-    "Check",
     "CorrelationalMaskLearner",
-    "CostOfIgnoring",
-    "Encoding",
-    "EndCarriedWarning",
-    "ExplainedVariable",
     "Explanation",
     "FlatObservation",
     "FlatVectorObservation",
     "GreedyMaskLearner",
-    "History",
     "LearnedMask",
     "LearningStoppedWarning",
     "MaskLearner",
@@ -67,15 +44,9 @@ __all__ = [
     "MaskedObservation",
     "MaskedVectorObservation",
     "NotFittedError",
-    "PathPoint",
-    "Progress",
-    "Record",
     "RemaskingObservation",
     "RewardVariableMaskLearner",
-    "SavedMask",
     "Study",
     "UndecidedWarning",
     "certify",
-    "estimate_reward_variables",
-    "find_relevance",
 ]

@@ -9,18 +9,3 @@
 - ``lattice``: real variables of n that have few values, which are enumerated.
 - ``fitting``: how much of each penalty makes the bound tightest.
 """
-
-from planners.bounds.bracketing import Bracket, bracket
-from planners.bounds.budget import MAX_QUESTIONS, Budget
-from planners.bounds.lattice import OffLatticeError
-from planners.bounds.penalty import ExactValues, ValueFunction
-
-__all__ = [
-    "MAX_QUESTIONS",
-    "Bracket",
-    "Budget",
-    "ExactValues",
-    "OffLatticeError",
-    "ValueFunction",
-    "bracket",
-]

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 
-from exo_envs import ExoMDP, as_mdp
-from exo_envs.borders import checked
-from exo_envs.inputs import as_generator, check_function, check_positive, check_whole
-from exo_envs.mdp import FloatArray
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.inputs import as_generator, check_function, check_positive, check_whole
+from exo_envs.core.mdp import ExoMDP, FloatArray
+from exo_envs.sources.simulators.conversion import as_mdp
 from planners.bounds.budget import (
     MAX_QUESTIONS,
     NUM_FRESH,
@@ -26,11 +26,12 @@ from planners.bounds.fitting import relax_fitted
 from planners.bounds.lattice import on_lattice
 from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
 from planners.bounds.relaxation import Draws
-from planners.checks import check_kind
-from planners.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
-from planners.memory import Memory
-from planners.reduction import can_enumerate
-from planners.tables import FactoredMDP, format_count, num_endogenous_states
+from planners.core.checks import check_kind
+from planners.core.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
+from planners.core.memory import Memory
+from planners.reduced.surveyed_states import can_enumerate
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import format_count, num_endogenous_states
 
 SuccessorKind = Literal["given by the model", "never differed", "sampled"]
 
@@ -111,7 +112,7 @@ def bracket(
 ) -> Bracket:
     """Bound the value of the best policy from both sides, with standard errors.
 
-    >>> from exo_envs.grid import GridMDP
+    >>> from exo_envs.domains.grid import GridMDP
     >>> found = bracket(GridMDP(), lambda state: np.zeros(len(state.endogenous), int), 50)
     >>> found.lower.mean <= found.upper.mean <= found.hindsight.mean
     True

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from exo_envs import ExoMDP
+from exo_envs.core.mdp import ExoMDP
 from planners.bounds.questions import gives_successors
-from planners.tables import num_endogenous_states
+from planners.tables.indexing import num_endogenous_states
 
 #: Questions that a model which answers one state at a time is asked at most: about 20 seconds.
 MAX_QUESTIONS = 200_000

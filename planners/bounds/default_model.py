@@ -8,20 +8,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.borders import unchecked
-from planners.coarse import coarsened
-from planners.evaluation import ActionRule
-from planners.information import ExogenousData, ParentSearch, actors_of, close_under_parents
-from planners.memory import Memory
-from planners.policy import Policy
-from planners.reduction import (
-    EndDependsOnExogenousError,
-    EndogenousSurvey,
-    ReducedMDP,
-    TabulatedReducedMDP,
-)
-from planners.tables import FactoredMDP, num_endogenous_states
+from exo_envs.contract.checked_mdp import unchecked
+from exo_envs.core.mdp import ExoMDP
+from planners.core.evaluation import ActionRule
+from planners.core.memory import Memory
+from planners.core.policy import Policy
+from planners.dependence.closure import close_under_parents
+from planners.dependence.interventions import actors_of
+from planners.dependence.parents import ParentSearch
+from planners.discretization.coarse import coarsened
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.rewards import EndDependsOnExogenousError
+from planners.reduced.survey import EndogenousSurvey
+from planners.reduced.tabulated import TabulatedReducedMDP
+from planners.samples.rollouts import ExogenousData
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import num_endogenous_states
 
 #: States up to which a model of all variables is estimated.
 SMALL = 100_000

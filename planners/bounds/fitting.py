@@ -13,11 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.mdp import FloatArray
+from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.bounds.penalty import ValueFunction
 from planners.bounds.relaxation import Draws, Paths, Relaxed, relax
-from planners.evaluation import ActionRule, Scenarios, paired_difference
+from planners.core.evaluation import ActionRule, Scenarios, paired_difference
 
 #: Weights that are tried for each value function; 1 is right for the best values.
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1)

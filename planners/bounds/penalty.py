@@ -15,20 +15,19 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.inputs import check_horizon, check_positive
-from exo_envs.mdp import FloatArray
-from planners.arrays import Floats, Ints, chunks, joint_index
-from planners.checks import whole_numbers
-from planners.coarse import bins_of, put_in_bins
-from planners.tables import (
-    FactoredMDP,
+from exo_envs.core.inputs import check_horizon, check_positive
+from exo_envs.core.mdp import ExoMDP, FloatArray
+from planners.core.arrays import Floats, Ints, chunks, joint_index
+from planners.core.checks import whole_numbers
+from planners.discretization.coarse import bins_of, put_in_bins
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import (
     TooLargeError,
     format_count,
     num_endogenous_states,
     num_exogenous_states,
 )
-from planners.value_iteration import backward_induction
+from planners.value_iteration.finite_horizon import backward_induction
 
 #: States up to which exact values are worked out, unless told otherwise.
 MAX_STATES = 10_000_000

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs import ExoMDP, State
-from exo_envs.borders import checked
-from exo_envs.mdp import BoolArray, FloatArray, IntArray
-from planners.arrays import Ints, joint_index, joint_values
-from planners.tables import num_endogenous_states
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
+from planners.core.arrays import Ints, joint_index, joint_values
+from planners.tables.indexing import num_endogenous_states
 
 
 class Answers(NamedTuple):

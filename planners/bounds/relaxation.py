@@ -25,13 +25,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.compiled import njit
-from exo_envs.mdp import FloatArray
-from planners.arrays import Ints, chunks, joint_index
+from exo_envs.compiled.functions import njit
+from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.bounds.penalty import ValueFunction, ValuesAt, penalties
 from planners.bounds.questions import Questions
-from planners.evaluation import ActionRule, Scenarios, play
+from planners.core.arrays import Ints, chunks, joint_index
+from planners.core.evaluation import ActionRule, Scenarios, play
 
 
 class Paths(NamedTuple):

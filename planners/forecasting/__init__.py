@@ -9,7 +9,3 @@
 * ``compiled_model``: rewards, rules and choices of a model in flat arrays.
 * ``lookahead``: backward induction over (steps ahead, n) with the forecasts.
 """
-
-from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
-
-__all__ = ["ForecastPlanner", "ForecastPolicy"]

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
-from planners.arrays import Ints
-from planners.checks import exact, exact_reals
-from planners.clock import Clock, OutOfTimeError
+from exo_envs.compiled.functions import njit
+from planners.core.arrays import Ints
+from planners.core.checks import exact, exact_reals
+from planners.core.clock import Clock, OutOfTimeError
+from planners.core.memory import MaskMemory, Memory
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Rollouts
 from planners.forecasting.shared_tables import SharedForecasts
-from planners.memory import MaskMemory, Memory
 
 #: Steps ahead that are forecast like this, at most. On ExoCrowd six steps earn as much as two with
 #: recourse (12 ± 5 more than tables alone), and 20 to 40 less than two without.

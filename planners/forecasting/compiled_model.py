@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.arrays import Ints, joint_values, starts_of
-from planners.checks import ROUNDING, exact, exact_reals, exact_starts
+from planners.core.arrays import Ints, joint_values, starts_of
+from planners.core.checks import ROUNDING, exact, exact_reals, exact_starts
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
 from planners.forecasting.shared_tables import SharedForecasts
-from planners.tables import FactoredMDP, scope_shape
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.scopes import scope_shape
 
 #: The largest probability, and what rounding may add.
 CERTAIN = 1.0 + ROUNDING

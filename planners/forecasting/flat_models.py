@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.arrays import Ints, join, starts_of
+from planners.core.arrays import Ints, join, starts_of
 from planners.forecasting.compiled_model import CompiledModel
 
 #: Arrays of a model whose numbers are integers, as they are laid out.

@@ -15,18 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled import INNER, njit
-from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints, joint_index
+from exo_envs.compiled.functions import INNER, njit
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.arrays import Ints, joint_index
+from planners.core.chi_squared import chi_squared_log_tail
+from planners.core.memory import Key, MaskMemory
+from planners.dependence.contingency import Cases, Rows
+from planners.dependence.forward_selection import select_forward
+from planners.dependence.pairwise import Columns
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
-from planners.information import (
-    Cases,
-    Columns,
-    Rows,
-    chi_squared_log_tail,
-    select_forward,
-)
-from planners.memory import Key, MaskMemory
 
 #: Steps ahead at which it is tested whether a variable tells about another one.
 LAGS = (1, 2, 5, 12)

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
-from exo_envs.inputs import check_whole
-from exo_envs.mdp import IntArray
-from planners.arrays import Ints, join, joint_index, starts_of
-from planners.checks import ROUNDING, exact, exact_reals, exact_starts
-from planners.memory import MaskMemory
+from exo_envs.compiled.functions import njit
+from exo_envs.core.inputs import check_whole
+from exo_envs.core.mdp import IntArray
+from planners.core.arrays import Ints, join, joint_index, starts_of
+from planners.core.checks import ROUNDING, exact, exact_reals, exact_starts
+from planners.core.memory import MaskMemory
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import INNER, njit
-from exo_envs.threads import in_parts
-from planners.arrays import Ints
-from planners.checks import check_kind
+from exo_envs.compiled.functions import INNER, njit
+from exo_envs.compiled.threads import in_parts
+from planners.core.arrays import Ints
+from planners.core.checks import check_kind
 from planners.forecasting import flat_models as where
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, Variable
-from exo_envs.inputs import (
+from exo_envs.core.inputs import (
     as_generator,
     check_flag,
     check_level,
@@ -19,25 +18,25 @@ from exo_envs.inputs import (
     check_whole,
     convert,
 )
-from exo_envs.mdp import BoolArray, IntArray
-from planners.arrays import joint_index
-from planners.binned_policy import with_values
-from planners.checks import check_kind, whole_numbers
-from planners.clock import Clock, OutOfTimeError
-from planners.evaluation import Scenarios
-from planners.files import Saved
+from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, Variable
+from planners.core.arrays import joint_index
+from planners.core.checks import check_kind, whole_numbers
+from planners.core.clock import Clock, OutOfTimeError
+from planners.core.evaluation import Scenarios
+from planners.core.files import Saved
+from planners.core.memory import MaskMemory
+from planners.core.planner import Plan, check_problem
+from planners.core.policy import Policy, as_names
+from planners.discretization.binned_policy import with_values
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import Models, look_ahead
 from planners.forecasting.shared_tables import SharedForecasts
-from planners.information import HOLD_OUT
-from planners.memory import MaskMemory
-from planners.planner import Plan, check_problem
-from planners.policy import Policy, as_names
-from planners.reduction import tabulate
-from planners.tables import FactoredMDP
+from planners.reduced.tabulated import tabulate
+from planners.samples.rollouts import HOLD_OUT
+from planners.tables.factored_mdp import FactoredMDP
 
 
 @dataclass(kw_only=True, eq=False)

@@ -18,11 +18,11 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from exo_envs.inputs import check_whole
-from exo_envs.mdp import IntArray
-from planners.arrays import Ints, join, joint_index, starts_of
+from exo_envs.core.inputs import check_whole
+from exo_envs.core.mdp import IntArray
+from planners.core.arrays import Ints, join, joint_index, starts_of
+from planners.core.memory import MaskMemory
 from planners.forecasting.forecasts import Forecasts, Rollouts, fit_tables
-from planners.memory import MaskMemory
 
 
 class Addresses(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled import njit
-from exo_envs.inputs import check_whole
-from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints, join_tables, starts_of, subset_index
-from planners.checks import (
+from exo_envs.compiled.functions import njit
+from exo_envs.core.inputs import check_whole
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.arrays import Ints, join_tables, starts_of, subset_index
+from planners.core.checks import (
     ROUNDING,
     as_array,
     check_shape,

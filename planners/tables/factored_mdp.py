@@ -16,12 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exo_envs import ExoMDP, State, Successors, Variable
-from exo_envs.batches import as_lanes, as_pairs, endogenous_lanes, exogenous_lanes
-from exo_envs.inputs import as_size, check_discount, check_horizon, check_whole
-from exo_envs.mdp import BoolArray, FloatArray, IntArray, as_pair
-from planners.arrays import Ints, joint_index, joint_values
-from planners.checks import (
+from exo_envs.core.batches import as_lanes, as_pairs, endogenous_lanes, exogenous_lanes
+from exo_envs.core.inputs import as_size, check_discount, check_horizon, check_whole
+from exo_envs.core.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    State,
+    Successors,
+    Variable,
+    as_pair,
+)
+from planners.core.arrays import Ints, joint_index, joint_values
+from planners.core.checks import (
     as_array,
     check_kind,
     check_names,
@@ -35,8 +43,8 @@ from planners.tables.indexing import num_endogenous_states
 from planners.tables.scopes import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
 
 if TYPE_CHECKING:
-    from planners.information import ExogenousData
-    from planners.memory import MaskMemory
+    from planners.core.memory import MaskMemory
+    from planners.samples.rollouts import ExogenousData
 
 
 class FactoredMDP(ExoMDP):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from exo_envs import ExoMDP
+from exo_envs.core.mdp import ExoMDP
 
 
 class TooLargeError(MemoryError):

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from exo_envs.mdp import FloatArray, IntArray
-from planners.arrays import Ints, joint_index
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.arrays import Ints, joint_index
 from planners.tables.indexing import TooLargeError, format_count
 
 Scope: TypeAlias = tuple[int, ...]

@@ -16,9 +16,3 @@
 - ``extrapolation``: what sweeps with fixed actions will converge to.
 - ``tabular_policy``: :class:`TabularPolicy`, what comes out.
 """
-
-from planners.value_iteration.finite_horizon import backward_induction
-from planners.value_iteration.planner import ValueIteration
-from planners.value_iteration.tabular_policy import TabularPolicy
-
-__all__ = ["TabularPolicy", "ValueIteration", "backward_induction"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled import njit
+from exo_envs.compiled.functions import njit
 
 ONE = np.uint64(1)
 

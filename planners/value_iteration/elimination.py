@@ -20,8 +20,8 @@ from functools import cached_property
 
 import numpy as np
 
-from exo_envs.mdp import IntArray
-from planners.tables import Factor
+from exo_envs.core.mdp import IntArray
+from planners.tables.factors import Factor
 
 #: The time to write and read one element of a tensor, in multiplications.
 ELEMENT_COST = 6

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
-from planners.arrays import Floats, Ints
+from exo_envs.compiled.functions import njit
+from planners.core.arrays import Floats, Ints
 from planners.value_iteration.sweeps import KeptActions
 
 #: Values x of which means are taken, at most.

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planners.arrays import Floats
+from planners.core.arrays import Floats
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.extrapolation import extrapolate
 

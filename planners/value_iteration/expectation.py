@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled import njit
-from exo_envs.mdp import IntArray
-from planners.arrays import Floats, Ints, joint_index, joint_values
-from planners.tables import Factor, joint_factor
+from exo_envs.compiled.functions import njit
+from exo_envs.core.mdp import IntArray
+from planners.core.arrays import Floats, Ints, joint_index, joint_values
+from planners.tables.factors import Factor, joint_factor
 from planners.value_iteration.elimination import Axis, Elimination, Step
 from planners.value_iteration.team import Team
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled import njit
-from planners.arrays import Floats
+from exo_envs.compiled.functions import njit
+from planners.core.arrays import Floats
 
 #: Elements that are worked on at a time, so that they stay in the nearest cache.
 BLOCK_ELEMENTS = 1024

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from planners.arrays import Floats
-from planners.tables import FactoredMDP, num_exogenous_states
+from planners.core.arrays import Floats
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import num_exogenous_states
 from planners.value_iteration.preparation import prepare
 from planners.value_iteration.run import action_type
 from planners.value_iteration.sweeps import sweep
@@ -28,7 +29,7 @@ def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) ->
     may be 1.
 
     >>> from planners import ReducedMDP
-    >>> from exo_envs.grid import GridMDP
+    >>> from exo_envs.domains.grid import GridMDP
     >>> reduced = ReducedMDP.estimate(GridMDP(), ["object"], rng=0)
     >>> [round(float(values.max())) for values in backward_induction(reduced, 2)]
     [0, 100, 100]

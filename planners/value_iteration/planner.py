@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.inputs import as_generator, check_positive, check_whole, convert
-from planners.binned_policy import with_values
-from planners.clock import Clock, OutOfTimeError
-from planners.coarse import MANY_VALUES
-from planners.planner import Plan, check_problem
-from planners.reduction import can_enumerate, tabulate
-from planners.tables import (
-    FactoredMDP,
+from exo_envs.core.inputs import as_generator, check_positive, check_whole, convert
+from exo_envs.core.mdp import ExoMDP
+from planners.core.clock import Clock, OutOfTimeError
+from planners.core.planner import Plan, check_problem
+from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import MANY_VALUES
+from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.tabulated import tabulate
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import (
     TooLargeError,
     format_count,
     num_endogenous_states,

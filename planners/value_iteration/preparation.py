@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planners.arrays import Floats, join, starts_of
-from planners.tables import FactoredMDP
+from planners.core.arrays import Floats, join, starts_of
+from planners.tables.factored_mdp import FactoredMDP
 from planners.value_iteration.elimination import Elimination, eliminate
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.successors import successor_rows

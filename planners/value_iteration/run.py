@@ -24,11 +24,12 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP
-from planners.arrays import Floats
-from planners.clock import Clock
-from planners.planner import Plan
-from planners.tables import FactoredMDP, num_exogenous_states
+from exo_envs.core.mdp import ExoMDP
+from planners.core.arrays import Floats
+from planners.core.clock import Clock
+from planners.core.planner import Plan
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import num_exogenous_states
 from planners.value_iteration.endogenous_part import MAX_ENDOGENOUS, Snapshot, part_ahead
 from planners.value_iteration.exogenous_part import MORE_ARRAYS, most_ahead, sum_ahead
 from planners.value_iteration.extrapolation import extrapolate

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled import INNER, njit
-from planners.arrays import Floats, Ints, join, starts_of, subset_index
-from planners.tables import DecisionLists, follow_rules
+from exo_envs.compiled.functions import INNER, njit
+from planners.core.arrays import Floats, Ints, join, starts_of, subset_index
+from planners.tables.decision_lists import DecisionLists, follow_rules
 
 Unsigned = NDArray[np.uint64]
 

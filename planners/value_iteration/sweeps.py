@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled import njit
-from planners.arrays import Floats, Ints, set_joint_values, subset_index
+from exo_envs.compiled.functions import njit
+from planners.core.arrays import Floats, Ints, set_joint_values, subset_index
 from planners.value_iteration.backups import back_up, choose, follow
 from planners.value_iteration.successors import SuccessorRows
 

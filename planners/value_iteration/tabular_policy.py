@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, Variable
-from exo_envs.compiled import INNER, njit
-from exo_envs.inputs import as_array
-from exo_envs.mdp import IntArray
-from planners.checks import check_names, whole_numbers
-from planners.files import Saved
-from planners.policy import Policy, as_names
+from exo_envs.compiled.functions import INNER, njit
+from exo_envs.core.inputs import as_array
+from exo_envs.core.mdp import ExoMDP, IntArray, Variable
+from planners.core.checks import check_names, whole_numbers
+from planners.core.files import Saved
+from planners.core.policy import Policy, as_names
 
 #: Actions are smaller than this, so that any type for them will do.
 MOST_ACTIONS = 2**31 - 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from planners.arrays import Floats
-from planners.planner import Plan
-from planners.tables import FactoredMDP
+from planners.core.arrays import Floats
+from planners.core.planner import Plan
+from planners.tables.factored_mdp import FactoredMDP
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 #: Exogenous variables that a model and its warm start may have together: NumPy limits the axes of

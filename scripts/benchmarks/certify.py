@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.planted import PROBLEMS
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.mdp import FloatArray, IntArray
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.core.mdp import FloatArray, IntArray
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from wrappers import Certificate, certify
 
 

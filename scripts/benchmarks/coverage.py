@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.rough_models import ChainsMDP, ClaimsMDP, DamMDP, QuakeMDP
 from exo_envs import ExoMDP, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import Estimate, Policy, evaluate
 from wrappers import CalibratedMaskLearner, UndecidedWarning
 

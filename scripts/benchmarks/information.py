@@ -16,8 +16,9 @@ import numpy as np
 from sklearn.metrics import mutual_info_score
 
 from benchmarks.timing import timed
-from exo_envs.crowd import CrowdMDP
-from planners import ExogenousData, pairwise_information
+from exo_envs.domains.crowd import CrowdMDP
+from planners import pairwise_information
+from planners.samples.rollouts import ExogenousData
 
 
 def add_command(commands: Any) -> None:

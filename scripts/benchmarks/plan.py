@@ -15,12 +15,9 @@ import numpy as np
 
 from benchmarks.problems import grid_problem, product_problem, random_problem
 from benchmarks.timing import peak_memory, timed
-from exo_envs.crowd import CrowdMDP
+from exo_envs.domains.crowd import CrowdMDP
 from planners import (
-    EndogenousSurvey,
     Estimate,
-    ExogenousData,
-    FactoredMDP,
     ForecastPlanner,
     Plan,
     ReducedMDP,
@@ -29,6 +26,9 @@ from planners import (
     evaluate,
     to_discrete_dp,
 )
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
+from planners.tables.factored_mdp import FactoredMDP
 
 
 def add_command(commands: Any) -> None:

@@ -9,20 +9,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from exo_envs.synthetic import (
+from exo_envs.domains.synthetic import (
     PlantedMDP,
     RealSyntheticMDP,
     RealSyntheticParameters,
     SyntheticMDP,
     SyntheticParameters,
 )
-from wrappers import (
-    CalibratedMaskLearner,
-    CorrelationalMaskLearner,
-    Study,
-    UndecidedWarning,
-    find_relevance,
-)
+from wrappers import CalibratedMaskLearner, CorrelationalMaskLearner, Study, UndecidedWarning
+from wrappers.learners.calibrated.relevance import find_relevance
 
 #: Planted problems of all structures; what is not said is as in SyntheticParameters.
 PROBLEMS: dict[str, dict[str, Any]] = {

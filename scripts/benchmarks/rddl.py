@@ -96,7 +96,7 @@ def simulator_steps(example: Example, mdp: Any) -> Contender:
     """The same actions in pyRDDLGym's vectorised simulator, without its Gymnasium environment."""
     from pyRDDLGym.core.simulator import RDDLSimulator
 
-    from exo_envs.rddl import load
+    from exo_envs.sources.rddl.loading import load
 
     lifted = load(example.domain, example.instance)
     simulator = RDDLSimulator(lifted, rng=np.random.default_rng(0), keep_tensors=True)

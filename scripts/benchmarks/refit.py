@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from exo_envs import as_mdp
-from wrappers import CalibratedMaskLearner, Progress
+from wrappers import CalibratedMaskLearner
+from wrappers.learners.history import Progress
 
 Callback = Callable[[Progress], object]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.mdp import FloatArray, IntArray
+from exo_envs.core.mdp import FloatArray, IntArray
 
 
 class ChainsMDP(ExoMDP):

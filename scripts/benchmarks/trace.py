@@ -11,8 +11,9 @@ import numpy as np
 
 from examples import battery, building, generated, inventory, recorded
 from exo_envs import TraceMDP, Variable
-from exo_envs.trace import Perfect
-from planners import Backtest, backtest, estimate_objective
+from exo_envs.sources.tables.forecasts import Perfect
+from planners import backtest, estimate_objective
+from planners.backtesting import Backtest
 from wrappers import CalibratedMaskLearner, UndecidedWarning
 
 

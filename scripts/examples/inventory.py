@@ -11,7 +11,7 @@ import numpy as np
 
 from examples.report import report
 from exo_envs import TraceMDP, Variable
-from exo_envs.trace import Perfect
+from exo_envs.sources.tables.forecasts import Perfect
 from planners import backtest
 from wrappers import CalibratedMaskLearner
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from exo_envs import State, TraceMDP
-from planners import Backtest, Mask, Policy
+from planners import Mask, Policy
+from planners.backtesting import Backtest
 from shared.plotting import COLOURS, bytes_of, new_figure
 from wrappers import MaskLearner
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from exo_envs import ExoMDP
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from wrappers import ExplainedVariable, Explanation
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from wrappers import Explanation
+from wrappers.learners.explanation import ExplainedVariable
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()

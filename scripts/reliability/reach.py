@@ -14,8 +14,14 @@ from typing import Any
 PACKAGES = ("exo_envs", "planners", "wrappers")
 #: What is public, by its ``__all__``.
 PUBLIC = (
-    *("exo_envs", "exo_envs.crowd", "exo_envs.factory", "exo_envs.grid", "exo_envs.synthetic"),
-    *("exo_envs.testing", "exo_envs.trace", "planners", "wrappers", "wrappers.sb3"),
+    *(
+        "exo_envs",
+        "exo_envs.domains.crowd",
+        "exo_envs.domains.factory",
+        "exo_envs.domains.grid",
+        "exo_envs.domains.synthetic",
+    ),
+    *("exo_envs.testing", "exo_envs.sources.tables", "planners", "wrappers", "wrappers.sb3"),
 )
 #: The first cases of every entry are watched; the others run at full speed.
 WATCHED = 60

@@ -21,7 +21,8 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs import ExoEnv, ExoVectorEnv
-from planners import ReducedMDP, TabularPolicy, bracket, estimate_objective, evaluate
+from planners import ReducedMDP, bracket, estimate_objective, evaluate
+from planners.value_iteration.tabular_policy import TabularPolicy
 from reliability import subjects
 from reliability.user_models import Ferry, Market
 from reliability.worker import resident_bytes
@@ -31,8 +32,8 @@ from wrappers import (
     LearnedMask,
     MaskedObservation,
     MaskedVectorObservation,
-    SavedMask,
 )
+from wrappers.learners.saved import SavedMask
 
 #: Bytes that the kernel may count for the same objects from one time to the next.
 NOISE = 4 * 2**20

@@ -11,31 +11,31 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoMDP, ExoVectorEnv, State, Variable
-from exo_envs.crowd import CrowdMDP, CrowdParameters
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from exo_envs.synthetic import RealSyntheticMDP, SyntheticMDP, SyntheticParameters
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import RealSyntheticMDP, SyntheticMDP, SyntheticParameters
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
-    CoarseMDP,
-    CountedMDP,
-    DecisionLists,
-    EndogenousSurvey,
-    ExogenousData,
-    Factor,
-    FactoredMDP,
     ForecastPlanner,
     Objective,
     Policy,
     ReducedMDP,
-    Rule,
     Scenarios,
     ValueIteration,
     bracket,
     estimate_objective,
-    with_values,
 )
+from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import CoarseMDP
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
+from planners.tables.rules import Rule
 from reliability.user_models import (
     Battery,
     Broad,

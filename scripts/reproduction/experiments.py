@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import exo_envs  # noqa: F401 registers the environments
 from exo_envs import ExoMDP
-from planners import IgnoredRewards
+from planners.reduced.ignored_rewards import IgnoredRewards
 from reproduction.curve import points_of
 from reproduction.heuristics import heuristic_mask
 from reproduction.settings import CROWD, EXPECTED_SECONDS, FACTORY, GRID, READINGS, Settings
@@ -32,10 +32,10 @@ from wrappers import (
     GreedyMaskLearner,
     LearningStoppedWarning,
     MaskLearner,
-    Record,
     RewardVariableMaskLearner,
     Study,
 )
+from wrappers.learners.history import Record
 
 SMALL_METHODS = ("brute force", "greedy", "paper", "ours")
 LARGE_METHODS = {

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exo_envs import State
-from exo_envs.crowd import CrowdMDP, CrowdParameters, CrowdViewer
-from exo_envs.drawing import Frame
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters, CrowdViewer
+from exo_envs.rendering.viewer import Frame
 from shared.drawing import SIZE, backend, draw, with_palette
 
 #: The goals of section 6.3 and their names in the paper.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exo_envs import ExoMDP
-from exo_envs.crowd import CrowdMDP
+from exo_envs.domains.crowd import CrowdMDP
 
 
 def heuristic_mask(mdp: ExoMDP) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planners import replacing
+from planners.core.files import replacing
 from reproduction.plots import all_plots
 from reproduction.results import read_results, read_settings
 from reproduction.settings import describe_quick

@@ -15,16 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import exo_envs  # noqa: F401 registers the environments
-from exo_envs.crowd import CrowdMDP
-from exo_envs.floor import Move
-from planners import (
-    DefaultPlanner,
-    EndogenousSurvey,
-    ExogenousData,
-    ForecastPolicy,
-    Policy,
-    ReducedMDP,
-)
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.floor import Move
+from planners import DefaultPlanner, Policy, ReducedMDP
+from planners.forecasting.planner import ForecastPolicy
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from wrappers import MaskedObservation
 
 #: How many steps ahead forecasts are exported.

@@ -15,8 +15,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from exo_envs.crowd import CrowdMDP, CrowdParameters
-from planners import replacing
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from planners.core.files import replacing
 from reproduction import replay
 from reproduction.figures import GOALS, Picture, draw_goals
 from reproduction.glossary import GLOSSARY

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wrappers.command_line import add_ignored_rewards, make_env, parse_mask, parse_option
+from wrappers.cli.arguments import add_ignored_rewards
+from wrappers.cli.models import make_env, parse_mask, parse_option
 
 __all__ = [
     "BLIND",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wrappers.command_line import INTERRUPTED, table, write
+from wrappers.cli.console import table, write
+from wrappers.cli.running import INTERRUPTED
 
 __all__ = ["INTERRUPTED", "print_table"]
 

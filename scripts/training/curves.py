@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from planners import paired_difference, replacing
+from planners.core.evaluation import paired_difference
+from planners.core.files import replacing
 from shared.intervals import Interval
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
-from planners import replacing
+from planners.core.files import replacing
 from shared.plotting import COLOURS, bytes_of, new_figure
 from training.curves import Curve, average, by_label
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import exo_envs
-from planners import Estimate, paired_difference
+from planners import Estimate
+from planners.core.evaluation import paired_difference
 from shared.arguments import parse_option
 from shared.console import print_table
 from shared.folders import Claim, FolderError

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, ExoVectorEnv, State, as_mdp
-from exo_envs.inputs import as_mask
-from exo_envs.mdp import FloatArray
-from planners import ReducedMDP, Scenarios, evaluate, replacing
+from exo_envs.core.inputs import as_mask
+from exo_envs.core.mdp import FloatArray
+from planners import ReducedMDP, Scenarios, evaluate
+from planners.core.files import replacing
 from shared.arguments import make_env, parse_mask
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, MaskedVectorObservation
 

@@ -12,7 +12,7 @@ from harbour import (
 )
 
 from exo_envs import AdaptedMDP, ExoEnv, State, Variable
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import check_mdp
 
 # --- Gymnasium's taxi -------------------------------------------------------------------------

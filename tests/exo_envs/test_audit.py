@@ -9,7 +9,7 @@ from models import CoinMDP, CounterMDP
 
 import exo_envs  # noqa: F401 - registers ExoGrid
 from exo_envs import AdaptedMDP, ExoMDP, State, Variable
-from exo_envs.auditing.trials import Trials
+from exo_envs.audit.trials import Trials
 from exo_envs.testing import Audit, Finding, Problem, audit
 from wrappers import MaskedObservation
 
@@ -123,7 +123,7 @@ def test_a_change_of_distribution_has_a_p_value():
 
 
 def test_what_is_played_again_is_not_always_the_same():
-    from exo_envs.auditing.subject import as_subject
+    from exo_envs.audit.subject import as_subject
 
     for env, repeats in ((RingEnv(), True), (OwnNoise(), False)):
         rng = np.random.default_rng(0)

@@ -14,9 +14,10 @@ from broken import (
 )
 from models import CoinMDP, CounterMDP
 
-from exo_envs.auditing import find_memory
-from exo_envs.grid import GridMDP
-from exo_envs.testing import ContractError, audit, check_mdp, check_quickly
+from exo_envs.audit.memory import find_memory
+from exo_envs.contract.quick import check_quickly
+from exo_envs.domains.grid import GridMDP
+from exo_envs.testing import ContractError, audit, check_mdp
 
 #: What is wrong with each, in which variable, and words of the message.
 MODELS = {

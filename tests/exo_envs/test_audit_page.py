@@ -25,7 +25,7 @@ def test_the_examples_print_what_the_page_says(capsys):
 
 
 def test_the_tables_name_every_kind_and_way():
-    from exo_envs.auditing import results
+    from exo_envs.audit import results
 
     page = PAGE.read_text(encoding="utf-8")
     ways = (results.DIRECTLY, results.THROUGH_OTHERS, results.OUT_OF_SIGHT)

@@ -17,10 +17,11 @@ from exo_envs import (
     Successors,
     Variable,
 )
-from exo_envs.borders import CheckedMDP, checked, unchecked
-from exo_envs.errors import ContractError
-from exo_envs.grid import GridMDP
-from planners import ExogenousData, Scenarios, estimate_objective, evaluate
+from exo_envs.contract.checked_mdp import CheckedMDP, checked, unchecked
+from exo_envs.core.errors import ContractError
+from exo_envs.domains.grid import GridMDP
+from planners import Scenarios, estimate_objective, evaluate
+from planners.samples.rollouts import ExogenousData
 from wrappers import CalibratedMaskLearner
 
 

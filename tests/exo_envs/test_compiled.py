@@ -11,7 +11,7 @@ from numba import int64, types
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-from exo_envs import compiled
+from exo_envs.compiled import functions as compiled
 
 
 def twice(x):

@@ -4,11 +4,11 @@ import numba
 import numpy as np
 import pytest
 
-from exo_envs.borders import checked
-from exo_envs.compiled_exogenous import BLOCK, MANY_VALUES, compiled_exogenous_of
-from exo_envs.crowd import CrowdMDP
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners.counted import CountedMDP
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.compiled_exogenous import BLOCK, MANY_VALUES, compiled_exogenous_of
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
+from planners.samples.counted import CountedMDP
 
 SMALL = SyntheticMDP(SyntheticParameters(num_pairs=1, num_copies=9))
 LARGE = SyntheticMDP(SyntheticParameters(num_noise=1000))

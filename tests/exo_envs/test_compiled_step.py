@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exo_envs import ExoVectorEnv, State
-from exo_envs.compiled_step import MANY_VALUES, CompiledStepper, compiled_step_of
-from exo_envs.crowd import CrowdMDP, CrowdParameters
-from exo_envs.factory import FactoryMDP, FactoryParameters
-from exo_envs.grid import GridMDP, GridParameters
-from exo_envs.noise import Noise, drawing_in_parts
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from exo_envs.threads import in_parts
+from exo_envs.compiled.threads import in_parts
+from exo_envs.core.compiled_step import MANY_VALUES, CompiledStepper, compiled_step_of
+from exo_envs.core.noise import Noise, drawing_in_parts
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.factory import FactoryMDP, FactoryParameters
+from exo_envs.domains.grid import GridMDP, GridParameters
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 
 MODELS = {
     "grid": GridMDP(),

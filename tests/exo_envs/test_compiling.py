@@ -5,9 +5,9 @@ import time
 import pytest
 from compiled import COMPILING, slow_to_compile
 
-from exo_envs.compiling import this_thread
-from exo_envs.grid import GridMDP
-from exo_envs.testing import check_quickly
+from exo_envs.compiled.compiling import this_thread
+from exo_envs.contract.quick import check_quickly
+from exo_envs.domains.grid import GridMDP
 
 
 class Compiled(GridMDP):

@@ -8,7 +8,7 @@ from gymnasium.envs.toy_text.taxi import TaxiEnv
 from harbour import Harbour, adapt, harbour_states
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv, as_mdp
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 
 
 def test_wrappers_stay_in_effect():

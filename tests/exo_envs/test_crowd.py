@@ -7,9 +7,9 @@ import pytest
 from crowds import FixedNoise, assert_consistent, crowd, some_states
 
 from exo_envs import ExoVectorEnv, State
-from exo_envs.crowd import CrowdEnv, CrowdMDP, CrowdParameters, CrowdVectorEnv
-from exo_envs.crowd.tables import place_tables
-from exo_envs.floor import Floor, Move
+from exo_envs.domains.crowd import CrowdEnv, CrowdMDP, CrowdParameters, CrowdVectorEnv
+from exo_envs.domains.crowd.tables import place_tables
+from exo_envs.domains.floor import Floor, Move
 from exo_envs.testing import check_mdp
 
 # --- names, sizes and the floor -------------------------------------------------------------

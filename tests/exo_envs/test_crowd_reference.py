@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from crowds import CROWDS, FixedNoise, by_name, crowd, some_states
 
-from exo_envs.crowd import CrowdMDP
+from exo_envs.domains.crowd import CrowdMDP
 
 STEPS = [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]
 

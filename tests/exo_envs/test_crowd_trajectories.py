@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from crowds import CROWDS, assert_consistent, crowd
 
-from exo_envs.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 
 
 def phases(mdp, x):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from closing import Closing
 
-from exo_envs import CarriedEnd, ExoEnv, ExoMDP, State, Variable, carry_end
+from exo_envs import ExoEnv, ExoMDP, State, Variable, carry_end
+from exo_envs.core.ends import CarriedEnd
 from exo_envs.testing import check_mdp
 from planners import Scenarios, evaluate
 

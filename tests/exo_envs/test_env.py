@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from models import CoinMDP, CounterMDP
 
 from exo_envs import ExoEnv, ExoVectorEnv, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 
 
 def rollout(env, actions):

@@ -9,7 +9,7 @@ import pytest
 from factories import GivenNoise, each_size, random_cases
 
 from exo_envs import State
-from exo_envs.factory import (
+from exo_envs.domains.factory import (
     DOWN,
     UP,
     WORK,
@@ -18,7 +18,7 @@ from exo_envs.factory import (
     FactoryParameters,
     FactoryVectorEnv,
 )
-from exo_envs.floor import Move
+from exo_envs.domains.floor import Move
 from exo_envs.testing import check_mdp
 
 # --- shape -----------------------------------------------------------------------------------

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from factories import GivenNoise, each_size, random_cases
 
-from exo_envs.factory import (
-    DOWN,
-    UP,
-    WORK,
-    FactoryMDP,
-    FactoryParameters,
-)
+from exo_envs.domains.factory import DOWN, UP, WORK, FactoryMDP, FactoryParameters
 
 STEPS = [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]  # stay, up, down, left, right
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exo_envs import State
-from exo_envs.grid import GridMDP, GridParameters
+from exo_envs.domains.grid import GridMDP, GridParameters
 
 MAP = ["TD.T", ".#..", "RD.T"]
 CELLS = [(row, column) for row in range(3) for column in range(4)]

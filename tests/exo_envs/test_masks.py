@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.crowd import CrowdMDP
-from exo_envs.grid import GridMDP
-from exo_envs.inputs import as_mask
+from exo_envs.core.inputs import as_mask
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.grid import GridMDP
 from planners import ReducedMDP
 from wrappers import GreedyMaskLearner, MaskedObservation, MaskedVectorObservation
 

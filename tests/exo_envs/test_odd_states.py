@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from workshop import Workshop
 
 from exo_envs import AdaptedMDP, State
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from exo_envs.inputs import as_size
-from exo_envs.synthetic import SyntheticMDP
+from exo_envs.core.inputs import as_size
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import SyntheticMDP
 from planners import ReducedMDP
-from planners.counted import CountedMDP
+from planners.samples.counted import CountedMDP
 
 
 def reduced(mdp, mask):

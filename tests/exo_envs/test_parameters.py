@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from exo_envs import AdaptedMDP, ExoVectorEnv, Variable
-from exo_envs.crowd import CrowdMDP, CrowdParameters
-from exo_envs.factory import FactoryMDP, FactoryParameters
-from exo_envs.grid import GridMDP, GridParameters
-from exo_envs.inputs import check_positive, check_real, check_whole
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.core.inputs import check_positive, check_real, check_whole
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.factory import FactoryMDP, FactoryParameters
+from exo_envs.domains.grid import GridMDP, GridParameters
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 
 DOMAINS = {
     GridParameters: GridMDP,

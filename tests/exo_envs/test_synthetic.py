@@ -8,12 +8,7 @@ import pytest
 from planted import STRUCTURES, make
 
 from exo_envs import State
-from exo_envs.synthetic import (
-    SyntheticEnv,
-    SyntheticVectorEnv,
-    exact,
-    exact_return,
-)
+from exo_envs.domains.synthetic import SyntheticEnv, SyntheticVectorEnv, exact, exact_return
 
 # --- what was planted ---------------------------------------------------------------------
 

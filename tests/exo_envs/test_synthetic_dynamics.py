@@ -9,10 +9,7 @@ from planted import STRUCTURES, make, reference_outcomes, reference_reward
 from scipy.stats import chi2
 
 from exo_envs import State
-from exo_envs.synthetic import (
-    SyntheticVectorEnv,
-    exact,
-)
+from exo_envs.domains.synthetic import SyntheticVectorEnv, exact
 from exo_envs.testing import check_mdp
 
 

@@ -7,7 +7,7 @@ import pytest
 from planted import make, reference_reward, without
 
 from exo_envs import State
-from exo_envs.synthetic import SyntheticEnv, exact_return
+from exo_envs.domains.synthetic import SyntheticEnv, exact_return
 from exo_envs.testing import check_mdp
 
 BOTH_KINDS = [{"num_pairs": 3, "instance": i} for i in range(6)]

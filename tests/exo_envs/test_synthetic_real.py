@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from exo_envs import State
-from exo_envs.synthetic import (
+from exo_envs.domains.synthetic import (
     RealSyntheticEnv,
     RealSyntheticMDP,
     RealSyntheticParameters,
     RealSyntheticVectorEnv,
 )
-from exo_envs.synthetic.real.latent import Encoding, height
+from exo_envs.domains.synthetic.real.latent import Encoding, height
 from exo_envs.testing import check_mdp
 
 STRUCTURES = [

@@ -8,10 +8,7 @@ import pytest
 from planted import SMALL, make, reference_outcomes, reference_reward, without
 
 from exo_envs import State
-from exo_envs.synthetic import (
-    exact,
-    exact_return,
-)
+from exo_envs.domains.synthetic import exact, exact_return
 
 
 def expectimax(mdp, n, x, steps):

@@ -6,9 +6,9 @@ import pytest
 from models import CoinMDP, CounterMDP
 
 from exo_envs import AdaptedMDP, ExoEnv, State, Successors, Variable
-from exo_envs.grid import GridMDP
+from exo_envs.contract.comparison import find_difference
+from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import ContractError, check_mdp
-from exo_envs.testing.comparison import find_difference
 
 
 @pytest.mark.parametrize("mdp", [CounterMDP(), CoinMDP(), GridMDP()], ids=repr)

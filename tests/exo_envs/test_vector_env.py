@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from models import CoinMDP, CounterMDP
 
 from exo_envs import ExoEnv, ExoVectorEnv, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 
 LANES = 6
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from models import CounterMDP
 
-from exo_envs import State, Viewer
-from exo_envs.crowd import CrowdMDP, CrowdViewer
-from exo_envs.factory import FactoryMDP, FactoryViewer
-from exo_envs.grid import GridMDP, GridViewer
+from exo_envs import State
+from exo_envs.domains.crowd import CrowdMDP, CrowdViewer
+from exo_envs.domains.factory import FactoryMDP, FactoryViewer
+from exo_envs.domains.grid import GridMDP, GridViewer
+from exo_envs.rendering.viewer import Viewer
 
 VIEWERS = {
     "grid": lambda: GridViewer(GridMDP(), width=64),

@@ -9,17 +9,17 @@ import pytest
 from gymnasium.wrappers import RecordVideo
 
 from exo_envs import State
-from exo_envs.crowd.env import CrowdEnv, CrowdVectorEnv
-from exo_envs.crowd.model import CrowdMDP, CrowdParameters
-from exo_envs.crowd.viewer import CrowdViewer
-from exo_envs.drawing import scene
-from exo_envs.drawing.palette import GOAL, GOLD, OCCUPIED, PURPLE
-from exo_envs.factory.env import FactoryEnv
-from exo_envs.factory.model import UP, FactoryMDP, FactoryParameters
-from exo_envs.factory.viewer import FactoryViewer
-from exo_envs.grid.env import GridEnv
-from exo_envs.grid.model import GridMDP
-from exo_envs.grid.viewer import GridViewer
+from exo_envs.domains.crowd.env import CrowdEnv, CrowdVectorEnv
+from exo_envs.domains.crowd.model import CrowdMDP, CrowdParameters
+from exo_envs.domains.crowd.viewer import CrowdViewer
+from exo_envs.domains.factory.env import FactoryEnv
+from exo_envs.domains.factory.model import UP, FactoryMDP, FactoryParameters
+from exo_envs.domains.factory.viewer import FactoryViewer
+from exo_envs.domains.grid.env import GridEnv
+from exo_envs.domains.grid.model import GridMDP
+from exo_envs.domains.grid.viewer import GridViewer
+from exo_envs.rendering import scene
+from exo_envs.rendering.palette import GOAL, GOLD, OCCUPIED, PURPLE
 
 try:
     import pybullet  # noqa: F401  (there are no wheels for newer Pythons)
@@ -288,7 +288,7 @@ def test_bodies_are_made_once(domain):
 
 @needs_bullet
 def test_opening_a_scene_again_hands_pybullet_no_new_lists():
-    """It keeps them for good; see exo_envs.drawing.scene._lasting_list."""
+    """It keeps them for good; see exo_envs.rendering.scene._lasting_list."""
     viewer = make_viewer("factory", "bullet", width=64, height=48)
     state = first_state(viewer.mdp)
     viewer.draw(state)

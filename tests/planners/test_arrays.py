@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.arrays import joint_index, joint_values, set_joint_values, subset_index
+from planners.core.arrays import joint_index, joint_values, set_joint_values, subset_index
 
 
 @given(sizes=st.lists(st.integers(1, 4), max_size=5))

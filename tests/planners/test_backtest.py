@@ -6,9 +6,9 @@ import pytest
 from battery import battery, price_table
 
 from exo_envs import ExoEnv
-from exo_envs.grid import GridMDP
-from planners import Backtest, Scenarios, backtest, bracket, evaluate
-from planners.backtesting import block_length
+from exo_envs.domains.grid import GridMDP
+from planners import Scenarios, backtest, bracket, evaluate
+from planners.backtesting import Backtest, block_length
 
 NUM_WINDOWS = 13  # 180 rows are held out; a window has 12, and begins 13 after the one before
 

@@ -6,8 +6,16 @@ import pytest
 from many_values import ManyValuesMDP
 
 from exo_envs import State, Variable
-from planners import Bins, CoarseMDP, ExogenousData, coarsened, hidden_in_bins
-from planners.coarse import MAX_BINS, NUM_STAND_INS, put_in_bins
+from planners.dependence.resolution import hidden_in_bins
+from planners.discretization.coarse import (
+    MAX_BINS,
+    NUM_STAND_INS,
+    Bins,
+    CoarseMDP,
+    coarsened,
+    put_in_bins,
+)
+from planners.samples.rollouts import ExogenousData
 
 
 def binned(values, size=10**7):

@@ -9,23 +9,23 @@ import pytest
 from workshop import Workshop
 
 import exo_envs  # noqa: F401
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP, FactoryParameters
-from exo_envs.grid import GridMDP
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP, FactoryParameters
+from exo_envs.domains.grid import GridMDP
 from planners import (
     UCT,
     Clock,
     DefaultPlanner,
-    EndogenousSurvey,
-    ExogenousData,
     Memory,
     ReducedMDP,
     Scenarios,
-    TabularPolicy,
     default_planner,
     estimate_objective,
 )
-from planners.reduction.affordable import affordable_part
+from planners.reduced.affordable import affordable_part
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
+from planners.value_iteration.tabular_policy import TabularPolicy
 
 
 def test_seconds_cover_choosing_and_estimating(monkeypatch):

@@ -6,8 +6,8 @@ from factored import random_mdp
 from models import CoinMDP, CounterMDP
 
 from exo_envs import ExoEnv
-from exo_envs.grid import GridMDP
-from planners.evaluation import Estimate, Scenarios, evaluate, paired_difference
+from exo_envs.domains.grid import GridMDP
+from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference
 
 
 def constant(action):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.files import read_file, replacing, write_file
+from planners.core.files import read_file, replacing, write_file
 
 
 class Pair(NamedTuple):

@@ -10,22 +10,15 @@ import pytest
 from factored import random_mdp
 from forgery import archive_of, array_bytes, bomb, forge, members_of, with_header
 
-from exo_envs.grid import GridMDP
-from planners import (
-    UCT,
-    DecisionLists,
-    Factor,
-    FactoredMDP,
-    ForecastPlanner,
-    ForecastPolicy,
-    Policy,
-    ReducedMDP,
-    Rule,
-    TabularPolicy,
-    UCTPolicy,
-    ValueIteration,
-    evaluate,
-)
+from exo_envs.domains.grid import GridMDP
+from planners import UCT, ForecastPlanner, Policy, ReducedMDP, ValueIteration, evaluate
+from planners.forecasting.planner import ForecastPolicy
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
+from planners.tables.rules import Rule
+from planners.tree_search import UCTPolicy
+from planners.value_iteration.tabular_policy import TabularPolicy
 
 GRID = GridMDP()
 MASK = ("object", "guard")

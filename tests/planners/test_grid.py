@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from real_models import BatteryMDP, DoorMDP
 
 from exo_envs import State
-from planners import Bins, ExogenousData, Grid, coarsened
-from planners.bin_edges import bin_starts
+from planners.discretization.bin_edges import bin_starts
+from planners.discretization.coarse import Bins, coarsened
+from planners.discretization.grid import Grid
+from planners.samples.rollouts import ExogenousData
 
 REALS = st.floats(-5, 15, allow_nan=False)
 GRID = Grid("charge", np.array([0.0, 1.0, 2.5, 10.0]))

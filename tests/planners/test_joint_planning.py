@@ -13,17 +13,17 @@ from planners import (
     UCT,
     DefaultPlanner,
     ForecastPlanner,
-    ForecastPolicy,
     ReducedMDP,
     ValueIteration,
     bracket,
     estimate_objective,
     evaluate,
 )
+from planners.core.memory import MaskMemory
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import Models, look_ahead
-from planners.memory import MaskMemory
+from planners.forecasting.planner import ForecastPolicy
 from planners.value_iteration.finite_horizon import backward_induction
 
 

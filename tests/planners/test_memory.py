@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from factored import random_mdp
 
-from planners import EndogenousSurvey, ExogenousData, ForecastPlanner, Memory, ReducedMDP
+from planners import ForecastPlanner, Memory, ReducedMDP
+from planners.core.memory import ENTRY_BYTES, MaskMemory, Store
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.planner import ForecastPolicy
-from planners.memory import ENTRY_BYTES, MaskMemory, Store
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 
 MASKS = [(0, 1, 2, 3), (0, 1, 3), (1, 2, 3), (0, 1, 2, 3), (3,)]
 
@@ -59,9 +61,9 @@ def test_the_second_mask_counts_nothing_again(world, monkeypatch):
     for counting in (
         "planners.forecasting.forecasts._fit_one",
         "planners.forecasting.forecast_parents.ForecastParentSearch._count",
-        "planners.information.pairwise.Columns.information",
-        "planners.information.interventions._influence",
-        "planners.reduction.factors._fit_one",
+        "planners.dependence.pairwise.Columns.information",
+        "planners.dependence.interventions._influence",
+        "planners.reduced.factors._fit_one",
     ):
         monkeypatch.setattr(counting, refuse)
     assert planned(world, MASKS[0], memory)[0].parents

@@ -9,22 +9,22 @@ import pytest
 from models import CoinMDP
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
 from planners import (
     UCT,
     DefaultPlanner,
-    EndogenousSurvey,
     Estimate,
-    ExogenousData,
     ForecastPlanner,
-    MaskEvaluator,
     ReducedMDP,
     Scenarios,
     ValueIteration,
     estimate_objective,
 )
+from planners.mask_evaluator import MaskEvaluator
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 
 #: What the reduced policies of ExoGrid earn exactly; see tests/test_grid.py.
 GRID_RETURNS = {

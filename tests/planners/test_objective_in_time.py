@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from exo_envs.grid import GridMDP
-from planners import OutOfTimeError, Scenarios, ValueIteration, estimate_objective
+from exo_envs.domains.grid import GridMDP
+from planners import Scenarios, ValueIteration, estimate_objective
+from planners.core.clock import OutOfTimeError
 
 #: Seconds that may pass beyond a limit: one question, and whatever else goes on on the machine.
 SLACK = 1.0

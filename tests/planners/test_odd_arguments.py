@@ -8,39 +8,32 @@ from models import CoinMDP, CounterMDP
 from exo_envs import ExoEnv
 from planners import (
     UCT,
-    Cases,
-    DecisionLists,
     DefaultPlanner,
-    EndogenousSurvey,
     Estimate,
-    ExactValues,
-    ExogenousData,
-    Factor,
-    FactoredMDP,
     ForecastPlanner,
-    ParentSearch,
     ReducedMDP,
-    Rows,
-    Rule,
     Scenarios,
-    TransitionCounts,
     ValueIteration,
-    actors_of,
     bracket,
-    conditional_information,
     estimate_objective,
     evaluate,
-    to_arrays,
     to_discrete_dp,
 )
-from planners.memory import Memory
-from wrappers import (
-    BruteForceMaskLearner,
-    CalibratedMaskLearner,
-    GreedyMaskLearner,
-    Study,
-    estimate_reward_variables,
-)
+from planners.bounds.penalty import ExactValues
+from planners.core.memory import Memory
+from planners.dependence.contingency import Cases, Rows, conditional_information
+from planners.dependence.interventions import actors_of
+from planners.dependence.parents import ParentSearch
+from planners.dependence.transitions import TransitionCounts
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.export import to_arrays
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
+from planners.tables.rules import Rule
+from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, GreedyMaskLearner, Study
+from wrappers.learners.reward_variables import estimate_reward_variables
 
 COIN = CoinMDP()
 TABLES = random_mdp(np.random.default_rng(0))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from exo_envs import ExoEnv, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import UCT, ForecastPlanner, Policy, ReducedMDP, ValueIteration
 from wrappers import AgentPolicy, FlatObservation, MaskedObservation
 

@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from planners.chi_squared import chi_squared_quantile
-from planners.evaluation import Estimate
-from planners.rare_events import (
-    Events,
-    find_events,
-    most_per_episode,
-    rounded,
-    shown,
-    split,
-)
+from planners.core.chi_squared import chi_squared_quantile
+from planners.core.evaluation import Estimate
+from planners.core.rare_events import Events, find_events, most_per_episode, rounded, shown, split
 
 RUNS = 400
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from exo_envs.grid import GridMDP
-from planners import ExogenousData, Scenarios, estimate_objective
+from exo_envs.domains.grid import GridMDP
+from planners import Scenarios, estimate_objective
+from planners.samples.rollouts import ExogenousData
 from wrappers import CalibratedMaskLearner, Study
 
 MANY = 10**9
@@ -55,7 +56,7 @@ def test_long_episodes_are_taken_in_smaller_numbers(monkeypatch):
     def stop(mdp, num_rollouts, num_steps, *_):
         raise StopIteration(num_rollouts, num_steps)
 
-    monkeypatch.setattr("planners.information.rollouts._roll_out", stop)
+    monkeypatch.setattr("planners.samples.rollouts._roll_out", stop)
     model = GridMDP()
     model.horizon = 2_000_000
     with pytest.raises(StopIteration) as caught:

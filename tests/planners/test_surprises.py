@@ -9,8 +9,9 @@ from rough import Alarms
 
 from benchmarks.coverage import measure
 from benchmarks.rough_models import DamMDP, QuakeMDP
-from exo_envs.grid import GridMDP
-from planners import ExogenousData, Scenarios, estimate_objective, evaluate
+from exo_envs.domains.grid import GridMDP
+from planners import Scenarios, estimate_objective, evaluate
+from planners.samples.rollouts import ExogenousData
 from planners.surprises import Surprise, at_most, find_surprises
 from planners.worth import Played
 from wrappers import Study

@@ -8,7 +8,7 @@ from factored import random_mdp
 from models import CoinMDP, CounterMDP
 
 from exo_envs import ExoMDP, State, Variable
-from planners.evaluation import Scenarios, evaluate, paired_difference
+from planners.core.evaluation import Scenarios, evaluate, paired_difference
 from planners.tree_search import UCT, UCTPolicy
 
 

@@ -11,23 +11,16 @@ import pytest
 from workshop import Workshop
 
 import planners.worth
-from exo_envs.borders import unchecked
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from planners import (
-    UCT,
-    EndogenousSurvey,
-    Estimate,
-    ExogenousData,
-    Memory,
-    Scenarios,
-    bracket,
-    estimate_objective,
-    evaluate,
-)
-from planners.bounds import Budget
+from exo_envs.contract.checked_mdp import unchecked
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from planners import UCT, Estimate, Memory, Scenarios, bracket, estimate_objective, evaluate
+from planners.bounds.budget import Budget
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from planners.worth import Played
-from wrappers import CostOfIgnoring, Study
+from wrappers import Study
+from wrappers.learners.ignoring import CostOfIgnoring
 
 SMALL = {"n_rollouts": 40, "num_rollouts": 100}
 

@@ -13,10 +13,11 @@ from PIL import Image
 import example
 from benchmarks import planted, trace
 from examples import battery, building, generated, inventory, recorded
-from exo_envs.trace import Perfect
+from exo_envs.sources.tables.forecasts import Perfect
 from planners import backtest, estimate_objective
 from shared.script import ScriptError
-from wrappers import CalibratedMaskLearner, Study, UndecidedWarning, find_relevance
+from wrappers import CalibratedMaskLearner, Study, UndecidedWarning
+from wrappers.learners.calibrated.relevance import find_relevance
 
 recorded_x = pytest.mark.filterwarnings("ignore::wrappers.UndecidedWarning")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from exo_envs import Variable
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from reliability import entries
 from reliability.entries.policies import may_hold
 from reliability.odd import Odd, UserError, Wrong
@@ -115,7 +115,11 @@ def test_a_folder_that_cannot_be_written_to_is_noticed_before_anything_is_tried(
 def test_every_public_name_is_looked_for():
     names = all_names()
     wanted = ("exo_envs.ExoEnv.step", "planners.evaluate", "planners.Scenarios.sample")
-    assert {*wanted, "wrappers.LearnedMask.__init__", "exo_envs.synthetic.exact_return"} <= names
+    assert {
+        *wanted,
+        "wrappers.LearnedMask.__init__",
+        "exo_envs.domains.synthetic.exact_return",
+    } <= names
 
 
 def test_a_case_is_a_function_of_entry_number_and_seed():

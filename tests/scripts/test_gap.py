@@ -16,7 +16,9 @@ from benchmarks.gap.rivals import open_loop
 from benchmarks.gap.small import best_value
 from benchmarks.gap.tables import Percentage, Table, cell
 from benchmarks.problems import small_problem
-from planners import Estimate, ForecastPolicy, ValueIteration, evaluate, to_arrays
+from planners import Estimate, ValueIteration, evaluate
+from planners.forecasting.planner import ForecastPolicy
+from planners.tables.export import to_arrays
 
 QUICK = Settings(rollouts=20).quick()
 

@@ -6,9 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.floor import Move
-from planners import ForecastPolicy
+from exo_envs.domains.crowd.model import CrowdMDP
+from exo_envs.domains.floor import Move
+from planners.forecasting.planner import ForecastPolicy
 from reproduction.replay import AHEAD, planning_in, play, typical_seed
 
 SEED = 3

@@ -6,7 +6,7 @@ import re
 import pytest
 from browser import Browser
 
-from exo_envs.crowd.model import CrowdMDP
+from exo_envs.domains.crowd.model import CrowdMDP
 from reproduction.report import table_html, typical_mask, write_report
 from reproduction.tables import Table
 from shared.intervals import Interval

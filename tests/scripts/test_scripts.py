@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from exo_envs.crowd import CrowdParameters
-from exo_envs.drawing.scene_viewer import SIZES
-from wrappers import SavedMask
+from exo_envs.domains.crowd import CrowdParameters
+from exo_envs.rendering.scene_viewer import SIZES
+from wrappers.learners.saved import SavedMask
 
 if sys.version_info >= (3, 11):
     import tomllib

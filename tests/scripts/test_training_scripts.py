@@ -31,7 +31,8 @@ from training import runs, study, task
 from training.curves import Curve
 from training.runs import Recorder, Run
 from training.task import Reference, Task
-from wrappers import AgentPolicy, CalibratedMaskLearner, Record
+from wrappers import AgentPolicy, CalibratedMaskLearner
+from wrappers.learners.history import Record
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 GRID = Task("ExoGrid-v0", rollouts=50)

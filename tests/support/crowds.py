@@ -3,7 +3,7 @@
 import numpy as np
 
 from exo_envs import State
-from exo_envs.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 
 CROWDS = {
     "default": {},

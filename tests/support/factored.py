@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from exo_envs import State, Variable
-from planners.arrays import joint_index, joint_values
+from planners.core.arrays import joint_index, joint_values
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exo_envs.factory import WORK, FactoryParameters
+from exo_envs.domains.factory import WORK, FactoryParameters
 
 SMALL = FactoryParameters(
     rows=3, columns=4, queue_length=2, clock_size=3, num_technicians=3, num_noise=3, no_order=0.4

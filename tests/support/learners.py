@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,

@@ -1,6 +1,6 @@
 """Planted problems of all structures, and what happens in them, by the rules."""
 
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 
 PASS = 0
 STRUCTURES = [

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 from pyRDDLGym.core.simulator import RDDLSimulator
 
-from exo_envs.mdp import State
-from exo_envs.rddl.loading import load
+from exo_envs.core.mdp import State
+from exo_envs.sources.rddl.loading import load
 
 
 class Simulator:

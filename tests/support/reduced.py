@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from planners.information.rollouts import ExogenousData
-from planners.reduction.survey import EndogenousSurvey
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 
 
 def shared(mdp, seed=0, rollouts=None):

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
-from planners import Comparison, Estimate, Objective
+from planners import Estimate, Objective
+from planners.worth import Comparison
 from wrappers import Study
 
 

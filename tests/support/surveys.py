@@ -3,9 +3,9 @@
 import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
-from planners.information.rollouts import ExogenousData
-from planners.reduction.marginals import reduce_lists
-from planners.reduction.survey import EndogenousSurvey
+from planners.reduced.marginals import reduce_lists
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 
 

@@ -8,8 +8,3 @@
 ``certificate.py``      the result
 ======================  =====================================================================
 """
-
-from wrappers.certificate.certificate import Certificate, Check
-from wrappers.certificate.certifying import certify
-
-__all__ = ["Certificate", "Check", "certify"]

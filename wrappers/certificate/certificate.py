@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from planners import Mask
-from wrappers.learners import CostOfIgnoring
+from planners.core.policy import Mask
+from wrappers.learners.ignoring import CostOfIgnoring
 
 Condition = Literal["reward", "endogenous", "exogenous"]
 Method = Literal["exact", "interventional", "observational"]

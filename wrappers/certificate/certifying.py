@@ -18,19 +18,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.inputs import as_generator, as_mask, check_flag, check_level, check_whole
-from planners import Mask
+from exo_envs.core.inputs import as_generator, as_mask, check_flag, check_level, check_whole
+from exo_envs.core.mdp import ExoMDP
+from planners.core.policy import Mask
 from wrappers.certificate.certificate import Certificate, Check
 from wrappers.certificate.evidence import Interventions
-from wrappers.certificate.exact import (
-    ROUNDING,
-    TellsTables,
-    effect_on_exogenous,
-    effect_on_reward,
-)
+from wrappers.certificate.exact import ROUNDING, TellsTables, effect_on_exogenous, effect_on_reward
 from wrappers.certificate.paired_tests import PairedTest, paired_tests
-from wrappers.learners import CostOfIgnoring, Study, detectable_information
+from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.learners.power import detectable_information
+from wrappers.learners.study import Study
 
 #: States that x' is drawn from for each ignored variable, and (n, a, x) that n' is drawn from.
 N_STATES, N_PAIRS = 20_000, 6_000
@@ -57,7 +54,7 @@ def certify(
     ``exogenous_table(name) -> (parents, table)`` where it has one. Where x was recorded it cannot
     be changed; then the variables that predict the mask are those that tests found in the record.
 
-    >>> from exo_envs.grid import GridMDP
+    >>> from exo_envs.domains.grid import GridMDP
     >>> certificate = certify(GridMDP(), ["object", "carrier", "guard"], n_samples=2000)
     >>> certificate.holds
     False

@@ -8,12 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import State
-from exo_envs.mdp import IntArray
-from planners import Mask
+from exo_envs.core.mdp import IntArray, State
+from planners.core.policy import Mask
 from wrappers.certificate.exact import Effect, effect_on_successors
 from wrappers.certificate.paired_tests import Draws
-from wrappers.learners import Study
+from wrappers.learners.study import Study
 
 #: Values of a variable are told apart in so many groups when an event is chosen.
 GROUPS = 4

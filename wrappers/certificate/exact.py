@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from exo_envs import ExoMDP, State
-from exo_envs.mdp import FloatArray, IntArray, Successors
-from planners import EndogenousSurvey, ExogenousData
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 
 #: Differences of probabilities and of rewards below this are rounding.
 ROUNDING = 1e-9

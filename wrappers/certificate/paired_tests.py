@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled import njit
-from exo_envs.mdp import BoolArray, IntArray
+from exo_envs.compiled.functions import njit
+from exo_envs.core.mdp import BoolArray, IntArray
 
 #: Tests of one target, which share its level.
 TESTS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from exo_envs.inputs import check_flag
+from exo_envs.core.inputs import check_flag
 from wrappers.learners.results import Results
 
 if TYPE_CHECKING:

@@ -14,24 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from exo_envs import ExoMDP
-from exo_envs.inputs import check_flag, check_function, check_real, check_whole, convert
-from planners import (
-    Cost,
-    IgnoredRewards,
-    Mask,
-    Objective,
-    OutOfTimeError,
-    PlanCutShortWarning,
-    Planner,
-    Reward,
-    check_ignored_rewards,
-    check_planner,
-    check_reward,
-    check_time_limit,
-    cost_function,
-)
-from planners.reduction import EndDependsOnExogenousError
+from exo_envs.core.inputs import check_flag, check_function, check_real, check_whole, convert
+from exo_envs.core.mdp import ExoMDP
+from planners.core.clock import OutOfTimeError, check_time_limit
+from planners.core.planner import PlanCutShortWarning, Planner, check_planner
+from planners.core.policy import Mask
+from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
+from planners.reduced.rewards import EndDependsOnExogenousError
+from planners.reduced.survey import Reward, check_reward
+from planners.worth import Cost, Objective, cost_function
 from wrappers.learners.answers import Answers
 from wrappers.learners.doubts import UndecidedWarning, doubts_about
 from wrappers.learners.history import Callback, History, Record

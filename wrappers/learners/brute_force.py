@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from exo_envs.inputs import check_whole, convert
-from planners import IgnoredRewards, Mask, Objective
+from exo_envs.core.inputs import check_whole, convert
+from planners.core.policy import Mask
+from planners.reduced.ignored_rewards import IgnoredRewards
+from planners.worth import Objective
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session

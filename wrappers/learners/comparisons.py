@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from planners import Estimate, Mask, paired_difference
+from planners.core.evaluation import Estimate, paired_difference
+from planners.core.policy import Mask
 from wrappers.learners.study import Study
 
 if TYPE_CHECKING:

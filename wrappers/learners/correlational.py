@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
-from exo_envs.errors import check_choice
-from exo_envs.inputs import check_flag, check_real, check_whole, convert
-from exo_envs.mdp import FloatArray
-from planners import Mask, ReducedMDP, TransitionCounts
+from exo_envs.core.errors import check_choice
+from exo_envs.core.inputs import check_flag, check_real, check_whole, convert
+from exo_envs.core.mdp import FloatArray
+from planners.core.policy import Mask
+from planners.dependence.transitions import TransitionCounts
+from planners.reduced.reduced_mdp import ReducedMDP
 from wrappers.learners.divergence import (
     EndogenousTransitions,
     factored_divergence,

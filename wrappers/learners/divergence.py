@@ -36,9 +36,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State
-from exo_envs.mdp import FloatArray, IntArray
-from planners import Cases, EndogenousSurvey, ReducedMDP, Rows, TransitionCounts
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
+from planners.dependence.contingency import Cases, Rows
+from planners.dependence.transitions import TransitionCounts
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.survey import EndogenousSurvey
 
 
 class Divergence(NamedTuple):

@@ -7,9 +7,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from exo_envs.mdp import REAL_SIZE
-from planners import MAX_OPEN, Bins, Mask, Objective, ParentSearch, hidden_in_bins
-from planners.information import HOLD_OUT
+from exo_envs.core.mdp import REAL_SIZE
+from planners.core.policy import Mask
+from planners.dependence.parents import ParentSearch
+from planners.dependence.resolution import hidden_in_bins
+from planners.discretization.coarse import Bins
+from planners.reduced.marginals import MAX_OPEN
+from planners.samples.rollouts import HOLD_OUT
+from planners.worth import Objective
 from wrappers.learners.power import NOTABLE, POWER, needed_transitions, rounded
 from wrappers.learners.study import CLEAR, Study
 

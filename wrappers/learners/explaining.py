@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planners import Mask
-from wrappers.learners.calibrated import SWITCHED, find_relevance
+from planners.core.policy import Mask
+from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.learners.calibrated.selection import SWITCHED
 from wrappers.learners.comparisons import Tried, closest_trials
 from wrappers.learners.explanation import ExplainedVariable, Explanation
 from wrappers.learners.power import NOTABLE, rounded

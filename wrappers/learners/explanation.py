@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import check_flag
-from planners import Estimate, Mask
+from exo_envs.core.errors import unknown_name
+from exo_envs.core.inputs import check_flag
+from planners.core.evaluation import Estimate
+from planners.core.policy import Mask
 from wrappers.learners.history import Role
 from wrappers.learners.rendering import axes, listed, markdown_table, number, pandas_frame
 from wrappers.learners.signs import Unit

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from exo_envs.inputs import as_mask, check_flag, check_whole, convert
-from planners import IgnoredRewards, Mask
+from exo_envs.core.inputs import as_mask, check_flag, check_whole, convert
+from planners.core.policy import Mask
+from planners.reduced.ignored_rewards import IgnoredRewards
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session

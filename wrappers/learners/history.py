@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from exo_envs.inputs import check_real
-from planners import Estimate, Mask
+from exo_envs.core.inputs import check_real
+from planners.core.evaluation import Estimate
+from planners.core.policy import Mask
 
 Role = Literal["pays", "moves", "predicts"]
 Action = Literal["find", "start", "add", "drop", "try"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from exo_envs.errors import unknown_name
+from exo_envs.core.errors import unknown_name
 
 
 @dataclass(kw_only=True)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exo_envs.inputs import check_level
-from planners import Estimate, Objective, paired_difference
+from exo_envs.core.inputs import check_level
+from planners.core.evaluation import Estimate, paired_difference
+from planners.worth import Objective
 
 
 @dataclass(frozen=True)

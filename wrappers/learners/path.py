@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from exo_envs.inputs import check_real
-from planners import Estimate, Mask
+from exo_envs.core.inputs import check_real
+from planners.core.evaluation import Estimate
+from planners.core.policy import Mask
 from wrappers.learners.rendering import axes, listed, markdown_table, number, pandas_frame
 
 #: Names that a cell of a table lists at most.

@@ -16,9 +16,12 @@ from functools import cache
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
-from exo_envs.inputs import check_real, check_whole
-from planners import Estimate, Mask, cost_function
-from wrappers.learners.calibrated import Relevance, find_relevance, guess_importance
+from exo_envs.core.inputs import check_real, check_whole
+from planners.core.evaluation import Estimate
+from planners.core.policy import Mask
+from planners.worth import cost_function
+from wrappers.learners.calibrated.importance import importance as guess_importance
+from wrappers.learners.calibrated.relevance import Relevance, find_relevance
 from wrappers.learners.history import Progress
 from wrappers.learners.path import MaskPath, PathPoint, ScoredMask, variables
 

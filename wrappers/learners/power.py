@@ -12,8 +12,8 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-from exo_envs.inputs import check_flag, check_level, check_positive, check_real
-from planners.information import chi_squared_quantile
+from exo_envs.core.inputs import check_flag, check_level, check_positive, check_real
+from planners.core.chi_squared import chi_squared_quantile
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.
 NOTABLE = 0.0823
@@ -44,7 +44,7 @@ def detectable_information(
         power: the probability to be found.
         worth_table: whether a variable must be worth its table, too, as learners ask: G is larger
             than twice the freedom (Akaike's criterion; see
-            :class:`planners.information.parents.ParentSearch`).
+            :class:`planners.dependence.parents.ParentSearch`).
 
     >>> round(detectable_information(10_000, freedom=1), 6)
     0.000522

@@ -19,11 +19,14 @@ from itertools import zip_longest
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.mdp import BoolArray
-from planners import Bins, CountedMDP, ExogenousData
-from planners.information import Information, compare_histograms, compare_processes, count_table
-from planners.reduction import survey_again
+from exo_envs.core.mdp import BoolArray, ExoMDP
+from planners.dependence.contingency import count_table
+from planners.dependence.same_process import compare_processes
+from planners.dependence.significance import Information, compare_histograms
+from planners.discretization.coarse import Bins
+from planners.reduced.resurvey import survey_again
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
 from wrappers.learners.study import Study
 
 #: The probability to refuse a model whose exogenous process is the same.

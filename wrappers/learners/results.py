@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from planners import Mask, Objective, Policy
+from planners.core.policy import Mask, Policy
+from planners.worth import Objective
 from wrappers.learners.history import History
 from wrappers.learners.ignoring import CostOfIgnoring
 from wrappers.learners.study import Study

@@ -11,10 +11,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, State, as_mdp
-from exo_envs.borders import checked
-from exo_envs.errors import check_choice
-from exo_envs.inputs import (
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import check_choice
+from exo_envs.core.inputs import (
     as_generator,
     check_function,
     check_lanes,
@@ -23,16 +22,13 @@ from exo_envs.inputs import (
     check_whole,
     convert,
 )
-from exo_envs.mdp import FloatArray
-from planners import (
-    IgnoredRewards,
-    Mask,
-    Reward,
-    Scenarios,
-    check_reward,
-    evaluate,
-    with_values,
-)
+from exo_envs.core.mdp import ExoMDP, FloatArray, State
+from exo_envs.sources.simulators.conversion import as_mdp
+from planners.core.evaluation import Scenarios, evaluate
+from planners.core.policy import Mask
+from planners.discretization.binned_policy import with_values
+from planners.reduced.ignored_rewards import IgnoredRewards
+from planners.reduced.survey import Reward, check_reward
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.history import Record
 from wrappers.learners.session import Session
@@ -140,7 +136,7 @@ def visited_sampler(
 
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
     whatever the others do, and what the mask ignores is seen with optimism
-    (:mod:`planners.reduction.ignored_rewards`): whoever has not found out yet what pays does not
+    (:mod:`planners.reduced.ignored_rewards`): whoever has not found out yet what pays does not
     stand still. The study's planner plans there, for at most ``time_limit`` seconds, and its policy
     plays some episodes in the full model. If the plan runs out of the study's time for one plan,
     the mask is added to ``cut_short``.

@@ -1,6 +1,7 @@
 """Learned masks as files: JSON, with everything that says where a mask comes from.
 
-A file with a policy is the policy's own (:mod:`planners.files`), an archive in which the mask is a
+A file with a policy is the policy's own (:mod:`planners.core.files`), an archive in which the mask
+is a
 text named ``mask.json``. So one file has both, ``Policy.load`` reads it too, and people can read
 what it says about the mask with any tool that opens zip archives.
 """
@@ -19,9 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs import ExoMDP, __version__, as_mdp
-from exo_envs.inputs import as_actions, check_real
-from planners import Policy, Saved, read_text, replacing
+from exo_envs import __version__
+from exo_envs.core.inputs import as_actions, check_real
+from exo_envs.core.mdp import ExoMDP
+from exo_envs.sources.simulators.conversion import as_mdp
+from planners.core.files import Saved, read_text, replacing
+from planners.core.policy import Policy
 
 FORMAT, VERSION = "exo-envs mask", 1
 #: The name of the mask in an archive that has the policy, too.

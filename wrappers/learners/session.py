@@ -8,9 +8,12 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from exo_envs.inputs import shown
-from exo_envs.mdp import FloatArray
-from planners import Clock, Comparison, Estimate, Mask, Objective, OutOfTimeError
+from exo_envs.core.inputs import shown
+from exo_envs.core.mdp import FloatArray
+from planners.core.clock import Clock, OutOfTimeError
+from planners.core.evaluation import Estimate
+from planners.core.policy import Mask
+from planners.worth import Comparison, Objective
 from wrappers.learners.history import Action, Progress, Record
 from wrappers.learners.study import Study
 

@@ -15,11 +15,13 @@ from typing import Literal
 
 import numpy as np
 
-from exo_envs import ExoMDP
-from exo_envs.mdp import BoolArray, FloatArray
-from planners import EndogenousSurvey, Mask, ParentSearch, TransitionCounts
-from planners.information import Information, Null
-from wrappers.learners.calibrated import Finding, Relevance
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
+from planners.core.policy import Mask
+from planners.dependence.parents import ParentSearch
+from planners.dependence.significance import Information, Null
+from planners.dependence.transitions import TransitionCounts
+from planners.reduced.survey import EndogenousSurvey
+from wrappers.learners.calibrated.relevance import Finding, Relevance
 from wrappers.learners.history import Role
 from wrappers.learners.power import NOTABLE, POWER, detectable_information, needed_transitions
 from wrappers.learners.study import CLEAR, Study

@@ -19,40 +19,26 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from exo_envs import (
-    CarriedEnd,
-    ExoMDP,
-    State,
-    as_mdp,
-    carry_end,
-    warn_of_ignored_wrappers,
-)
-from exo_envs.inputs import check_level, check_rollouts, check_whole
-from exo_envs.mdp import FloatArray, IntArray
-from planners import (
-    CountedMDP,
-    DefaultPlanner,
-    EndogenousSurvey,
-    Evidence,
-    ExogenousData,
-    IgnoredRewards,
-    Mask,
-    MaskEvaluator,
-    Memory,
-    ParentSearch,
-    Planner,
-    ReducedMDP,
-    Reward,
-    Trial,
-    actors_of,
-    check_ignored_rewards,
-    check_planner,
-    check_reward,
-    check_time_limit,
-    coarsened,
-    influence_given,
-)
-from planners.information import Duplicates
+from exo_envs.core.ends import CarriedEnd, carry_end
+from exo_envs.core.inputs import check_level, check_rollouts, check_whole
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
+from exo_envs.sources.simulators.conversion import as_mdp
+from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from planners.core.clock import check_time_limit
+from planners.core.memory import Memory
+from planners.core.planner import Planner, check_planner
+from planners.core.policy import Mask
+from planners.default_planner import DefaultPlanner
+from planners.dependence.duplicates import Duplicates
+from planners.dependence.interventions import actors_of, influence_given
+from planners.dependence.parents import Evidence, ParentSearch
+from planners.discretization.coarse import coarsened
+from planners.mask_evaluator import MaskEvaluator, Trial
+from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.survey import EndogenousSurvey, Reward, check_reward
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
 
 if TYPE_CHECKING:
     from wrappers.learners.divergence import Divergence, EndogenousTransitions
@@ -264,7 +250,7 @@ class Study:
 
         All variables are candidates, and the level is divided by their number and again by that
         of the variables that may be asked for. Variables that act only together (XOR) are found
-        by changing one at a time (:mod:`planners.information.interventions`) and tested as a group.
+        by changing one at a time (:mod:`planners.dependence.interventions`) and tested as a group.
         """
         everything, known = self.mdp.exogenous_names, self.memory.parents
         asked = [name for name in names if name not in known]

@@ -15,9 +15,9 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import DTypeLike, NDArray
 
-from exo_envs.errors import check_choice
-from exo_envs.inputs import kind_of
-from exo_envs.spaces import batched_space
+from exo_envs.core.errors import check_choice
+from exo_envs.core.inputs import kind_of
+from exo_envs.core.spaces import batched_space
 from wrappers.observation.flat_parts import Flat, Part, RealPart, parts_of
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space
 

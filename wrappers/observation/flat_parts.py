@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from exo_envs.compiled import njit
-from exo_envs.inputs import as_array, as_integers
-from exo_envs.mdp import IntArray
-from exo_envs.spaces import NEEDED_SPACE
+from exo_envs.compiled.functions import njit
+from exo_envs.core.inputs import as_array, as_integers
+from exo_envs.core.mdp import IntArray
+from exo_envs.core.spaces import NEEDED_SPACE
 
 Flat: TypeAlias = NDArray[Any]
 

@@ -10,9 +10,12 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from typing_extensions import Self
 
-from exo_envs import as_mdp
-from planners import Policy
-from wrappers.learners import CalibratedMaskLearner, CostOfIgnoring, MaskLearner, SavedMask
+from exo_envs.sources.simulators.conversion import as_mdp
+from planners.core.policy import Policy
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.learners.saved import SavedMask
 from wrappers.observation.masked import MaskedObservation
 
 

@@ -15,10 +15,11 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from exo_envs import ExoMDP, Viewer
-from exo_envs.errors import unknown_name
-from exo_envs.inputs import as_mask
-from exo_envs.spaces import NEEDED_SPACE, batched_space, observed_variables
+from exo_envs.core.errors import unknown_name
+from exo_envs.core.inputs import as_mask
+from exo_envs.core.mdp import ExoMDP
+from exo_envs.core.spaces import NEEDED_SPACE, batched_space, observed_variables
+from exo_envs.rendering.viewer import Viewer
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space
 
 Names: TypeAlias = tuple[str, ...]
@@ -118,7 +119,7 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
     Args:
         env: the environment, wrapped or not.
         mask: the variables to keep: names, patterns such as ``"guard*"``, indices, booleans, or a
-            mapping from names to booleans; see :func:`exo_envs.inputs.as_mask`.
+            mapping from names to booleans; see :func:`exo_envs.core.inputs.as_mask`.
         show_mask: whether pictures have the mask drawn over them.
 
     Attributes:

@@ -13,12 +13,14 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from exo_envs import ExoEnv, ExoMDP, as_mdp
-from exo_envs.errors import check_choice
-from exo_envs.inputs import as_mask, check_flag, check_whole
-from exo_envs.mdp import IntArray
-from planners import Mask, Policy
-from wrappers.learners import CalibratedMaskLearner, MaskLearner
+from exo_envs.core.errors import check_choice
+from exo_envs.core.inputs import as_mask, check_flag, check_whole
+from exo_envs.core.mdp import ExoMDP, IntArray
+from exo_envs.shells.env import ExoEnv
+from exo_envs.sources.simulators.conversion import as_mdp
+from planners.core.policy import Mask, Policy
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.calibrated.learner import CalibratedMaskLearner
 from wrappers.observation.learned import check_unmasked
 from wrappers.observation.masked import MaskedObservation, Names, Observation
 

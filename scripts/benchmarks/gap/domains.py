@@ -12,9 +12,11 @@ import numpy as np
 
 import exo_envs  # noqa: F401
 from exo_envs import ExoMDP, State
-from planners import Bracket, Estimate, Mask, Objective, Policy, Scenarios, paired_difference
+from planners import Bracket, Estimate, Mask, Objective, Policy, Scenarios
 from planners import bracket as find_bracket
-from wrappers import CalibratedMaskLearner, Study, find_relevance
+from planners.core.evaluation import paired_difference
+from wrappers import CalibratedMaskLearner, Study
+from wrappers.learners.calibrated.relevance import find_relevance
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from planners import FactoredMDP, Policy
-from planners.tables import follow_rules
+from planners import Policy
+from planners.tables.decision_lists import follow_rules
+from planners.tables.factored_mdp import FactoredMDP
 
 
 class HindsightPolicy(Policy):

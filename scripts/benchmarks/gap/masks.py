@@ -11,15 +11,8 @@ from benchmarks.gap.domains import Domain
 from benchmarks.gap.tables import Percentage, Table
 from benchmarks.timing import timed
 from exo_envs import State
-from planners import (
-    DefaultPlanner,
-    Estimate,
-    Mask,
-    Objective,
-    Policy,
-    ReducedMDP,
-    paired_difference,
-)
+from planners import DefaultPlanner, Estimate, Mask, Objective, Policy, ReducedMDP
+from planners.core.evaluation import paired_difference
 
 LANES = 500
 #: Seconds for a plan with everything, to see whether the limit holds.

@@ -10,7 +10,8 @@ from benchmarks.gap.hindsight import HindsightPolicy
 from benchmarks.gap.masks import decision_times
 from benchmarks.gap.tables import Table
 from benchmarks.timing import timed
-from planners import UCT, Estimate, ForecastPlanner, Plan, Policy, evaluate, paired_difference
+from planners import UCT, Estimate, ForecastPlanner, Plan, Policy, evaluate
+from planners.core.evaluation import paired_difference
 
 #: Futures that hindsight optimisation draws for a decision.
 FUTURES = 16

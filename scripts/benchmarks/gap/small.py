@@ -10,9 +10,11 @@ from benchmarks.gap.domains import Settings
 from benchmarks.gap.tables import Table
 from benchmarks.problems import small_problem
 from exo_envs import State, Successors
-from exo_envs.mdp import IntArray
-from planners import CountedMDP, FactoredMDP, bracket
-from planners.value_iteration import backward_induction
+from exo_envs.core.mdp import IntArray
+from planners import bracket
+from planners.samples.counted import CountedMDP
+from planners.tables.factored_mdp import FactoredMDP
+from planners.value_iteration.finite_horizon import backward_induction
 
 LEVEL = 0.999
 KINDS = ("n' given by the model", "n' certain", "n' drawn")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.gap.domains import Domain
 from benchmarks.gap.tables import Table
-from planners import Estimate, paired_difference
+from planners import Estimate
+from planners.core.evaluation import paired_difference
 from reproduction.settings import Settings
 from wrappers import BruteForceMaskLearner
 

@@ -9,7 +9,9 @@ from reliability.entries.users import LEARNERS
 from reliability.odd import Odd
 from reliability.registry import entry
 from reliability.user_models import Market
-from wrappers import CalibratedMaskLearner, ExplainedVariable, Explanation, MaskPath, PathPoint
+from wrappers import CalibratedMaskLearner, Explanation, MaskPath
+from wrappers.learners.explanation import ExplainedVariable
+from wrappers.learners.path import PathPoint
 
 
 @entry("learners/explanation", weight=0.5, limit=60.0)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs import State, Viewer
-from exo_envs.crowd import CrowdViewer
-from exo_envs.factory import FactoryViewer
-from exo_envs.grid import GridViewer
+from exo_envs import State
+from exo_envs.domains.crowd import CrowdViewer
+from exo_envs.domains.factory import FactoryViewer
+from exo_envs.domains.grid import GridViewer
+from exo_envs.rendering.viewer import Viewer
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import entry

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from exo_envs.synthetic import SyntheticMDP
+from exo_envs.domains.synthetic import SyntheticMDP
 from reliability import subjects
 from reliability.entries.learners import odd_mask, spend
 from reliability.odd import Odd
 from reliability.registry import entry
 from reliability.user_models import Ferry, Market
-from wrappers import Certificate, Check, Study, certify
+from wrappers import Certificate, Study, certify
+from wrappers.certificate.certificate import Check
 
 
 @entry("certificates/arguments", limit=60.0)

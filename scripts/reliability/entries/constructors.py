@@ -9,26 +9,19 @@ import gymnasium as gym
 import numpy as np
 
 import exo_envs
-from exo_envs import (
-    AdaptedMDP,
-    ExoEnv,
-    ExoVectorEnv,
-    Snapshot,
-    State,
-    Successors,
-    Transition,
-    Variable,
-)
-from exo_envs.crowd import CrowdEnv, CrowdMDP, CrowdParameters, CrowdVectorEnv
-from exo_envs.factory import FactoryEnv, FactoryMDP, FactoryParameters, FactoryVectorEnv
-from exo_envs.grid import GridEnv, GridMDP, GridParameters, GridVectorEnv
-from exo_envs.synthetic import (
+from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv, State, Successors, Variable
+from exo_envs.core.mdp import Transition
+from exo_envs.domains.crowd import CrowdEnv, CrowdMDP, CrowdParameters, CrowdVectorEnv
+from exo_envs.domains.factory import FactoryEnv, FactoryMDP, FactoryParameters, FactoryVectorEnv
+from exo_envs.domains.grid import GridEnv, GridMDP, GridParameters, GridVectorEnv
+from exo_envs.domains.synthetic import (
     SyntheticEnv,
     SyntheticMDP,
     SyntheticParameters,
     SyntheticVectorEnv,
     exact_return,
 )
+from exo_envs.shells.env import Snapshot
 from exo_envs.testing import ContractError
 from reliability import subjects
 from reliability.entries.learners import odd_mask

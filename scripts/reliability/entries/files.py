@@ -12,22 +12,19 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP
-from planners import (
-    BinnedPolicy,
-    ForecastPolicy,
-    Policy,
-    ReducedMDP,
-    TabularPolicy,
-    TabulatedReducedMDP,
-    UCTPolicy,
-    read_text,
-    replacing,
-)
+from planners import Policy, ReducedMDP
+from planners.core.files import read_text, replacing
+from planners.discretization.binned_policy import BinnedPolicy
+from planners.forecasting.planner import ForecastPolicy
+from planners.reduced.tabulated import TabulatedReducedMDP
+from planners.tree_search import UCTPolicy
+from planners.value_iteration.tabular_policy import TabularPolicy
 from reliability import subjects
 from reliability.odd import EDGES, NOT_WHOLE, Odd, UserError, Wrong
 from reliability.registry import Attempt, entry
 from reliability.user_models import Market
-from wrappers import LearnedMask, SavedMask
+from wrappers import LearnedMask
+from wrappers.learners.saved import SavedMask
 
 
 def _load_uct(path: Path) -> Any:

@@ -6,45 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs import Variable, warn_of_ignored_wrappers
-from exo_envs.testing import check_quickly
+from exo_envs import Variable
+from exo_envs.contract.quick import check_quickly
+from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
 from planners import (
-    Bins,
     Bracket,
-    Candidate,
-    Cases,
     Clock,
-    CoarseMDP,
-    CountedMDP,
-    EndogenousSurvey,
     Estimate,
-    ExactValues,
-    ExogenousData,
-    MaskEvaluator,
     Memory,
     Objective,
-    ParentSearch,
-    Rows,
     Scenarios,
-    TransitionCounts,
-    Trial,
     ValueIteration,
-    actors_of,
     bracket,
-    check_ignored_rewards,
-    check_planner,
-    check_reward,
-    check_time_limit,
-    coarsened,
-    conditional_information,
-    cost_function,
     evaluate,
-    hidden_in_bins,
-    influence_given,
-    paired_difference,
     pairwise_information,
-    with_values,
 )
+from planners.bounds.penalty import ExactValues
+from planners.core.clock import check_time_limit
+from planners.core.evaluation import paired_difference
+from planners.core.planner import Candidate, check_planner
+from planners.dependence.contingency import Cases, Rows, conditional_information
+from planners.dependence.interventions import actors_of, influence_given
+from planners.dependence.parents import ParentSearch
+from planners.dependence.resolution import hidden_in_bins
+from planners.dependence.transitions import TransitionCounts
+from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import Bins, CoarseMDP, coarsened
+from planners.mask_evaluator import MaskEvaluator, Trial
+from planners.reduced.ignored_rewards import check_ignored_rewards
+from planners.reduced.survey import EndogenousSurvey, check_reward
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
+from planners.worth import cost_function
 from reliability import subjects
 from reliability.entries.learners import spend
 from reliability.odd import Odd

@@ -11,31 +11,25 @@ from exo_envs import as_mdp
 from planners import (
     UCT,
     DefaultPlanner,
-    FactoredMDP,
     ForecastPlanner,
-    MaskEvaluator,
     ReducedMDP,
     ValueIteration,
     bracket,
     estimate_objective,
     evaluate,
 )
+from planners.mask_evaluator import MaskEvaluator
+from planners.tables.factored_mdp import FactoredMDP
 from reliability import subjects
 from reliability.entries.users import LEARNERS
 from reliability.odd import Odd
 from reliability.registry import entry
 from reliability.user_models import Ferry, Harbour, Market
-from wrappers import (
-    CalibratedMaskLearner,
-    CostOfIgnoring,
-    History,
-    MaskLearner,
-    Progress,
-    Record,
-    Study,
-    estimate_reward_variables,
-    find_relevance,
-)
+from wrappers import CalibratedMaskLearner, MaskLearner, Study
+from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.learners.history import History, Progress, Record
+from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.learners.reward_variables import estimate_reward_variables
 
 #: Counts beyond these only take long; what is refused is refused long before.
 AFFORDABLE = 40

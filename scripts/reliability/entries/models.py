@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, State, Successors, TraceMDP
-from planners import CoarseMDP, CountedMDP, ReducedMDP, SimulatedReducedMDP, TabulatedReducedMDP
+from planners import ReducedMDP
+from planners.discretization.coarse import CoarseMDP
+from planners.reduced.simulated import SimulatedReducedMDP
+from planners.reduced.tabulated import TabulatedReducedMDP
+from planners.samples.counted import CountedMDP
 from reliability import subjects
 from reliability.odd import Odd, Wrong
 from reliability.registry import Attempt, entry

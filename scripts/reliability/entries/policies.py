@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoVectorEnv, State
-from planners import ForecastPolicy, TabularPolicy, UCTPolicy
+from planners.forecasting.planner import ForecastPolicy
+from planners.tree_search import UCTPolicy
+from planners.value_iteration.tabular_policy import TabularPolicy
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import Attempt, entry

@@ -9,21 +9,20 @@ import numpy as np
 import pandas as pd
 
 from exo_envs import TraceMDP, Variable
-from exo_envs.trace import Coding, Columns, FromColumns, Noisy, Perfect, Persistence
-from planners import (
-    Backtest,
-    Bins,
-    CheckedEdge,
-    CoarseMDP,
-    CrossCheck,
-    Grid,
+from exo_envs.sources.tables.codings import Coding
+from exo_envs.sources.tables.forecasts import FromColumns, Noisy, Perfect, Persistence
+from exo_envs.sources.tables.functions import Columns
+from planners import backtest, cross_check
+from planners.backtesting import Backtest
+from planners.dependence.nearest_neighbours import (
     NeighbourTest,
-    Responses,
-    backtest,
-    cross_check,
     neighbour_information,
     neighbour_test,
 )
+from planners.dependence.neighbour_check import CheckedEdge, CrossCheck
+from planners.discretization.bin_edges import Responses
+from planners.discretization.coarse import Bins, CoarseMDP
+from planners.discretization.grid import Grid
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import entry

@@ -12,7 +12,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from exo_envs import ExoEnv, ExoVectorEnv, Snapshot, State
+from exo_envs import ExoEnv, ExoVectorEnv, State
+from exo_envs.shells.env import Snapshot
 from reliability import subjects
 from reliability.entries.learners import odd_mask
 from reliability.odd import Odd, Wrong

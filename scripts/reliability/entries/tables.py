@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from planners import (
-    DecisionLists,
-    Factor,
-    FactoredMDP,
-    Rule,
-    ValueIteration,
-    to_arrays,
-    to_discrete_dp,
-)
+from planners import ValueIteration, to_discrete_dp
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.export import to_arrays
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
+from planners.tables.rules import Rule
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import entry

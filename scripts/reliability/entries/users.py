@@ -12,19 +12,19 @@ from exo_envs import ExoEnv, ExoVectorEnv, State
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
-    CountedMDP,
     DefaultPlanner,
-    EndogenousSurvey,
-    ExogenousData,
     ForecastPlanner,
     ReducedMDP,
     Scenarios,
     ValueIteration,
-    actors_of,
     bracket,
     estimate_objective,
     evaluate,
 )
+from planners.dependence.interventions import actors_of
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
 from reliability import subjects
 from reliability.bugs import BUGS, missed
 from reliability.odd import Odd, Wrong
@@ -38,8 +38,8 @@ from wrappers import (
     MaskedObservation,
     RewardVariableMaskLearner,
     Study,
-    estimate_reward_variables,
 )
+from wrappers.learners.reward_variables import estimate_reward_variables
 
 LEARNERS = (
     *(CalibratedMaskLearner, CalibratedMaskLearner, CorrelationalMaskLearner, GreedyMaskLearner),

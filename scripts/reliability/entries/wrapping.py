@@ -17,13 +17,13 @@ from reliability.registry import entry
 from reliability.user_models import Ferry, Harbour, Market
 from wrappers import (
     CalibratedMaskLearner,
-    Encoding,
     FlatObservation,
     FlatVectorObservation,
     LearnedMask,
     MaskedObservation,
     MaskedVectorObservation,
 )
+from wrappers.observation.flat import Encoding
 
 NAMES = Market().exogenous_names
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from exo_envs.crowd import CrowdParameters
+from exo_envs.domains.crowd import CrowdParameters
 from reproduction.settings import METHODS
 from reproduction.tables.averages import Records, average, methods_of, select
 from reproduction.tables.table import Table

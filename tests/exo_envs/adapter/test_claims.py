@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from walks import Exhausted, Jackpot, Pushed, Walk
 
-from exo_envs import AdaptedMDP, Agreement, PlayedDifferentlyError, PlayedDifferentlyWarning
-from exo_envs.adapter import compare_with_play
-from exo_envs.original import HasOriginal
+from exo_envs import AdaptedMDP, PlayedDifferentlyError, PlayedDifferentlyWarning
+from exo_envs.core.original import HasOriginal
+from exo_envs.sources.simulators.claims import Agreement, compare_with_play
 from planners import Scenarios, estimate_objective, evaluate
 from wrappers import CalibratedMaskLearner
 
@@ -98,7 +98,7 @@ def test_a_claim_that_is_not_played_is_said_with_its_reason():
 
 
 def test_a_model_of_its_own_has_nothing_else_to_play():
-    from exo_envs.grid import GridMDP
+    from exo_envs.domains.grid import GridMDP
 
     found = estimate_objective(GridMDP(), ["object"], rng=0, n_rollouts=20, num_rollouts=50)
     assert found.agreement is None

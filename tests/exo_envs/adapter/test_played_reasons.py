@@ -8,7 +8,7 @@ from airline import adapt_by_hand
 from walks import FirstVisit, Jackpot, LooksAhead, Pushed, TwoLevels, Walk
 
 from exo_envs import AdaptedMDP, PlayedDifferentlyError, PlayedDifferentlyWarning, Variable
-from exo_envs.adapter import check_played
+from exo_envs.sources.simulators.played import check_played
 
 LEVEL = [Variable("level", 4)]
 

@@ -10,9 +10,9 @@ from gymnasium.envs.toy_text.taxi import TaxiEnv
 from walks import Springs, Walk, Words
 
 from exo_envs import AdaptedMDP, State
-from exo_envs.adapter import check_played
-from exo_envs.adapter.attributes import AttributeState
-from exo_envs.adapter.variables import horizon_of
+from exo_envs.sources.simulators.attributes import AttributeState
+from exo_envs.sources.simulators.played import check_played
+from exo_envs.sources.simulators.variables import horizon_of
 
 WAYS = {
     "env.s": (TaxiEnv, ("dest_idx",)),

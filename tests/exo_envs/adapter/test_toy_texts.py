@@ -2,7 +2,8 @@
 
 import gymnasium as gym
 
-from exo_envs import AdaptedMDP, Agreement
+from exo_envs import AdaptedMDP
+from exo_envs.sources.simulators.claims import Agreement
 from planners import estimate_objective
 from wrappers import CalibratedMaskLearner
 

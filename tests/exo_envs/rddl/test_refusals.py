@@ -5,7 +5,8 @@ import sys
 import pytest
 from rddl_texts import small, with_fluent
 
-from exo_envs import RDDLRefusedError, from_rddl
+from exo_envs import from_rddl
+from exo_envs.sources.rddl.errors import RDDLRefusedError
 
 DICE = """coin : { interm-fluent, bool };
     own : { state-fluent, bool, default = false };

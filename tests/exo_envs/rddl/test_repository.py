@@ -10,7 +10,8 @@ import pytest
 from rddl_simulator import Simulator, disagreements
 
 from benchmarks.rddl import EXAMPLES
-from exo_envs import RDDLRefusedError, from_rddl
+from exo_envs import from_rddl
+from exo_envs.sources.rddl.errors import RDDLRefusedError
 from exo_envs.testing import check_mdp
 from wrappers import CalibratedMaskLearner
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from battery import battery
 
-from exo_envs.trace import Coding, Columns
+from exo_envs.sources.tables.codings import Coding
+from exo_envs.sources.tables.functions import Columns
 
 FEW, REAL = Coding.of("sky", ["rain", "sun", "rain"]), Coding.of("price", np.arange(99) / 7)
 

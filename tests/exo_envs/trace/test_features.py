@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from battery import battery, price_table
 
-from exo_envs.trace import Forecast, FromColumns, Noisy, Perfect, Persistence
+from exo_envs.sources.tables.forecasts import Forecast, FromColumns, Noisy, Perfect, Persistence
 
 HOURS = pd.date_range("2024-02-27 05:00", periods=600, freq="h")
 

@@ -7,7 +7,11 @@ import pytest
 from factored import random_mdp, state_index
 
 from exo_envs import State
-from planners import CountedMDP, DecisionLists, Factor, Rule, to_arrays
+from planners.samples.counted import CountedMDP
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.export import to_arrays
+from planners.tables.factors import Factor
+from planners.tables.rules import Rule
 
 
 class Silent(CountedMDP):

@@ -10,11 +10,12 @@ from models import CoinMDP, CounterMDP
 
 import planners
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP, FactoryParameters
-from exo_envs.grid import GridMDP
-from planners import Bracket, Estimate, ExactValues, ReducedMDP, Scenarios, bracket, evaluate
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP, FactoryParameters
+from exo_envs.domains.grid import GridMDP
+from planners import Bracket, Estimate, ReducedMDP, Scenarios, bracket, evaluate
 from planners.bounds.default_model import default_model
+from planners.bounds.penalty import ExactValues
 
 #: Standard errors that a mean may be off: by chance once in 3.5 million, were seeds not fixed.
 ERRORS = 5

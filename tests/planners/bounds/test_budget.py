@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from harbour import adapt
 
-from exo_envs.grid import GridMDP
-from planners import CountedMDP, bracket
-from planners.bounds import Budget
+from exo_envs.domains.grid import GridMDP
+from planners import bracket
+from planners.bounds.budget import Budget
+from planners.samples.counted import CountedMDP
 
 
 def stay(state):

@@ -5,9 +5,10 @@ import pytest
 
 from exo_envs import State
 from exo_envs.testing import check_mdp
-from planners import ExactValues, Scenarios, evaluate
-from planners.arrays import joint_index
+from planners import Scenarios, evaluate
+from planners.bounds.penalty import ExactValues
 from planners.bounds.relaxation import Draws, Paths, relax
+from planners.core.arrays import joint_index
 
 DRAWS = Draws(num_fresh=8, num_successors=4, seed=0)
 NO_PENALTY = np.zeros((1, 0))

@@ -4,20 +4,17 @@ import numpy as np
 import pytest
 from factored import random_mdp
 
-from planners import Clock, ExogenousData, OutOfTimeError
+from planners import Clock
+from planners.core.clock import OutOfTimeError
+from planners.core.memory import MaskMemory
 from planners.forecasting import additive as module
-from planners.forecasting.additive import (
-    AdditiveForecasts,
-    fit_additive,
-    regress,
-    write_additive,
-)
+from planners.forecasting.additive import AdditiveForecasts, fit_additive, regress, write_additive
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
-from planners.memory import MaskMemory
+from planners.samples.rollouts import ExogenousData
 
 FOREVER = Clock(None)
 UNIONS = (2,) * 13

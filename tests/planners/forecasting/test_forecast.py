@@ -9,15 +9,17 @@ from factored import random_mdp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exo_envs.crowd import CrowdMDP
-from planners import ExogenousData, FactoredMDP, estimate_objective
+from exo_envs.domains.crowd import CrowdMDP
+from planners import estimate_objective
+from planners.core.memory import MaskMemory
 from planners.forecasting import recourse as recourse_module
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import Models, look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
-from planners.memory import MaskMemory
+from planners.samples.rollouts import ExogenousData
+from planners.tables.factored_mdp import FactoredMDP
 
 
 def fit(rollouts, sizes, parents, horizon):

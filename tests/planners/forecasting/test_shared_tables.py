@@ -6,9 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
+from planners.core.memory import MaskMemory
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.shared_tables import SharedForecasts
-from planners.memory import MaskMemory
 
 SIZES = np.array([2, 3, 2])
 

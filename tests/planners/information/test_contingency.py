@@ -6,13 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import conditional_mutual_information
 
-from planners.information.contingency import (
-    NEGLIGIBLE,
-    Cases,
-    Rows,
-    conditional_information,
-    smooth,
-)
+from planners.dependence.contingency import NEGLIGIBLE, Cases, Rows, conditional_information, smooth
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")  # scikit-learn 1.7

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from exo_envs.synthetic import RealSyntheticMDP, RealSyntheticParameters
-from planners import ExogenousData, ParentSearch, cross_check, neighbour_information
+from exo_envs.domains.synthetic import RealSyntheticMDP, RealSyntheticParameters
+from planners import cross_check
+from planners.dependence.nearest_neighbours import neighbour_information
+from planners.dependence.parents import ParentSearch
+from planners.samples.rollouts import ExogenousData
 
 SMALL = {
     "num_paying": 2,

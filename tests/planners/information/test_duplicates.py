@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from planners import ExogenousData
-from planners.information import Duplicates
+from planners.dependence.duplicates import Duplicates
+from planners.samples.rollouts import ExogenousData
 
 
 def rollouts(values, sizes=None):

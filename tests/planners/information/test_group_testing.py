@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from planners.arrays import CALL_VALUES, chunks
-from planners.information import ExogenousData, Tiled, draw_probes, find_relevant
+from planners.core.arrays import CALL_VALUES, chunks
+from planners.dependence.group_testing import Tiled, draw_probes, find_relevant
+from planners.samples.rollouts import ExogenousData
 
 
 def rollouts(sizes, seed=0):

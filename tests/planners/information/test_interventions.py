@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from processes import ProcessMDP, lazily
 
-from planners.information import interventions
-from planners.information.interventions import actors_of, influence
-from planners.information.rollouts import ExogenousData
-from planners.memory import Memory
+from planners.core.memory import Memory
+from planners.dependence import interventions
+from planners.dependence.interventions import actors_of, influence
+from planners.samples.rollouts import ExogenousData
 
 
 @pytest.mark.parametrize("wasteful", [False, True])

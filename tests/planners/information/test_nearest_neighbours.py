@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from planners import neighbour_information, neighbour_test
-from planners.information.nearest_neighbours import exchange, normal_scores
+from planners.dependence.nearest_neighbours import (
+    exchange,
+    neighbour_information,
+    neighbour_test,
+    normal_scores,
+)
 
 
 def gaussian(rho, size, rng):

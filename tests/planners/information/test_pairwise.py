@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
-from exo_envs.crowd import CrowdMDP
-from planners.information import indicators
-from planners.information import pairwise as pairs
-from planners.information.contingency import Rows, conditional_information
-from planners.information.pairwise import Cases, Columns, pairwise_information
-from planners.information.rollouts import ExogenousData
+from exo_envs.domains.crowd import CrowdMDP
+from planners.dependence import indicators
+from planners.dependence import pairwise as pairs
+from planners.dependence.contingency import Rows, conditional_information
+from planners.dependence.pairwise import Cases, Columns, pairwise_information
+from planners.samples.rollouts import ExogenousData
 
 
 def as_data(values, sizes):
@@ -156,7 +156,7 @@ def test_threads_that_share_the_candidates_count_the_same(threads, monkeypatch):
         conditional_information(cases, data.before(j, np.arange(9)), sizes[j]) for j in range(5)
     ]
     monkeypatch.setattr(pairs, "SAMPLES_PER_THREAD", 1)
-    monkeypatch.setattr("exo_envs.threads.get_num_threads", lambda: threads)
+    monkeypatch.setattr("exo_envs.compiled.threads.get_num_threads", lambda: threads)
     statistic, freedom = columns.information(cases, np.arange(5))
     assert [*zip(statistic, freedom, strict=True)] == [tuple(found) for found in alone]
 
@@ -193,7 +193,7 @@ def test_pairs_counted_as_bits_are_those_counted_alone_to_the_last_bit(monkeypat
     monkeypatch.setattr(indicators, "MAX_INDICATORS", 65)
     monkeypatch.setattr(indicators, "SAMPLES_PER_THREAD", 1000)
     for threads in (1, 2, 3):
-        monkeypatch.setattr("exo_envs.threads.get_num_threads", lambda own=threads: own)
+        monkeypatch.setattr("exo_envs.compiled.threads.get_num_threads", lambda own=threads: own)
         parts = pairwise_information(data)
         np.testing.assert_array_equal(parts.statistic, whole.statistic)
         np.testing.assert_array_equal(parts.freedom, whole.freedom)

@@ -9,12 +9,12 @@ import pytest
 import scipy.stats
 from processes import ProcessMDP, conditional_mutual_information, lazily
 
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners.information.interventions import influence
-from planners.information.parents import ParentSearch
-from planners.information.rollouts import ExogenousData
-from planners.information.significance import chi_squared_log_tail
-from planners.memory import Memory
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
+from planners.core.memory import Memory
+from planners.dependence.interventions import influence
+from planners.dependence.parents import ParentSearch
+from planners.dependence.significance import chi_squared_log_tail
+from planners.samples.rollouts import ExogenousData
 
 
 def all_parents(mdp, data, *, interventions=True, mask=None, **settings):
@@ -268,7 +268,7 @@ def test_variables_of_very_many_values_together_are_ranked_on_fewer_transitions(
     mdp = SyntheticMDP(SyntheticParameters(num_noise=4, noise_size=16))
     data = ExogenousData.collect(mdp, 1000, np.random.default_rng(0))
     before = ParentSearch(data)
-    monkeypatch.setattr("planners.information.parents.SCREENED_VALUES", int(data.sizes.sum()) // 2)
+    monkeypatch.setattr("planners.dependence.parents.SCREENED_VALUES", int(data.sizes.sum()) // 2)
     after = ParentSearch(data)
     assert after.few.count < 0.6 * before.few.count
     assert after.all.count == before.all.count

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from processes import ProcessMDP, lazily
 
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners.arrays import joint_index
-from planners.information.contingency import count_table
-from planners.information.rollouts import ExogenousData
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
+from planners.core.arrays import joint_index
+from planners.dependence.contingency import count_table
+from planners.samples.rollouts import ExogenousData
 
 
 def test_data_is_compact_and_complete():

@@ -6,9 +6,9 @@ from battery import battery, price_table
 from real_models import BatteryMDP
 
 from exo_envs import AdaptedMDP
-from exo_envs.crowd import CrowdMDP, CrowdParameters
-from exo_envs.factory import FactoryEnv, FactoryMDP, FactoryParameters
-from planners.information import compare_processes
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.factory import FactoryEnv, FactoryMDP, FactoryParameters
+from planners.dependence.same_process import compare_processes
 
 
 class Shifted:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from planners.information.significance import Information, chi_squared_log_tail, compare_histograms
+from planners.dependence.significance import Information, chi_squared_log_tail, compare_histograms
 
 
 def test_the_tail_of_chi_squared_agrees_with_scipy():

@@ -3,7 +3,7 @@
 import pytest
 from surveys import survey_of
 
-from exo_envs.crowd import CrowdMDP
+from exo_envs.domains.crowd import CrowdMDP
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from surveys import MoveMDP, moves_of, survey_of
 
-from planners.reduction import decision_list_estimation as estimation
-from planners.reduction import decision_list_learning as learning
+from planners.reduced import decision_list_estimation as estimation
+from planners.reduced import decision_list_learning as learning
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.rules import Rule, simplify, with_default
 

@@ -8,13 +8,13 @@ from factored import random_mdp
 from reduced import all_x, factor_tables, move_table, shared, total_variation
 
 from exo_envs import State
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from exo_envs.testing import check_mdp
-from planners.reduction.factors import transition_counts
-from planners.reduction.reduced_mdp import ReducedMDP
+from planners.reduced.factors import transition_counts
+from planners.reduced.reduced_mdp import ReducedMDP
 
 ERROR_PROBABILITY = 1e-6
 

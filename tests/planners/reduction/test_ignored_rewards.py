@@ -8,10 +8,11 @@ from factored import random_mdp
 from reduced import shared
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.grid import GridMDP
-from planners import ExogenousData, Memory, ReducedMDP, estimate_objective
-from planners.reduction.ignored_rewards import additive_means, masked_rewards, paid_amounts
-from planners.reduction.survey import EndogenousSurvey
+from exo_envs.domains.grid import GridMDP
+from planners import Memory, ReducedMDP, estimate_objective
+from planners.reduced.ignored_rewards import additive_means, masked_rewards, paid_amounts
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 
 
 class Till(ExoMDP):

@@ -13,11 +13,14 @@ from surveys import survey_of
 
 from exo_envs import State, Variable
 from exo_envs.testing import check_mdp
-from planners import EndogenousSurvey, ExogenousData, Memory, ReducedMDP, SimulatedReducedMDP
-from planners.reduction.affordable import affordable_part
-from planners.reduction.ignored_rewards import masked_rewards
-from planners.reduction.rewards import disjoint_scopes
-from planners.tables import TooLargeError
+from planners import Memory, ReducedMDP
+from planners.reduced.affordable import affordable_part
+from planners.reduced.ignored_rewards import masked_rewards
+from planners.reduced.rewards import disjoint_scopes
+from planners.reduced.simulated import SimulatedReducedMDP
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
+from planners.tables.indexing import TooLargeError
 from planners.tables.scopes import MAX_JOINT_VALUES
 
 

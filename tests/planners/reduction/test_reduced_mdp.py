@@ -6,14 +6,14 @@ from models import CoinMDP, CounterMDP
 from reduced import all_x, factor_tables, move_table, shared, total_variation
 
 from exo_envs import AdaptedMDP, ExoEnv
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import check_mdp
-from planners.information.rollouts import ExogenousData
-from planners.policy import Policy
-from planners.reduction.factors import fit_factors, transition_counts
-from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import EndogenousSurvey
+from planners.core.policy import Policy
+from planners.reduced.factors import fit_factors, transition_counts
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 
 
 def assert_same(first, second):

@@ -8,19 +8,19 @@ from models import CoinMDP, CounterMDP
 from surveys import moves_of, survey_of
 
 from exo_envs import State, Variable
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from exo_envs.synthetic import SyntheticMDP
-from planners.coarse import coarsened
-from planners.counted import CountedMDP
-from planners.information.rollouts import ExogenousData
-from planners.reduction import rewards
-from planners.reduction.rewards import reward_terms, terminal_states
-from planners.reduction.surveyed_states import all_endogenous
-from planners.reduction.total_rewards import total_rewards
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import SyntheticMDP
+from planners.discretization.coarse import coarsened
+from planners.reduced import rewards
+from planners.reduced.rewards import reward_terms, terminal_states
+from planners.reduced.surveyed_states import all_endogenous
+from planners.reduced.total_rewards import total_rewards
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
 
-BLACK_BOX = "planners.reduction.total_rewards._BlackBox"
+BLACK_BOX = "planners.reduced.total_rewards._BlackBox"
 
 
 @pytest.mark.parametrize("model", [GridMDP, FactoryMDP, SyntheticMDP, CounterMDP, CoinMDP])

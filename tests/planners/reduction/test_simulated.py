@@ -13,18 +13,18 @@ from exo_envs import ExoEnv, State, Variable
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
-    CountedMDP,
     DefaultPlanner,
-    EndogenousSurvey,
-    ExogenousData,
-    FactoredMDP,
     ForecastPlanner,
     ReducedMDP,
-    SimulatedReducedMDP,
     ValueIteration,
     estimate_objective,
 )
-from planners.coarse import NUM_STAND_INS
+from planners.discretization.coarse import NUM_STAND_INS
+from planners.reduced.simulated import SimulatedReducedMDP
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
+from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import TooLargeError
 
 ERROR_PROBABILITY = 1e-6

@@ -10,13 +10,13 @@ from surveys import MoveMDP, everything, moves_of, survey_of
 from workshop import Workshop
 
 from exo_envs import State, Variable
-from exo_envs.factory import FactoryMDP
+from exo_envs.domains.factory import FactoryMDP
 from exo_envs.testing import check_mdp
 from planners.default_planner import DefaultPlanner
-from planners.information.rollouts import ExogenousData
-from planners.reduction.reduced_mdp import ReducedMDP
-from planners.reduction.survey import EndogenousSurvey
-from planners.reduction.surveyed_states import can_enumerate
+from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.survey import EndogenousSurvey
+from planners.reduced.surveyed_states import can_enumerate
+from planners.samples.rollouts import ExogenousData
 
 
 def test_dependencies_of_the_factory_are_found_exactly():

@@ -8,8 +8,9 @@ from factored import random_mdp, state_at, state_index
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners import to_arrays, to_discrete_dp
-from planners.tables import TooLargeError
+from planners import to_discrete_dp
+from planners.tables.export import to_arrays
+from planners.tables.indexing import TooLargeError
 
 
 @given(seed=st.integers(0, 2**32))

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from joint import any_joint_mdp, full_rewards
 
 from exo_envs.testing import check_mdp
-from planners import FactoredMDP, to_arrays
-from planners.tables import TooLargeError, by_scope
-from planners.tables.scopes import along, refuse_large_scope, scope_rows
+from planners.tables.export import to_arrays
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import TooLargeError
+from planners.tables.scopes import along, by_scope, refuse_large_scope, scope_rows
 
 
 @given(seed=st.integers(0, 2**32))

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exo_envs import State, Variable
-from planners import DecisionLists, Factor, FactoredMDP, Rule, ValueIteration, to_discrete_dp
+from planners import ValueIteration, to_discrete_dp
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
+from planners.tables.rules import Rule
 from planners.value_iteration import run
 from planners.value_iteration.endogenous_part import Snapshot, part_ahead
 from planners.value_iteration.sweeps import KeptActions

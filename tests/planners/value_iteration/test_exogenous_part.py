@@ -6,7 +6,9 @@ from factored import random_mdp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners import Factor, FactoredMDP, ValueIteration, to_discrete_dp
+from planners import ValueIteration, to_discrete_dp
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
 from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.exogenous_part import most_ahead, sum_ahead
 from planners.value_iteration.expectation import Expectation

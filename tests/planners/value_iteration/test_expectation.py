@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners import Factor
+from planners.tables.factors import Factor
 from planners.value_iteration import elimination, expectation
 from planners.value_iteration.elimination import eliminate
 from planners.value_iteration.expectation import Expectation

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from factored import random_mdp
 
-from planners import to_arrays
-from planners.value_iteration import backward_induction
+from planners.tables.export import to_arrays
+from planners.value_iteration.finite_horizon import backward_induction
 
 
 @pytest.mark.parametrize("seed", range(6))

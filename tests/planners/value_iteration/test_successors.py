@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planners import ValueIteration, to_discrete_dp
-from planners.arrays import joint_index
+from planners.core.arrays import joint_index
 from planners.value_iteration.successors import MAX_JOINT_ROWS, rows_bytes, successor_rows
 
 

@@ -10,16 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import CoinMDP
 
-from exo_envs.crowd import CrowdMDP
-from exo_envs.grid import GridMDP
-from planners import (
-    Factor,
-    FactoredMDP,
-    TabularPolicy,
-    ValueIteration,
-    to_discrete_dp,
-)
-from planners.tables import TooLargeError
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.grid import GridMDP
+from planners import ValueIteration, to_discrete_dp
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
+from planners.tables.indexing import TooLargeError
+from planners.value_iteration.tabular_policy import TabularPolicy
 
 
 def any_mdp(seed):

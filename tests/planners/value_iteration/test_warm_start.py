@@ -10,22 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exo_envs import State, Variable
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import (
     UCT,
     Clock,
     DefaultPlanner,
-    EndogenousSurvey,
-    ExogenousData,
-    Factor,
-    FactoredMDP,
     ForecastPlanner,
     ReducedMDP,
     ValueIteration,
     estimate_objective,
     to_discrete_dp,
 )
-from planners.planner import warm_start_for
+from planners.core.planner import warm_start_for
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor
 
 SIZES = {"pays": 3, "pays_too": 4, "idle": 5, "idle_too": 2}
 

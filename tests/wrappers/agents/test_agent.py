@@ -13,7 +13,7 @@ from gymnasium.wrappers import vector as vector_wrappers
 from models import CounterMDP
 
 from exo_envs import ExoEnv, ExoVectorEnv, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import ReducedMDP, Scenarios, evaluate
 from wrappers import (
     AgentPolicy,

@@ -16,8 +16,8 @@ pytest.importorskip("stable_baselines3")
 
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from wrappers.agents.sb3.lane_infos import LaneInfos, lane_infos
 from wrappers.sb3 import SB3VecEnv
+from wrappers.sb3.lane_infos import LaneInfos, lane_infos
 
 MADE = [{"a": 1}, {"a": 2}, {"a": 3}]
 

@@ -15,7 +15,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from models import CoinMDP, CounterMDP
 
 from exo_envs import ExoEnv, ExoVectorEnv, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from wrappers import MaskedObservation, MaskedVectorObservation
 
 pytest.importorskip("stable_baselines3")

@@ -8,9 +8,9 @@ import pytest
 from factored import random_mdp
 
 from exo_envs import ExoMDP, State, Variable, as_mdp
-from exo_envs.factory import FactoryMDP
-from exo_envs.grid import GridMDP
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from wrappers import CalibratedMaskLearner, Study, certify
 
 each_way = pytest.mark.parametrize("exact", [True, False], ids=["tables", "draws"])

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from wrappers import CalibratedMaskLearner, LearnedMask, SavedMask, command_line
-from wrappers.command_line import main, make_env
-from wrappers.command_line.running import ending
+from wrappers import CalibratedMaskLearner, LearnedMask
+from wrappers import cli as command_line
+from wrappers.cli.command import main
+from wrappers.cli.models import make_env
+from wrappers.cli.running import ending
+from wrappers.learners.saved import SavedMask
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ("--rollouts", "50", "--data", "200")

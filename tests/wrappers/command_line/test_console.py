@@ -8,9 +8,11 @@ import warnings
 
 import pytest
 
-from wrappers import LearningStoppedWarning, Progress, Record
-from wrappers.command_line import ProgressBar, plain_warnings, progress, say, table, wrap
-from wrappers.command_line.console import HANDLER, set_up_streams
+from wrappers import LearningStoppedWarning
+from wrappers.cli import progress
+from wrappers.cli.console import HANDLER, say, set_up_streams, table, wrap
+from wrappers.cli.progress import ProgressBar, plain_warnings
+from wrappers.learners.history import Progress, Record
 
 
 @pytest.fixture(autouse=True)

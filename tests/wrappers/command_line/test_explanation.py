@@ -5,8 +5,10 @@ import re
 import pytest
 
 from planners import Estimate
-from wrappers import ExplainedVariable, Explanation, Record
-from wrappers.command_line import Storyteller, family, patterns, summary
+from wrappers import Explanation
+from wrappers.cli.explanation import Storyteller, family, patterns, summary
+from wrappers.learners.explanation import ExplainedVariable
+from wrappers.learners.history import Record
 
 NAMES = ("coin_0", "coin_1", "sky", "lottery")
 

@@ -2,8 +2,9 @@
 
 from types import SimpleNamespace
 
-from planners import Candidate, Estimate
-from wrappers.command_line import describe_plan, describe_worth
+from planners import Estimate
+from planners.core.planner import Candidate
+from wrappers.cli.worth import describe_plan, describe_worth
 
 
 def test_a_plan_says_how_it_was_found_and_what_else_was_tried():

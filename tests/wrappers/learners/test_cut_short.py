@@ -13,8 +13,8 @@ import pytest
 from learners import SMALL, TINY, each_learner, fresh
 from scripted import ScriptedStudy, Sites
 
-from exo_envs.grid import GridMDP
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners import Clock, PlanCutShortWarning, ValueIteration, estimate_objective
 from wrappers import (
     BruteForceMaskLearner,

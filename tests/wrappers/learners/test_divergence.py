@@ -11,15 +11,12 @@ from scipy.stats import chi2
 from scripted import Watched
 from sklearn.metrics import mutual_info_score
 
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from planners import (
-    EndogenousSurvey,
-    ExogenousData,
-    Memory,
-    ReducedMDP,
-    Rows,
-    TransitionCounts,
-)
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
+from planners import Memory, ReducedMDP
+from planners.dependence.contingency import Rows
+from planners.dependence.transitions import TransitionCounts
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from wrappers.learners.divergence import (
     EndogenousTransitions,
     factored_divergence,

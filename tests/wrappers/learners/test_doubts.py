@@ -8,8 +8,8 @@ from many_values import ManyValuesMDP
 from scripted import ScriptedStudy
 from votes import VoteMDP
 
-from exo_envs.grid import GridMDP
-from planners import OutOfTimeError
+from exo_envs.domains.grid import GridMDP
+from planners.core.clock import OutOfTimeError
 from wrappers import CalibratedMaskLearner, GreedyMaskLearner, Study, UndecidedWarning
 
 FEW = {"n_rollouts": 40}

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from closing import Closing, tide_moves, values_of
 
-from exo_envs import CarriedEnd, ExoEnv, State, carry_end
+from exo_envs import ExoEnv, State, carry_end
+from exo_envs.core.ends import CarriedEnd
 from planners import bracket, estimate_objective
 from wrappers import (
     CalibratedMaskLearner,
     CorrelationalMaskLearner,
-    EndCarriedWarning,
     GreedyMaskLearner,
     LearnedMask,
     Study,
 )
+from wrappers.learners.study import EndCarriedWarning
 
 carries = pytest.warns(EndCarriedWarning, match=r"depends on 'tide'.*exo_envs.carry_end\(mdp\)")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from scripted import ScriptedStudy
 
-from exo_envs.crowd import CrowdMDP
-from exo_envs.factory import FactoryMDP
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.factory import FactoryMDP
 from learning.truth import contradictions, truth_of
 from wrappers import CalibratedMaskLearner, Explanation
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import UCT, ForecastPlanner, Scenarios, ValueIteration, evaluate
 from wrappers import CalibratedMaskLearner, CorrelationalMaskLearner, GreedyMaskLearner
 

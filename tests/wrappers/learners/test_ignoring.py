@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from workshop import Workshop
 
-from exo_envs.grid import GridMDP
-from planners import UCT, Estimate, MaskEvaluator
+from exo_envs.domains.grid import GridMDP
+from planners import UCT, Estimate
+from planners.mask_evaluator import MaskEvaluator
 from wrappers import (
     CalibratedMaskLearner,
-    CostOfIgnoring,
     GreedyMaskLearner,
     LearnedMask,
     LearningStoppedWarning,
@@ -21,6 +21,7 @@ from wrappers import (
     Study,
     UndecidedWarning,
 )
+from wrappers.learners.ignoring import CostOfIgnoring
 
 SMALL = {"n_rollouts": 200, "n_data_rollouts": 400}
 

@@ -12,10 +12,10 @@ from wrappers import (
     GreedyMaskLearner,
     RewardVariableMaskLearner,
     Study,
-    estimate_reward_variables,
 )
 from wrappers.learners.calibrated.importance import importance
 from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.learners.reward_variables import estimate_reward_variables
 
 PAIR = ("first", "second")
 SMALL = {"n_rollouts": 100, "n_data_rollouts": 200}

@@ -15,20 +15,18 @@ from scripted import ScriptedStudy, Sites
 from sklearn.base import clone
 
 from exo_envs import ExoEnv, ExoMDP, State
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import ValueIteration
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,
     CorrelationalMaskLearner,
     GreedyMaskLearner,
-    History,
     MaskLearner,
-    Progress,
-    Record,
     RewardVariableMaskLearner,
     Study,
 )
+from wrappers.learners.history import History, Progress, Record
 
 LEARNERS = (
     BruteForceMaskLearner,

@@ -3,7 +3,9 @@
 import pytest
 from workshop import Workshop
 
-from planners import UCT, SimulatedReducedMDP, UCTPolicy
+from planners import UCT
+from planners.reduced.simulated import SimulatedReducedMDP
+from planners.tree_search import UCTPolicy
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,

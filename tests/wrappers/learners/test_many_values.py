@@ -11,7 +11,6 @@ from many_values import ROLES, ManyValuesMDP
 
 from planners import (
     UCT,
-    BinnedPolicy,
     DefaultPlanner,
     ForecastPlanner,
     ReducedMDP,
@@ -19,6 +18,7 @@ from planners import (
     estimate_objective,
     evaluate,
 )
+from planners.discretization.binned_policy import BinnedPolicy
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,

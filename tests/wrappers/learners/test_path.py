@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from learners import TINY, each_learner, fresh
 
-from exo_envs.factory import FactoryMDP, FactoryParameters
-from exo_envs.grid import GridMDP
+from exo_envs.domains.factory import FactoryMDP, FactoryParameters
+from exo_envs.domains.grid import GridMDP
 from planners import Estimate
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,
     MaskPath,
-    PathPoint,
     RewardVariableMaskLearner,
 )
-from wrappers.learners.path import ScoredMask
+from wrappers.learners.path import PathPoint, ScoredMask
 from wrappers.learners.path_search import envelope
 
 WEIGHTS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 10.0, 60.0)

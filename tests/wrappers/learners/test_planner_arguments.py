@@ -8,7 +8,7 @@ import pytest
 from learners import SMALL
 from scripted import Watched
 
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import (
     UCT,
     DefaultPlanner,

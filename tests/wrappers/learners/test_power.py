@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from planners import ExogenousData, ParentSearch
-from planners.information import chi_squared_quantile
+from planners.core.chi_squared import chi_squared_quantile
+from planners.dependence.parents import ParentSearch
+from planners.samples.rollouts import ExogenousData
 from wrappers.learners.power import (
     NOTABLE,
     chi_squared_power,

@@ -18,7 +18,7 @@ from planners import (
     estimate_objective,
     evaluate,
 )
-from planners.bounds import OffLatticeError
+from planners.bounds.lattice import OffLatticeError
 from wrappers import (
     AgentPolicy,
     BruteForceMaskLearner,

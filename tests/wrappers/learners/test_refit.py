@@ -12,18 +12,13 @@ from real_models import BatteryMDP
 from scripted import Watched
 
 from exo_envs import AdaptedMDP
-from exo_envs.crowd import CrowdMDP, CrowdParameters
-from exo_envs.factory import FactoryMDP, FactoryParameters
-from exo_envs.grid import GridEnv, GridMDP, GridParameters
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters
-from exo_envs.synthetic.planted import PlantedMDP
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.factory import FactoryMDP, FactoryParameters
+from exo_envs.domains.grid import GridEnv, GridMDP, GridParameters
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.domains.synthetic.planted import PlantedMDP
 from planners import ForecastPlanner
-from wrappers import (
-    CalibratedMaskLearner,
-    LearningStoppedWarning,
-    NotFittedError,
-    Study,
-)
+from wrappers import CalibratedMaskLearner, LearningStoppedWarning, NotFittedError, Study
 
 CROWD = {"grid_size": 4, "num_agents": 4, "num_porters": 2, "num_objects": 4, "num_tables": 3}
 FEW = {"n_rollouts": 40, "n_data_rollouts": 200}

@@ -11,9 +11,13 @@ from models import CounterMDP
 from scripted import Sites, Watched
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.grid import GridMDP
-from wrappers import RewardVariableMaskLearner, Study, estimate_reward_variables
-from wrappers.learners.reward_variables import mixed_sampler, visited_sampler
+from exo_envs.domains.grid import GridMDP
+from wrappers import RewardVariableMaskLearner, Study
+from wrappers.learners.reward_variables import (
+    estimate_reward_variables,
+    mixed_sampler,
+    visited_sampler,
+)
 
 each_reward = pytest.mark.parametrize("reward", ["terms", "total"])
 

@@ -15,8 +15,8 @@ from wrappers import (
     GreedyMaskLearner,
     Study,
     UndecidedWarning,
-    find_relevance,
 )
+from wrappers.learners.calibrated.relevance import find_relevance
 
 FEW = {"n_rollouts": 60}
 

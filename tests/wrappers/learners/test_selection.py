@@ -8,8 +8,8 @@ import pytest
 from scripted import ScriptedStudy, Sites
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.grid import GridMDP
-from exo_envs.synthetic import SyntheticMDP, SyntheticParameters, exact_return
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters, exact_return
 from planners import Estimate
 from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, Study
 from wrappers.learners.calibrated import importance as importance_module

@@ -11,17 +11,11 @@ from learners import SMALL, TINY, each_learner, fresh, steps
 from scripted import Watched
 
 from exo_envs import AdaptedMDP
-from exo_envs.grid import GridMDP
-from planners import (
-    MaskEvaluator,
-    OutOfTimeError,
-    ValueIteration,
-)
-from wrappers import (
-    CalibratedMaskLearner,
-    LearningStoppedWarning,
-    Study,
-)
+from exo_envs.domains.grid import GridMDP
+from planners import ValueIteration
+from planners.core.clock import OutOfTimeError
+from planners.mask_evaluator import MaskEvaluator
+from wrappers import CalibratedMaskLearner, LearningStoppedWarning, Study
 from wrappers.learners.reward_variables import visited_sampler
 from wrappers.learners.session import Session
 

@@ -7,17 +7,11 @@ import pytest
 from learners import LEARNERS, SMALL, TINY, each_learner, fresh, steps
 from scripted import Sites, Watched
 
-from exo_envs.grid import GridMDP
-from planners import (
-    DefaultPlanner,
-    EndogenousSurvey,
-    ExogenousData,
-    Scenarios,
-)
-from wrappers import (
-    CalibratedMaskLearner,
-    Study,
-)
+from exo_envs.domains.grid import GridMDP
+from planners import DefaultPlanner, Scenarios
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
+from wrappers import CalibratedMaskLearner, Study
 from wrappers.learners.session import Session
 
 # --- the same seed, the same result -----------------------------------------------------------

@@ -17,16 +17,16 @@ from sklearn.base import clone
 from traces import record, same
 
 from exo_envs import ExoEnv
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from wrappers import (
     CalibratedMaskLearner,
     GreedyMaskLearner,
     LearnedMask,
     MaskedObservation,
     RewardVariableMaskLearner,
-    SavedMask,
     Study,
 )
+from wrappers.learners.saved import SavedMask
 
 SMALL = {"n_rollouts": 20, "n_data_rollouts": 40}
 MASK = ("object", "guard")

@@ -18,7 +18,7 @@ from models import CounterMDP
 from traces import record, same
 
 from exo_envs import ExoEnv, ExoVectorEnv, as_mdp
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import ReducedMDP, ValueIteration
 from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
 

@@ -13,7 +13,7 @@ from models import CoinMDP, CounterMDP
 from traces import same
 
 from exo_envs import ExoEnv, ExoVectorEnv
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
 
 NAMES = GridMDP().exogenous_names  # object, carrier, guard, guard_intent, weather

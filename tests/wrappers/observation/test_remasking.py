@@ -16,7 +16,7 @@ from real_models import BatteryMDP
 from traces import record, same
 
 from exo_envs import ExoEnv
-from exo_envs.grid import GridMDP, GridParameters
+from exo_envs.domains.grid import GridMDP, GridParameters
 from planners import evaluate
 from wrappers import (
     CalibratedMaskLearner,

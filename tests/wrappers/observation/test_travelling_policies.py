@@ -15,17 +15,12 @@ from harbour import HARBOUR_VARIABLES, Harbour, Hidden, get_hidden, set_hidden
 from traces import record
 
 from exo_envs import AdaptedMDP, ExoEnv, Variable
-from exo_envs.grid import GridMDP
-from planners import (
-    UCT,
-    ForecastPlanner,
-    ForecastPolicy,
-    Policy,
-    Scenarios,
-    TabularPolicy,
-    evaluate,
-)
-from wrappers import CalibratedMaskLearner, LearnedMask, RewardVariableMaskLearner, SavedMask
+from exo_envs.domains.grid import GridMDP
+from planners import UCT, ForecastPlanner, Policy, Scenarios, evaluate
+from planners.forecasting.planner import ForecastPolicy
+from planners.value_iteration.tabular_policy import TabularPolicy
+from wrappers import CalibratedMaskLearner, LearnedMask, RewardVariableMaskLearner
+from wrappers.learners.saved import SavedMask
 
 SMALL = {"n_rollouts": 20, "n_data_rollouts": 40}
 MASK = ("object", "guard")

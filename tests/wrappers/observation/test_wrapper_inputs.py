@@ -9,8 +9,11 @@ from models import CoinMDP
 from stable_baselines3.common.vec_env import VecEnv
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv
-from planners import check_ignored_rewards, check_reward, cost_function
-from wrappers import AgentPolicy, Encoding, FlatObservation, LearnedMask, MaskedObservation
+from planners.reduced.ignored_rewards import check_ignored_rewards
+from planners.reduced.survey import check_reward
+from planners.worth import cost_function
+from wrappers import AgentPolicy, FlatObservation, LearnedMask, MaskedObservation
+from wrappers.observation.flat import Encoding
 from wrappers.sb3 import GatedExtractor, SB3VecEnv
 
 

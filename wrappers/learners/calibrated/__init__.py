@@ -7,17 +7,3 @@
 ``learner.py``          the learner
 ======================  =====================================================================
 """
-
-from wrappers.learners.calibrated.importance import importance as guess_importance
-from wrappers.learners.calibrated.learner import CalibratedMaskLearner
-from wrappers.learners.calibrated.relevance import Finding, Relevance, find_relevance
-from wrappers.learners.calibrated.selection import SWITCHED
-
-__all__ = [
-    "SWITCHED",
-    "CalibratedMaskLearner",
-    "Finding",
-    "Relevance",
-    "find_relevance",
-    "guess_importance",
-]

@@ -12,8 +12,9 @@ from functools import cache, partial
 
 import numpy as np
 
-from exo_envs.mdp import FloatArray, IntArray
-from planners import ExogenousData, Mask
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.policy import Mask
+from planners.samples.rollouts import ExogenousData
 from wrappers.learners.calibrated.relevance import Relevance
 from wrappers.learners.study import Study
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from exo_envs.inputs import check_level, check_whole, convert
-from planners import Mask
+from exo_envs.core.inputs import check_level, check_whole, convert
+from planners.core.policy import Mask
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated.relevance import Relevance
 from wrappers.learners.calibrated.selection import Selection

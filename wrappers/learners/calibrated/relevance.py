@@ -7,12 +7,12 @@ this direction is needed, so the mask is closed under *parents*, one generation 
     I(x^j ; x'^i | parents of i so far)
 
 is tested for each variable i of the mask and all candidates j at once
-(:class:`planners.information.parents.ParentSearch`), at a level that is divided by the number of
+(:class:`planners.dependence.parents.ParentSearch`), at a level that is divided by the number of
 candidates and of variables: under the null the probability to add anything at all is below
 ``level``. A variable that merely copies the past of the mask tells nothing that the mask does not.
 
 Variables that act only together (XOR) tell nothing one by one; they are found by changing one
-variable at a time from states that occur (:mod:`planners.information.interventions`) and tested as
+variable at a time from states that occur (:mod:`planners.dependence.interventions`) and tested as
 a group. What is seen to act so, and has no place in a table of ``max_parents``, belongs to the mask
 all the same: closing a mask takes causes, not tables.
 """
@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exo_envs.inputs import check_flag
-from planners import Evidence, Mask
+from exo_envs.core.inputs import check_flag
+from planners.core.policy import Mask
+from planners.dependence.parents import Evidence
 from wrappers.learners.history import Role
 from wrappers.learners.study import Study
 

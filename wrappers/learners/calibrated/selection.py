@@ -22,7 +22,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from planners import DECIDED, Comparison, Estimate, Mask, Objective
+from planners.core.evaluation import DECIDED, Estimate
+from planners.core.policy import Mask
+from planners.worth import Comparison, Objective
 from wrappers.learners.calibrated.importance import blocks, importance
 from wrappers.learners.calibrated.relevance import Relevance
 from wrappers.learners.history import Action, Record

@@ -1,0 +1,1 @@
+"""Numba: functions that are compiled once on a machine, and work shared by threads."""

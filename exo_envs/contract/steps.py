@@ -1,0 +1,108 @@
+"""What a Gymnasium shell or a tree search gets from a model: a step, and whether that is the end.
+
+A single environment steps 80,000 times a second, so a whole step is looked at in one go. Only if
+something is wrong is it taken apart, to find out which method it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exo_envs.contract.answers import (
+    Question,
+    check_flags,
+    check_part,
+    check_rewards,
+    check_terms,
+    kernels,
+)
+from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
+from exo_envs.core.rows import overwrite
+
+BOOL = np.dtype(np.bool_)
+
+
+def check_terminal(mdp: ExoMDP, state: State) -> BoolArray:
+    """Ask whether a batch of states is terminal; what comes back is an array of booleans."""
+    flags, batch_shape = mdp.is_terminal(state), (len(state.endogenous),)
+    if type(flags) is np.ndarray and flags.dtype is BOOL and flags.shape == batch_shape:
+        return flags
+    return check_flags("is_terminal", flags, batch_shape)
+
+
+def take_step(
+    mdp: ExoMDP,
+    state: State,
+    action: IntArray,
+    rng: np.random.Generator,
+    exogenous_rng: np.random.Generator | None = None,
+    terminal: BoolArray | None = None,
+) -> Transition:
+    """One step of a batch of states (:meth:`ExoMDP.transition`), checked."""
+    try:
+        step = mdp.transition(state, action, rng, exogenous_rng=exogenous_rng, terminal=terminal)
+    except Exception as error:
+        _explain_error(mdp, state, action, error)
+        raise
+    return check_transition(mdp, state, action, step)
+
+
+def check_transition(
+    mdp: ExoMDP, state: State, action: IntArray, transition: Transition
+) -> Transition:
+    """One step of a batch of states, in range, of the right shapes, with finite rewards.
+
+    Args:
+        mdp: the model.
+        state: what it was asked about, (B, k) and (B, m).
+        action: (B,).
+        transition: what it returned.
+    """
+    (n, x), reward, terms = transition
+    if not (mdp.endogenous_ranges.is_real or mdp.exogenous_ranges.is_real):
+        k, m, look_at = mdp.endogenous_sizes, mdp.exogenous_sizes, kernels()
+        try:
+            if look_at.is_fine(n, x, reward, terms, k, m, len(mdp.reward_scopes), len(action)):
+                return transition
+        except look_at.UNKNOWN_TO_KERNELS:  # most other types can be converted
+            pass
+    shape, asked = action.shape, Question.of(state, action)
+    return Transition(
+        State(
+            check_part(mdp, "sample_endogenous", "endogenous", n, shape, asked),
+            check_part(mdp, "sample_exogenous", "exogenous", x, shape, Question(None, asked[1])),
+        ),
+        reward_terms=check_terms(mdp, terms, shape, asked),
+        reward=check_rewards(mdp, "endogenous_reward", reward, shape, asked),
+    )
+
+
+def _explain_error(mdp: ExoMDP, state: State, action: IntArray, error: Exception) -> None:
+    """After an error amid a step: raise a clearer one if some method returns what it should not.
+
+    Arrays of wrong shapes or types make the arithmetic of a step fail, far from where they came
+    from. Each method is asked once more, by itself. If all is well this time, a method is wrong now
+    and then; an error of the model's own code is left as it is.
+    """
+    model, rng = checked(mdp), np.random.default_rng(0)
+    model.is_terminal(state)
+    model.reward_terms(state, action)
+    model.endogenous_reward(state.endogenous, action)
+    model.sample_exogenous(state.exogenous, rng)
+    model.sample_endogenous(state, action, rng)
+    if _is_arithmetic(error):
+        raise ValueError(
+            f"what {mdp!r} returned now and then makes no step; exo_envs.testing.check_mdp looks "
+            f"at each of its methods: {error}"
+        ) from error
+
+
+def _is_arithmetic(error: Exception) -> bool:
+    """Whether an error comes from how a step is put together, not from a method of the model."""
+    trace, modules = error.__traceback__, [""]
+    while trace is not None:
+        modules.append(trace.tb_frame.f_globals.get("__name__", ""))
+        trace = trace.tb_next
+    own = [name for name in modules if name.partition(".")[0] != "numpy"][-1]
+    return own in (ExoMDP.__module__, overwrite.__module__)

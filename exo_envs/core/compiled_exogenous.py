@@ -1,0 +1,92 @@
+"""x' of a batch in one compiled call, from random numbers that are drawn block by block.
+
+A batch of thousands of variables takes as many random numbers, which leave the cache before they
+are used if all of them are drawn first. So a block of lanes is drawn and stepped at a time. Of a
+large batch each thread takes a part, with a generator that begins where the part does: the bytes
+are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.mdp import ExoMDP
+from exo_envs.core.noise import beginning_anywhere
+
+#: Values of x in a batch from which on its lanes are shared by threads.
+MANY_VALUES = 2**18
+#: Random numbers that are drawn at a time: 256 kB.
+BLOCK = 2**15
+
+
+@dataclass(frozen=True)
+class CompiledExogenous:
+    """A kernel, what it takes beside x, and its random numbers.
+
+    Attributes:
+        kernel: ``kernel(first, last, x, uniforms, *arguments, x')`` writes the x' of the lanes
+            ``first ... last - 1`` and returns whether their x were in range. x and x' are of one
+            integer type that holds all values, whichever it is. It releases Python's lock.
+        arguments: what the kernel takes in between.
+        uniforms: how many numbers x' needs in each lane. They are drawn as ``sample_exogenous``
+            draws them: in one batch of shape (lanes, uniforms).
+    """
+
+    kernel: Callable[..., bool]
+    arguments: tuple[Any, ...]
+    uniforms: int
+
+    def write(self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]) -> bool:
+        """Write x' of all lanes, (lanes, m), to another array; return whether x was in range."""
+        lanes = len(x)
+        if lanes * self.uniforms <= BLOCK:
+            numbers = rng.random((lanes, self.uniforms))
+            return self.kernel(0, lanes, x, numbers, *self.arguments, following)
+        if x.size < MANY_VALUES:
+            return self._write_part(x, rng, following)
+        begin = beginning_anywhere(rng, lanes * self.uniforms)
+        if begin is None:
+            return self._write_part(x, rng, following)
+        from exo_envs.compiled.threads import in_parts
+
+        def part(first: int, last: int) -> bool:
+            own = begin(first * self.uniforms)
+            return self._write_part(x[first:last], own, following[first:last])
+
+        return all(in_parts(part, lanes))
+
+    def _write_part(
+        self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
+    ) -> bool:
+        rows = max(1, BLOCK // self.uniforms)
+        block = np.empty((rows, self.uniforms))
+        in_range = True
+        for first in range(0, len(x), rows):
+            last = min(first + rows, len(x))
+            numbers = block[: last - first]
+            rng.random(out=numbers)
+            in_range &= self.kernel(
+                0, last - first, x[first:last], numbers, *self.arguments, following[first:last]
+            )
+        return in_range
+
+
+def compiled_exogenous_of(mdp: ExoMDP) -> CompiledExogenous | None:
+    """The compiled x' of a model, or None if it has none or draws x' in a way of its own."""
+    current = is_as_new(mdp, "compiled_exogenous", ["sample_exogenous"])
+    return mdp.compiled_exogenous() if current else None
+
+
+def is_as_new(mdp: ExoMDP, method: str, others: Iterable[str]) -> bool:
+    """Whether no class below that of a method, nor the model itself, has one of the others."""
+    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
+
+    def depth(name: str) -> int:
+        return next(i for i, owner in enumerate(owners) if name in owner)
+
+    return depth(method) <= min(map(depth, others))

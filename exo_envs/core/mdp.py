@@ -1,0 +1,400 @@
+"""Markov decision processes with exogenous variables (section 3.1 of the paper).
+
+The state is ``s = (n, x)``: an *endogenous* part ``n`` that the agent's actions move and an
+*exogenous* part ``x = (x^1 ... x^m)`` that moves by itself,
+
+    P(s' | s, a) = P(n' | n, a, x) * P(x' | x),
+    R(s, a)      = R(n, a) + sum_i R^i(n, x^i, a).
+
+Beyond the paper, a term may look at several exogenous variables (``reward_scopes``), and variables
+may be real.
+
+An :class:`ExoMDP` is a stateless, batched, generative model of such a process. Everything else in
+the suite (the Gymnasium shells, planners, mask learners) is generic in it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.errors import check_choice
+from exo_envs.core.numbers import as_array, check_lanes, shown
+from exo_envs.core.rows import overwrite
+from exo_envs.core.variable import REAL_SIZE, Ranges, Variable
+
+if TYPE_CHECKING:
+    from exo_envs.core.compiled_exogenous import CompiledExogenous
+    from exo_envs.core.compiled_step import CompiledStep
+
+__all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
+
+IntArray: TypeAlias = NDArray[np.integer[Any]]
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+ACTIONS = "the batch of actions"
+
+
+class State(NamedTuple):
+    """A state, or a batch of states: leading dimensions are batch dimensions.
+
+    A part with a real variable is an array of floats.
+    """
+
+    endogenous: IntArray  # (..., k)
+    exogenous: IntArray  # (..., m)
+
+
+class Transition(NamedTuple):
+    """What one step of an :class:`ExoMDP` gives."""
+
+    state: State  # the next state
+    reward: FloatArray  # (...)
+    reward_terms: FloatArray  # (..., m), or as many as there are reward_scopes
+
+
+class Successors(NamedTuple):
+    """All n' that may follow, with their probabilities.
+
+    Those of probability 0 are padding; they too are values in range.
+    """
+
+    endogenous: IntArray  # (..., K, k)
+    probabilities: FloatArray  # (..., K)
+
+    @classmethod
+    def certain(cls, endogenous: IntArray) -> Successors:
+        """One n' for each state, of shape (..., k): nothing is left to chance."""
+        if not np.ndim(endogenous):
+            raise ValueError(f"n' is an array (..., k) of whole numbers, not {shown(endogenous)}")
+        return cls(endogenous[..., None, :], np.ones((*endogenous.shape[:-1], 1)))
+
+
+class ExoMDP(ABC):
+    """A generative model of an MDP with exogenous variables.
+
+    Subclasses set the five attributes and write the four abstract methods; the other methods
+    have defaults. Every method takes states with any leading batch dimensions, none included,
+    and treats them independently. Nothing is stored between calls: the random generator is
+    always an argument and the arguments are never written to.
+    :func:`exo_envs.testing.check_mdp` checks all of this.
+
+    Attributes:
+        endogenous_variables: the ``k`` variables of ``n``.
+        exogenous_variables: the ``m`` variables of ``x``.
+        num_actions: actions are ``0 ... num_actions - 1``.
+        discount: the paper's gamma, in (0, 1].
+        horizon: the number of steps after which an episode is cut off.
+        is_batched: whether a thousand states are answered about as fast as one. Where they are
+            not, fewer samples are taken by default.
+        is_recorded: whether x was recorded: then it can be followed where it has been, and
+            :meth:`sample_exogenous` cannot be asked about any other x. (The other methods can.)
+    """
+
+    endogenous_variables: tuple[Variable, ...]
+    exogenous_variables: tuple[Variable, ...]
+    num_actions: int
+    discount: float
+    horizon: int
+    is_batched: bool = True
+    is_recorded: bool = False
+
+    # --- what a subclass writes -----------------------------------------------------------
+
+    @abstractmethod
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Draw ``size`` states from P(s_0), as arrays of shape (size, k) and (size, m)."""
+
+    @abstractmethod
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw x' from P(x' | x): neither the action nor n is there to be looked at."""
+
+    @abstractmethod
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """Draw n' from P(n' | n, a, x), of shape (..., k); ``action`` has shape (...)."""
+
+    @abstractmethod
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The R^i(n, x^i, a) of the paper, shape (..., m); term i looks at no other x^j.
+
+        With ``reward_scopes`` of its own a model has a column for each of these.
+        """
+
+    @cached_property
+    def reward_scopes(self) -> tuple[tuple[str, ...], ...]:
+        """The exogenous variables that each column of :meth:`reward_terms` looks at.
+
+        By default, as in the paper, there is a column for each variable and it looks at no other.
+        If some pay only together, such as price times load, a subclass says so in an attribute:
+        ``reward_scopes = (("price", "load"), ("weather",))``.
+        """
+        return tuple((name,) for name in self.exogenous_names)
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """The part of the reward that depends on no exogenous variable, shape (...)."""
+        return np.zeros(batch_shape(endogenous))
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """Whether the episode is over in ``state``, shape (...)."""
+        return np.zeros(batch_shape(as_pair(state).endogenous), dtype=np.bool_)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
+        """P(n' | n, a, x) itself, or None if the model can only draw from it (the default).
+
+        Bounds (:func:`planners.bracket`) are tighter if a model says this. An n' may occur more
+        than once; its probabilities are then added.
+        """
+        return None
+
+    def compiled_step(self) -> CompiledStep | None:
+        """A whole step of a batch in one call, or None if the model has none (the default).
+
+        It gives what the methods give, but for the order of sums, and all values are in range.
+        """
+        return None
+
+    def compiled_exogenous(self) -> CompiledExogenous | None:
+        """What :meth:`sample_exogenous` gives, in any integer type, or None (the default)."""
+        return None
+
+    def trajectories(
+        self, size: int, num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """``size`` initial states, and x_1 ... x_num_steps as they follow, each (size, m).
+
+        A recorded model has windows of its record here.
+        """
+        state = self.sample_initial(size, rng)
+
+        def following() -> Iterator[IntArray]:
+            x = state.exogenous
+            for _ in range(num_steps):
+                x = self.sample_exogenous(x, rng)
+                yield x
+
+        return state, following()
+
+    @property
+    def held_out(self) -> ExoMDP:
+        """The model on whose trajectories results are judged: this one.
+
+        That of a record is another one, of later time.
+        """
+        return self
+
+    # --- what follows from it -------------------------------------------------------------
+
+    @final
+    def reward(self, state: State, action: IntArray) -> FloatArray:
+        """R(s, a), shape (...): the sum of the terms; a terminal state pays nothing."""
+        state = as_pair(state)
+        return self._rewards(state, action, self.is_terminal(state))[0]
+
+    @final
+    def sample_next(
+        self,
+        state: State,
+        action: IntArray,
+        rng: np.random.Generator,
+        *,
+        exogenous_rng: np.random.Generator | None = None,
+    ) -> State:
+        """Draw s' from P(s' | s, a); a terminal state is absorbing.
+
+        With ``exogenous_rng`` the exogenous noise comes from a generator of its own, so that
+        the exogenous trajectory is the same whatever the agent does.
+        """
+        state = as_pair(state)
+        return self._successors(state, action, rng, exogenous_rng, self.is_terminal(state))
+
+    @final
+    def transition(
+        self,
+        state: State,
+        action: IntArray,
+        rng: np.random.Generator,
+        *,
+        exogenous_rng: np.random.Generator | None = None,
+        terminal: BoolArray | None = None,
+    ) -> Transition:
+        """One whole step: what :meth:`sample_next` and :meth:`reward` give, terms included.
+
+        ``terminal`` is :meth:`is_terminal` of the state, for callers who know it already.
+        """
+        if type(state) is not State:  # said here, because a single lane would notice a call
+            state = as_pair(state)
+        terminal = self.is_terminal(state) if terminal is None else terminal
+        reward, terms = self._rewards(state, action, terminal)
+        return Transition(
+            self._successors(state, action, rng, exogenous_rng, terminal), reward, terms
+        )
+
+    def _rewards(
+        self, state: State, action: IntArray, terminal: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        if type(action) is not np.ndarray:
+            action = as_array(ACTIONS, action)
+        terms = np.asarray(self.reward_terms(state, action), dtype=np.float64)
+        reward = np.add.reduce(terms, axis=-1)
+        if self.has_endogenous_reward:
+            own = self.endogenous_reward(state.endogenous, action)
+            try:
+                reward = reward + own
+            except ValueError:
+                raise ValueError(
+                    "n, x and the actions are of different batches: reward_terms answers for shape "
+                    f"{reward.shape}, endogenous_reward for {np.shape(own)}"
+                ) from None
+        if np.count_nonzero(terminal):  # half the price of any() on one lane
+            terms = overwrite(terms, 0.0, terminal)
+            reward = np.where(terminal, 0.0, reward)
+        return reward, terms
+
+    def _successors(
+        self,
+        state: State,
+        action: IntArray,
+        rng: np.random.Generator,
+        exogenous_rng: np.random.Generator | None,
+        terminal: BoolArray,
+    ) -> State:
+        # Both parts are drawn for terminal states too: what the generators hand out must not
+        # depend on which lanes have ended.
+        exogenous = self.sample_exogenous(
+            state.exogenous, rng if exogenous_rng is None else exogenous_rng
+        )
+        if type(action) is not np.ndarray:
+            action = as_array(ACTIONS, action)
+        endogenous = self.sample_endogenous(state, action, rng)
+        if np.count_nonzero(terminal):  # half the price of any() on one lane
+            endogenous = overwrite(endogenous, state.endogenous, terminal)
+            exogenous = overwrite(exogenous, state.exogenous, terminal)
+        return State(endogenous, exogenous)
+
+    @cached_property
+    def has_endogenous_reward(self) -> bool:
+        """Whether there is more to the reward than zeros, which need not be added."""
+        own = vars(self).get("endogenous_reward", type(self).endogenous_reward)
+        return own is not ExoMDP.endogenous_reward
+
+    # --- sizes and names ------------------------------------------------------------------
+
+    def declare_as(self, model: ExoMDP) -> None:
+        """Declare what another model does: variables, actions, scopes of the reward, and so on."""
+        for name in (*ExoMDP.__annotations__, "reward_scopes"):
+            setattr(self, name, getattr(model, name))
+
+    @cached_property
+    def endogenous_ranges(self) -> Ranges:
+        """The values that the endogenous variables may have."""
+        return Ranges(self.endogenous_variables)
+
+    @cached_property
+    def exogenous_ranges(self) -> Ranges:
+        """The values that the exogenous variables may have."""
+        return Ranges(self.exogenous_variables)
+
+    def ranges_of(self, part: str) -> Ranges:
+        """The values of the variables of one part, "endogenous" or "exogenous"."""
+        return self.endogenous_ranges if part == "endogenous" else self.exogenous_ranges
+
+    def dtype_of(self, part: str) -> np.dtype[Any]:
+        """The type of one part of a state: int64, or float64 if it has a real variable."""
+        return self.ranges_of(part).dtype
+
+    @cached_property
+    def scope_indices(self) -> tuple[tuple[int, ...], ...]:
+        """``reward_scopes`` as positions in x, increasing."""
+        return tuple(
+            tuple(sorted(self.exogenous_indices(scope).tolist())) for scope in self.reward_scopes
+        )
+
+    @cached_property
+    def endogenous_sizes(self) -> NDArray[np.int64]:
+        """The sizes of the endogenous variables, shape (k,)."""
+        return np.array([v.size for v in self.endogenous_variables], dtype=np.int64)
+
+    @cached_property
+    def exogenous_sizes(self) -> NDArray[np.int64]:
+        """The sizes of the exogenous variables, shape (m,)."""
+        return np.array([v.size for v in self.exogenous_variables], dtype=np.int64)
+
+    @cached_property
+    def exogenous_names(self) -> tuple[str, ...]:
+        """The names of the exogenous variables: what masks are made of."""
+        return tuple(v.name for v in self.exogenous_variables)
+
+    @cached_property
+    def num_states(self) -> int:
+        """The size of the whole state space, exactly; of real variables, as 64-bit floats."""
+        return math.prod(int(v.size) for v in self.endogenous_variables + self.exogenous_variables)
+
+    @cached_property
+    def _exogenous_positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.exogenous_names)}
+
+    def exogenous_indices(self, names: Iterable[str]) -> NDArray[np.intp]:
+        """The positions of the named exogenous variables in x."""
+        names = check_names(names)
+        positions = self._exogenous_positions
+        for name in names:
+            check_choice("exogenous variable", name, positions)
+        return np.array([positions[name] for name in names], dtype=np.intp)
+
+    def sample_uniform(self, size: int, rng: np.random.Generator) -> State:
+        """Draw ``size`` states uniformly from the whole space, reachable or not.
+
+        A real variable without bounds has a value that it may begin with.
+        """
+        num_variables = len(self.endogenous_sizes) + len(self.exogenous_sizes)
+        size = check_lanes("size", size, num_variables)
+        parts = self.endogenous_ranges, self.exogenous_ranges
+        state = State(*(ranges.draw(size, rng) for ranges in parts))
+        if any(ranges.unbounded.any() for ranges in parts if ranges.is_real):
+            begin = self.sample_initial(size, rng)
+            for values, initial, ranges in zip(state, begin, parts, strict=True):
+                values[:, ranges.unbounded] = initial[:, ranges.unbounded]
+        return state
+
+    def __repr__(self) -> str:
+        """Name the model and its size."""
+        states = f"10^{math.floor(10 * math.log10(self.num_states)) / 10:.1f} states"
+        if self.endogenous_ranges.is_real or self.exogenous_ranges.is_real:
+            states = "real values"
+        return (
+            f"{type(self).__name__}({len(self.exogenous_variables)} exogenous variables, "
+            f"{states}, {self.num_actions} actions)"
+        )
+
+
+def as_pair(state: Any) -> State:
+    """A state, of which only that much is looked at: it has two parts."""
+    if isinstance(state, State):
+        return state
+    if isinstance(state, tuple) and len(state) == len(State._fields):
+        return State(*state)
+    raise TypeError(f"a state is a State of its endogenous and exogenous part, not {shown(state)}")
+
+
+def batch_shape(part: Any) -> tuple[int, ...]:
+    """The batch dimensions of one part of a state, which is an array (..., variables)."""
+    if not isinstance(part, np.ndarray):
+        raise TypeError(f"a part of a state is an array of whole numbers, not {shown(part)}")
+    return part.shape[:-1]
+
+
+def check_names(names: Any, what: str = "names of variables") -> list[Any]:
+    """Several names as a list; a single one is refused, since its letters would be taken."""
+    is_scalar = isinstance(names, (str, bytes)) or getattr(names, "shape", None) == ()
+    if is_scalar or not isinstance(names, Iterable):
+        raise TypeError(f"{what} are a collection of them, not {shown(names)}")
+    return list(names)

@@ -1,0 +1,53 @@
+"""Models of something that can be played itself, such as an environment that somebody else wrote.
+
+What such a model claims of a policy is one thing, and what the policy earns where it is played is
+another. Who reports returns asks the original (:meth:`HasOriginal.play_episodes`), and who needs a
+step of the model asks for the reward that was paid in this very step
+(:meth:`HasOriginal.sample_outcome`), and not for the mean of what is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from exo_envs.core.mdp import FloatArray, IntArray, State
+
+#: The state and the action of a step, and how many steps of the episode came before.
+WatchStep: TypeAlias = Callable[[int, State, int], object]
+
+
+class Outcome(NamedTuple):
+    """What one step from each of some states gave, without x'."""
+
+    endogenous: IntArray  # (..., k) n'
+    reward: FloatArray  # (...)
+
+
+@runtime_checkable
+class HasOriginal(Protocol):
+    """What a model has that was made of something else."""
+
+    def sample_outcome(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray]:
+        """Draw n' and the reward of one step of the original, put into each state."""
+
+    def play_episodes(
+        self,
+        policy: Callable[[State], Any],
+        episodes: int,
+        seed: int,
+        *,
+        horizon: int | None = None,
+        watch: WatchStep | None = None,
+    ) -> Iterator[float]:
+        """The discounted return of each episode of the original, as it is played."""
+
+    def check_claims(self) -> None:
+        """Refuse, or warn, once, if episodes of the original are not what the model says."""
+
+    def why_different(self, policy: Callable[[State], Any]) -> str:
+        """In which way the original is not what the model says, where a policy leads; or ''."""

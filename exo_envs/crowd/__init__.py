@@ -1,8 +1,0 @@
-"""ExoCrowd: the paper's crowd, in which a robot looks for an object among busy agents."""
-
-from exo_envs.crowd.env import CrowdEnv, CrowdVectorEnv
-from exo_envs.crowd.model import CrowdMDP
-from exo_envs.crowd.parameters import CrowdParameters
-from exo_envs.crowd.viewer import CrowdViewer
-
-__all__ = ["CrowdEnv", "CrowdMDP", "CrowdParameters", "CrowdVectorEnv", "CrowdViewer"]

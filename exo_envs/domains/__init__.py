@@ -1,0 +1,1 @@
+"""The registered environments; a folder each."""

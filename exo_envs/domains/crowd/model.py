@@ -1,0 +1,197 @@
+"""The model of ExoCrowd: the paper's Crowd domain (section 6.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.compiled.lazy import LazyModule
+from exo_envs.core.batches import as_lanes, endogenous_column, exogenous_lanes
+from exo_envs.core.compiled_step import CompiledStep
+from exo_envs.core.inputs import as_integers, as_size, as_values
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.domains.crowd.parameters import CrowdParameters
+from exo_envs.domains.crowd.phase import Phase
+from exo_envs.domains.crowd.tables import place_tables, ways_to_tables
+from exo_envs.domains.floor import Floor, Move
+
+kernels = LazyModule("exo_envs.domains.crowd.kernels")
+
+
+class CrowdMDP(ExoMDP):
+    """A robot looks for an object among agents who walk about and carry objects.
+
+    See :class:`exo_envs.domains.crowd.CrowdEnv` for the domain.
+
+    Attributes:
+        parameters: the numbers of the domain.
+        floor: the cells.
+        table_cells: the cells of the tables, shape (num_tables,).
+        start: the cell in which the robot starts, next to the centre.
+        done: the robot's value when the episode is over.
+        num_porters: how many of the agents, the first ones, are porters.
+        occupancy_slice: where the occupancies are in x.
+        agent_slice: where the agents are in x; ``x[..., agent_slice]`` reshaped to
+            (..., num_agents, 3) holds their cells, destinations and whether they carry.
+        object_slice: where the objects are in x; see :meth:`decode_object`.
+    """
+
+    num_actions = len(Move)
+
+    def __init__(self, parameters: CrowdParameters | None = None) -> None:
+        """Build the model from its parameters."""
+        self.parameters = p = parameters or CrowdParameters()
+        self.discount = p.discount
+        self.horizon = p.horizon
+        self.floor = floor = Floor(p.grid_size, p.grid_size)
+        self.table_cells = place_tables(floor, p.num_tables)
+        self.start = floor.cell(p.grid_size // 2 - 1, p.grid_size // 2)
+        self.done = floor.num_cells
+        self.num_porters = p.num_porters
+        self.occupancy_slice = slice(0, floor.num_cells)
+        self.agent_slice = slice(floor.num_cells, floor.num_cells + 3 * p.num_agents)
+        self.object_slice = slice(self.agent_slice.stop, self.agent_slice.stop + p.num_objects)
+        self.endogenous_variables = (Variable("robot", floor.num_cells + 1),)
+        self.exogenous_variables = _exogenous_variables(p, floor)
+
+        self._targets = np.vstack([floor.moves, np.full(len(Move), self.done)])
+        self._table_at = np.full(floor.num_cells + 1, -1)  # by the robot's value
+        self._table_at[self.table_cells] = np.arange(p.num_tables)
+        self._table_positions = np.stack(np.divmod(self.table_cells, floor.columns), axis=-1)
+        self._ways = ways_to_tables(floor, self._table_positions)
+        self._phase_bounds = _phase_bounds(p, self._table_positions)
+        first, last = 0, p.num_porters - 1
+        if p.goal == "fixed":
+            first, last = p.num_porters, p.num_objects - 1
+        self._goals = (first, last)
+        self._walking = (
+            self._ways,
+            self.table_cells,
+            p.num_porters,
+            p.stand_still,
+            p.pick_up,
+            p.stroll,
+        )
+        self._paying = (
+            self._targets,
+            self._table_at,
+            p.num_tables,
+            p.num_objects,
+            p.goal_reward,
+            p.crash_cost,
+        )
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """The robot is next to the centre, the crowd is about as busy as it will be later on."""
+        p, size = self.parameters, as_size(self, size)
+        uniforms = rng.random((size, 3 * p.num_agents + p.num_objects + 1))
+        exogenous = np.empty((size, self.object_slice.stop), dtype=np.int64)
+        kernels.begin(
+            uniforms,
+            self._table_positions,
+            self.floor.columns,
+            self.floor.num_cells,
+            p.num_agents,
+            p.num_porters,
+            p.stand_still,
+            self._phase_bounds,
+            *self._goals,
+            exogenous,
+        )
+        endogenous = np.empty((size, 1), dtype=np.int64)
+        endogenous.fill(self.start)
+        return State(endogenous, exogenous)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """P(x'|x): agents walk, porters carry, and occupancy says where the agents are now."""
+        p = self.parameters
+        shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
+        following = np.empty_like(x)
+        uniforms = rng.random((len(x), p.num_agents))
+        in_range = kernels.advance(0, len(x), x, uniforms, *self._walking, following)
+        if not in_range:
+            as_values("exogenous", x, self.exogenous_variables)
+        return following.reshape(shape)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """P(n'|n,a,x), a certainty: the robot moves unless it crashes or has reached the goal."""
+        del rng
+        return self._following(state, action)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """One n', which is certain."""
+        return Successors.certain(self._following(state, action))
+
+    def _following(self, state: State, action: IntArray) -> IntArray:
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        following = np.empty_like(batch.endogenous)
+        rewards = np.empty(len(following))
+        kernels.move_robot(0, len(following), *batch, *self._paying, following, rewards)
+        return following.reshape(*shape, 1)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The goal object pays for being reached, an occupancy for being walked into."""
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        terms = np.zeros(batch.exogenous.shape)
+        kernels.pay(*batch, *self._paying, terms)
+        return terms.reshape(*shape, self.object_slice.stop)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """The episode is over once the goal has been reached."""
+        return np.equal(endogenous_column(self, state, 0), self.done)
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        return CompiledStep(
+            kernels.step, (*self._walking, *self._paying), (0, self.parameters.num_agents)
+        )
+
+    def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
+        """What values of object variables mean.
+
+        Returns:
+            The places: the number of a table, or ``num_tables`` for a hand; and whether the
+            object is the goal. Both have the shape of ``values``.
+        """
+        variable = self.exogenous_variables[self.object_slice.start]
+        array = as_integers("the batch of object values", values)[..., None]
+        values = as_values("exogenous", array, (variable,))[..., 0]
+        is_goal = values > self.parameters.num_tables
+        return values - (self.parameters.num_tables + 1) * is_goal, is_goal
+
+
+def _exogenous_variables(p: CrowdParameters, floor: Floor) -> tuple[Variable, ...]:
+    occupancies = (
+        Variable(f"occupancy_{row}_{column}", 2)
+        for row in range(floor.rows)
+        for column in range(floor.columns)
+    )
+    names = [f"porter_{i}" for i in range(p.num_porters)]
+    names += [f"wanderer_{i}" for i in range(p.num_agents - p.num_porters)]
+    sizes = {"cell": floor.num_cells, "destination": p.num_tables, "carrying": 2}
+    agents = (Variable(f"{name}_{what}", size) for name in names for what, size in sizes.items())
+    objects = (Variable(f"object_{i}", 2 * (p.num_tables + 1)) for i in range(p.num_objects))
+    return (*occupancies, *agents, *objects)
+
+
+def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> FloatArray:
+    """Cumulative shares of a porter's time that its phases take in the long run, shape (4,).
+
+    The phases are those of :class:`exo_envs.domains.crowd.phase.Phase`. A walk between two tables
+    takes
+    distance / (1 - stand_still) steps; putting the object down and turning back take one each,
+    and to pick it up 1 / pick_up; only the share ``stroll`` of the cycles has a stroll. All are
+    multiplied out here, since any may be infinite.
+    """
+    steps = np.abs(table_positions[:, None] - table_positions).sum(axis=-1)
+    distance = steps.sum() / (p.num_tables * (p.num_tables - 1))
+    moving = 1.0 - p.stand_still
+    walk, turn = p.pick_up * distance, p.pick_up * moving
+    durations = np.array([walk + turn, p.stroll * (walk + turn), p.stroll * walk, moving])
+    if not durations.any():  # nobody ever moves
+        durations[Phase.WAITING] = 1.0
+    bounds = np.cumsum(durations / durations.sum())
+    bounds[-1] = 1.0  # whatever the rounding
+    return bounds

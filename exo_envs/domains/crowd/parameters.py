@@ -1,0 +1,103 @@
+"""The numbers of ExoCrowd, and which of them make a crowd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exo_envs.core.errors import unknown_name
+from exo_envs.core.inputs import (
+    check_discount,
+    check_horizon,
+    check_probability,
+    check_real,
+    check_total,
+    check_whole,
+    convert,
+)
+from exo_envs.domains.crowd.tables import cells_for_tables
+from exo_envs.domains.floor import Floor
+
+GOALS = ("movable", "fixed")
+
+#: Pairs of a cell and a table, at most: the way from every cell to every table is kept.
+MAX_WAYS = 20_000_000
+
+
+@dataclass(frozen=True)
+class CrowdParameters:
+    """The numbers of ExoCrowd. The paper gives 124 variables and 10^80 states; the rest is ours.
+
+    Attributes:
+        grid_size: the floor has ``grid_size`` x ``grid_size`` cells.
+        num_agents: how many agents there are, porters included.
+        num_porters: how many of them carry an object about; porter i carries object i. More
+            agents alone are more wanderers.
+        num_objects: how many objects there are; those without a porter never move.
+        num_tables: how many tables there are; see
+        :func:`exo_envs.domains.crowd.tables.place_tables`.
+        goal: the goal is drawn anew each episode, from the porters' objects ("movable", the
+            paper's Goal 2) or from the other ones ("fixed", its Goal 1).
+        goal_reward: paid for standing at the table with the goal; ends the episode.
+        crash_cost: the price of stepping into an occupied cell.
+        stand_still: the probability that an agent on its way makes no step.
+        pick_up: the probability that a porter at its object's table picks the object up, which
+            so takes it ``1 / pick_up`` steps on average.
+        stroll: the probability that a porter who has put its object down first strolls to another
+            table and back, and leaves the object lying there meanwhile.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+    """
+
+    grid_size: int = 8
+    num_agents: int = 16
+    num_porters: int = 6
+    num_objects: int = 12
+    num_tables: int = 6
+    goal: str = "movable"
+    goal_reward: float = 1000.0
+    crash_cost: float = 100.0
+    stand_still: float = 0.1
+    pick_up: float = 0.5
+    stroll: float = 0.0
+    discount: float = 0.97
+    horizon: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no crowd."""
+        if self.goal not in GOALS:
+            raise unknown_name("goal", self.goal, GOALS)
+        convert(self, check_whole, "num_agents", "num_porters", least=0)
+        convert(self, check_whole, "num_objects", least=1)
+        convert(self, check_whole, "grid_size", "num_tables", least=2)
+        convert(self, check_real, "goal_reward", "crash_cost", least=0)
+        convert(self, check_probability, "stand_still", "pick_up", "stroll")
+        convert(self, check_discount, "discount")
+        convert(self, check_horizon, "horizon")
+        cells = self.grid_size**2
+        counts = ("grid_size", "num_agents", "num_objects")
+        check_total("variables", cells + 3 * self.num_agents + self.num_objects, self, *counts)
+        ways = ("grid_size", "num_tables")
+        check_total("ways to tables", cells * self.num_tables, self, *ways, most=MAX_WAYS)
+        self._check_counts()
+
+    def _check_counts(self) -> None:
+        """Refuse counts that do not go together."""
+        for name, limit in (("num_agents", self.num_agents), ("num_objects", self.num_objects)):
+            if self.num_porters > limit:
+                raise ValueError(
+                    f"num_porters={self.num_porters} is more than {name}={limit}: "
+                    "every porter is an agent and has an object of its own"
+                )
+        if self.goal == "movable" and self.num_porters == 0:
+            raise ValueError('goal="movable" needs a porter, and num_porters is 0')
+        if self.goal == "fixed" and self.num_objects == self.num_porters:
+            raise ValueError(
+                f'goal="fixed" needs an object without a porter, and each of the '
+                f"num_objects={self.num_objects} has one"
+            )
+        places = len(cells_for_tables(Floor(self.grid_size, self.grid_size)))
+        if self.num_tables > places:
+            raise ValueError(
+                f"num_tables={self.num_tables} do not fit: a floor with grid_size="
+                f"{self.grid_size} has {places} cells outside its lower left quarter"
+            )

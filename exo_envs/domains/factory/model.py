@@ -1,0 +1,212 @@
+"""The model of ExoFactory: the paper's Factory (section 6.2), a stream of tasks for a robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exo_envs.compiled.lazy import LazyModule
+from exo_envs.core.batches import as_lanes, exogenous_lanes
+from exo_envs.core.compiled_step import CompiledStep
+from exo_envs.core.inputs import (
+    as_size,
+    check_discount,
+    check_horizon,
+    check_probability,
+    check_real,
+    check_size,
+    check_total,
+    check_whole,
+    convert,
+)
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.domains.factory.stations import DOWN, NUM_STATIONS, UP, WORK
+from exo_envs.domains.floor import Floor
+
+__all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
+
+kernels = LazyModule("exo_envs.domains.factory.kernels")
+
+_PROBABILITIES = ("stall", "no_order", "fail", "repair", "self_repair", "wander", "noise_flip")
+
+
+@dataclass(frozen=True)
+class FactoryParameters:
+    """The numbers of ExoFactory; all of them are ours, the paper names none.
+
+    Attributes:
+        rows: the rows of the floor, at least 3.
+        columns: the columns of the floor, at least 3.
+        queue_length: the orders on the belt, the live one included.
+        clock_size: the values of the belt's clock, hence the least number of steps that an order
+            stays in one place.
+        num_technicians: the technicians.
+        num_noise: the binary variables that never matter.
+        order_reward: paid for working at the live order's station, once per order.
+        down_cost: the price of working at a station whose machine is down.
+        stall: the probability that the clock does not tick (before its last value).
+        no_order: the probability that no order enters the belt when it moves; if one does, all
+            stations are equally likely. The default makes all six values equally likely.
+        fail: the probability that an up machine goes down.
+        repair: the probability that a down machine comes up where a technician stands.
+        self_repair: the same where none stands.
+        wander: the probability that a technician goes to another station, all equally likely.
+        noise_flip: the probability that an odd-numbered noise variable changes; the even-numbered
+            are fair coins, tossed in every step.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+    """
+
+    rows: int = 5
+    columns: int = 6
+    queue_length: int = 4
+    clock_size: int = 5
+    num_technicians: int = 2
+    num_noise: int = 10
+    order_reward: float = 100.0
+    down_cost: float = 400.0
+    stall: float = 0.1
+    no_order: float = 1 / 6
+    fail: float = 0.1
+    repair: float = 0.6
+    self_repair: float = 0.03
+    wander: float = 0.2
+    noise_flip: float = 0.1
+    discount: float = 0.97
+    horizon: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no factory."""
+        convert(self, check_whole, "rows", "columns", least=3)
+        convert(self, check_whole, "queue_length", least=1)
+        convert(self, check_size, "clock_size")
+        convert(self, check_whole, "num_technicians", "num_noise", least=0)
+        convert(self, check_real, "order_reward", "down_cost")
+        convert(self, check_probability, *_PROBABILITIES)
+        convert(self, check_discount, "discount")
+        convert(self, check_horizon, "horizon")
+        counts = ("queue_length", "num_technicians", "num_noise")
+        counted = sum(getattr(self, name) for name in counts) + 1 + NUM_STATIONS
+        check_total("variables", counted, self, *counts)
+        check_total("cells", self.rows * self.columns, self, "rows", "columns")
+
+
+class FactoryMDP(ExoMDP):
+    """A robot works where the live order wants it, if the machine there is up.
+
+    See :class:`exo_envs.domains.factory.FactoryEnv` for the domain.
+
+    **Why the clock never stalls at its last value.** The robot's flag ``fulfilled`` must be
+    cleared exactly when the belt moves. But n' is drawn from P(n' | n, a, x): it sees neither x'
+    nor the noise that made it, so whether the belt moves in a step must follow from x alone. It
+    does: the clock counts down ``clock_size - 1 ... 0``, stalls may happen at every value but 0,
+    and at 0 the belt moves for certain. So ``clock == 0`` reads "the belt moves in this step", to
+    the belt (orders move up, the clock starts again) as well as to the robot (the flag is
+    cleared). All the randomness of how long an order stays live is spent before the clock reaches
+    0: an order is live for 1 + 4 / 0.9 = 5.4 steps on average. A stall at 0 would put the move
+    into the noise, and clearing the flag a step later, when the clock shows its first value,
+    would forget what was done in that step and, in a stall, clear it again.
+
+    Whoever works while the clock shows 0 is paid for the order that leaves; the flag of the next
+    order starts clear.
+
+    Attributes:
+        parameters: the numbers.
+        floor: the cells that the robot walks on.
+        station_cells: the cell of each station, shape (5,).
+        order_slice: where the orders are in x; ``clock_index``, ``machine_slice``,
+            ``technician_slice`` and ``noise_slice`` likewise.
+    """
+
+    num_actions = WORK + 1
+
+    def __init__(self, parameters: FactoryParameters | None = None) -> None:
+        """Build the model from its parameters."""
+        self.parameters = p = parameters or FactoryParameters()
+        self.discount = p.discount
+        self.horizon = p.horizon
+        self.floor = Floor(p.rows, p.columns)
+        bottom, right = p.rows - 1, p.columns - 1
+        stations = ((0, 0), (0, right), (bottom, 0), (bottom, right), (p.rows // 2, p.columns // 2))
+        self.station_cells = np.array([self.floor.cell(*station) for station in stations])
+
+        self.endogenous_variables = (
+            Variable("robot", self.floor.num_cells),
+            Variable("fulfilled", 2),
+        )
+        self.exogenous_variables = (
+            *(Variable(f"order_{i}", NUM_STATIONS + 1) for i in range(p.queue_length)),
+            Variable("clock", p.clock_size),
+            *(Variable(f"machine_{i}", 2) for i in range(NUM_STATIONS)),
+            *(Variable(f"technician_{i}", NUM_STATIONS) for i in range(p.num_technicians)),
+            *(Variable(f"noise_{i}", 2) for i in range(p.num_noise)),
+        )
+        self.order_slice = slice(0, p.queue_length)
+        self.clock_index = p.queue_length
+        self.machine_slice = slice(self.clock_index + 1, self.clock_index + 1 + NUM_STATIONS)
+        self.technician_slice = slice(
+            self.machine_slice.stop, self.machine_slice.stop + p.num_technicians
+        )
+        self.noise_slice = slice(self.technician_slice.stop, len(self.exogenous_variables))
+
+        self._station_at = np.full(self.floor.num_cells, -1)
+        self._station_at[self.station_cells] = np.arange(NUM_STATIONS)
+        self._targets = np.column_stack([self.floor.moves, np.arange(self.floor.num_cells)])
+        arrival = (1 - p.no_order) / NUM_STATIONS
+        self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
+        self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
+        self._prices = (p.order_reward, p.down_cost)
+        self._world = (
+            *(p.queue_length, p.num_technicians, p.clock_size, self._order_cdf),
+            *(p.stall, p.fail, p.repair, p.self_repair, p.wander),
+            np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5),
+        )
+        self._robot = (p.queue_length, self._targets, self._station_at, *self._prices)
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """The robot is anywhere with nothing done; the belt is full as if it had always run."""
+        size = as_size(self, size)
+        endogenous = np.zeros((size, 2), dtype=np.int64)
+        endogenous[:, 0] = rng.integers(self.floor.num_cells, size=size)
+        exogenous = rng.integers(self.exogenous_sizes, size=(size, len(self.exogenous_sizes)))
+        entering = rng.random((size, self.parameters.queue_length))
+        exogenous[:, self.order_slice] = self._order_cdf.searchsorted(entering, side="right")
+        return State(endogenous, exogenous)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
+        shape, x = exogenous_lanes(self, exogenous)
+        following = np.empty_like(x)
+        kernels.step_exogenous(0, len(x), x, rng.random(x.shape), *self._world, following)
+        return following.reshape(shape)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """P(n'|n,a,x): the robot moves or fulfils the live order; nothing is left to chance."""
+        del rng
+        return self._following(state, action)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """One n', which is certain."""
+        return Successors.certain(self._following(state, action))
+
+    def _following(self, state: State, action: IntArray) -> IntArray:
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
+        kernels.step_endogenous(0, len(rewards), *batch, *self._robot, following, rewards)
+        return following.reshape(*shape, batch.endogenous.shape[-1])
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The live order pays for being worked on, a down machine for being worked with."""
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        terms: FloatArray = kernels.reward_terms(
+            *batch, self.parameters.queue_length, self._station_at, *self._prices
+        )
+        return terms.reshape(*shape, batch.exogenous.shape[-1])
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        uniforms = (0, len(self.exogenous_sizes))
+        return CompiledStep(kernels.step, (*self._world, *self._robot[1:]), uniforms)

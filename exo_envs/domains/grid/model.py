@@ -1,0 +1,156 @@
+"""The model of ExoGrid: the paper's small domain (section 6.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exo_envs.compiled.lazy import LazyModule
+from exo_envs.core.batches import Lanes, as_lanes, endogenous_column, exogenous_lanes
+from exo_envs.core.compiled_step import CompiledStep
+from exo_envs.core.inputs import (
+    as_size,
+    check_discount,
+    check_horizon,
+    check_probability,
+    check_real,
+    convert,
+)
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.domains.floor import Floor, Move
+
+kernels = LazyModule("exo_envs.domains.grid.kernels")
+
+
+@dataclass(frozen=True)
+class GridParameters:
+    """The numbers of ExoGrid; all of them are ours, the paper names none.
+
+    Attributes:
+        goal_reward: paid for standing at the table with the object; ends the episode.
+        crash_cost: the price of walking into the guard.
+        slip: the probability that the robot stays where it is instead of moving.
+        carry: the probability that the carrier takes the object to the next table.
+        turn: the probability that the carrier turns round.
+        follow: the probability that the guard goes where it intends to be.
+        reconsider: the probability that the guard changes its intent.
+        weather_change: the probability that the weather changes.
+        discount: the paper's gamma.
+        horizon: the length of an episode.
+    """
+
+    goal_reward: float = 100.0
+    crash_cost: float = 30.0
+    slip: float = 0.1
+    carry: float = 0.2
+    turn: float = 0.05
+    follow: float = 0.9
+    reconsider: float = 0.3
+    weather_change: float = 0.1
+    discount: float = 0.95
+    horizon: int = 40
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no grid."""
+        convert(self, check_real, "goal_reward", "crash_cost", least=0)
+        events = ("carry", "turn", "follow", "reconsider", "weather_change")
+        convert(self, check_probability, "slip", *events)
+        convert(self, check_discount, "discount")
+        convert(self, check_horizon, "horizon")
+
+
+class GridMDP(ExoMDP):
+    """A robot looks for an object that somebody carries about, past a guard in one of two doors.
+
+    See :class:`exo_envs.domains.grid.GridEnv` for the domain.
+    """
+
+    floor = Floor(3, 4, walls=((1, 1),))
+    tables = ((0, 0), (0, 3), (2, 3))
+    doors = ((0, 1), (2, 1))
+    start = (2, 0)
+
+    exogenous_variables = (
+        Variable("object", len(tables)),
+        Variable("carrier", 2),
+        Variable("guard", len(doors)),
+        Variable("guard_intent", len(doors)),
+        Variable("weather", 2),
+    )
+    done = floor.num_cells  # the robot's value when the episode is over
+    endogenous_variables = (Variable("robot", done + 1),)
+    num_actions = len(Move)
+
+    def __init__(self, parameters: GridParameters | None = None) -> None:
+        """Build the model from its parameters."""
+        self.parameters = p = parameters or GridParameters()
+        self.discount = p.discount
+        self.horizon = p.horizon
+        self._layout = (self.floor.moves, self._places(self.tables), self._places(self.doors))
+        self._prices = (p.goal_reward, p.crash_cost)
+        self._robot = (p.slip, *self._prices, *self._layout)
+        probabilities = np.array([p.carry, p.turn, p.follow, p.reconsider, p.weather_change])
+        self._world = (probabilities, len(self.tables))
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """The robot starts in its corner; everything else is anywhere."""
+        size = as_size(self, size)
+        uniforms = rng.random((size, len(self.exogenous_sizes)))
+        exogenous = (uniforms * self.exogenous_sizes).astype(np.int64)
+        return State(np.full((size, 1), self.floor.cell(*self.start)), exogenous)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """P(x'|x): the object follows the carrier, the guard its intent."""
+        shape, x = exogenous_lanes(self, exogenous)
+        uniforms, following = rng.random(x.shape), np.empty_like(x)
+        kernels.exogenous_step(0, len(x), x, uniforms, *self._world, following)
+        return following.reshape(shape)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """P(n'|n,a,x): the robot moves unless it slips or meets the guard."""
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        uniforms = rng.random((len(batch.action), 1))
+        return self._following(batch, uniforms).reshape(*shape, 1)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
+        """Two n': the robot moves, or it slips."""
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        # Above and below every probability of slipping.
+        outcomes = [
+            self._following(batch, np.full((len(batch.action), 1), uniform))
+            for uniform in (2.0, -1.0)
+        ]
+        probabilities = np.array([1.0 - self.parameters.slip, self.parameters.slip])
+        return Successors(
+            np.stack(outcomes, axis=1).reshape(*shape, 2, 1),
+            np.broadcast_to(probabilities, (*shape, 2)).copy(),
+        )
+
+    def _places(self, positions: tuple[tuple[int, int], ...]) -> IntArray:
+        """Which of the positions each cell is, or -1, shape (cells,)."""
+        places = np.full(self.floor.num_cells, -1)
+        places[[self.floor.cell(*position) for position in positions]] = range(len(positions))
+        return places
+
+    def _following(self, batch: Lanes, uniforms: FloatArray) -> IntArray:
+        following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
+        kernels.endogenous_step(0, len(rewards), *batch, uniforms, *self._robot, following, rewards)
+        return following
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The object pays for being found, the guard for being walked into."""
+        shape, batch = as_lanes(self, state, action, check_exogenous=False)
+        terms: FloatArray = kernels.reward_terms(*batch, *self._prices, *self._layout)
+        return terms.reshape(*shape, batch.exogenous.shape[-1])
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """The episode is over once the object has been found."""
+        return np.equal(endogenous_column(self, state, 0), self.done)
+
+    def compiled_step(self) -> CompiledStep:
+        """All of a step in one call."""
+        uniforms = (1, len(self.exogenous_sizes))
+        return CompiledStep(kernels.step, (*self._world, *self._robot), uniforms)

@@ -1,0 +1,1 @@
+"""Models as Gymnasium environments: one shell for one state, one for batches."""

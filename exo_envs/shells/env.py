@@ -1,0 +1,272 @@
+"""One environment over an :class:`ExoMDP`: a ``gymnasium.Env``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from exo_envs.contract.answers import check_initial
+from exo_envs.contract.declaration import check_declaration
+from exo_envs.contract.steps import check_terminal, take_step
+from exo_envs.core.errors import check_choice, unknown_name
+from exo_envs.core.inputs import PARTS, as_action, as_mask, as_state, check_whole
+from exo_envs.core.mdp import BoolArray, ExoMDP, State
+from exo_envs.core.noise import Noise
+from exo_envs.core.numbers import kind_of, shown
+from exo_envs.core.variable import Ranges
+from exo_envs.rendering.viewer import Viewer
+
+Observation: TypeAlias = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything an environment needs to go on exactly as it would have, generators included."""
+
+    state: State
+    elapsed_steps: Any  # int, or (num_envs,) in a vector environment
+    noise: Noise
+    np_random: np.random.Generator
+    np_random_seed: int | None
+    ended: Any = False  # (num_envs,) in a vector environment: lanes that wait for a reset
+
+
+def observation_space(mdp: ExoMDP) -> spaces.Dict:
+    """``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``; an empty part is left out.
+
+    A part with a real variable is a ``Box``.
+    """
+    parts = {part: mdp.ranges_of(part) for part in PARTS}
+    return spaces.Dict(
+        {part: space_of(ranges) for part, ranges in parts.items() if ranges.variables}
+    )
+
+
+def space_of(ranges: Ranges) -> spaces.Space[Any]:
+    """The values of some variables as a space."""
+    if ranges.is_real:
+        return spaces.Box(ranges.low, ranges.high, dtype=np.float64)
+    return spaces.MultiDiscrete(ranges.high + 1)
+
+
+def observe(state: State) -> Observation:
+    """The observation of a checked state: its parts, copied; an empty part is left out."""
+    return as_observation(State(state.endogenous.copy(), state.exogenous.copy()))
+
+
+def as_observation(state: State) -> Observation:
+    """The parts of a state by their names; an empty part is left out."""
+    endogenous, exogenous = state
+    observation: dict[str, Any] = {}
+    if endogenous.shape[-1]:
+        observation["endogenous"] = endogenous
+    if exogenous.shape[-1]:
+        observation["exogenous"] = exogenous
+    return observation
+
+
+def check_model(mdp: Any) -> ExoMDP:
+    """The model, or an error that says what is wrong with it, or what it is instead."""
+    if not isinstance(mdp, ExoMDP):
+        what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
+        raise TypeError(f"an environment is made of an ExoMDP, not of {what}")
+    check_declaration(mdp)
+    return mdp
+
+
+def check_viewer(mdp: ExoMDP, viewer: Any) -> Viewer:
+    """What draws the states; by default they are drawn as text."""
+    if viewer is not None and not isinstance(viewer, Viewer):
+        raise TypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
+    return Viewer(mdp) if viewer is None else viewer
+
+
+def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
+    """A snapshot of as many lanes, () for a single environment, whole and of the right types."""
+    if not isinstance(snapshot, Snapshot):
+        raise TypeError(
+            f"set_state takes what get_state returned, not {kind_of(snapshot)}; "
+            'to start at a state use reset(options={"state": state})'
+        )
+    of = f"an environment with {lanes[0]} lanes" if lanes else "a single environment"
+    try:
+        steps, ended = np.asarray(snapshot.elapsed_steps), np.asarray(snapshot.ended)
+    except ValueError:  # nested lists of different lengths
+        raise ValueError(f"the snapshot is not of {of}") from None
+    if steps.shape != lanes or ended.shape != lanes:
+        raise ValueError(f"the snapshot is not of {of}")
+    if steps.dtype.kind not in "iu" or (steps < 0).any():
+        raise ValueError(
+            f"elapsed_steps of a snapshot are whole numbers, at least 0, not "
+            f"{snapshot.elapsed_steps!r}"
+        )
+    if snapshot.np_random_seed is not None:  # Gymnasium has -1 for one that is not known
+        check_whole("np_random_seed of a snapshot", snapshot.np_random_seed, -1)
+    if ended.dtype != np.bool_:
+        raise TypeError(f"ended of a snapshot is boolean, not {snapshot.ended!r}")
+    noise = snapshot.noise
+    generators = [noise.exogenous, noise.endogenous] if isinstance(noise, Noise) else [noise]
+    for generator in (*generators, snapshot.np_random):
+        if not isinstance(generator, np.random.Generator):
+            raise TypeError(f"a snapshot holds random generators, not {generator!r}")
+    return snapshot
+
+
+def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> dict[str, Any]:
+    """The options of a reset, or an error for one that does not exist."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"the options of a reset are a dictionary, not {shown(options)}")
+    for option in options or {}:
+        if option not in choices:
+            raise unknown_name("reset option", option, choices)
+    return options or {}
+
+
+def check_render_mode(render_mode: str | None, choices: list[str]) -> str | None:
+    """The render mode, or an error for one that the environment does not have."""
+    if render_mode is not None:
+        check_choice("render mode", render_mode, choices)
+    return render_mode
+
+
+class ExoEnv(gym.Env[Observation, np.int64]):
+    """A Gymnasium environment over an :class:`ExoMDP`.
+
+    Observations are ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``, with a ``Box`` for
+    a part that has a real variable; actions are ``Discrete``. An episode terminates where the model
+    says so and is truncated after ``mdp.horizon`` steps. ``info["reward_terms"]`` holds what each
+    exogenous variable paid, or each of the model's ``reward_scopes``.
+
+    Each reset derives a generator for the exogenous and one for the endogenous noise from
+    ``np_random``, which also draws the initial state. So the k-th episode after a seeding meets
+    the same exogenous trajectory whatever the agent does in it or did before.
+
+    Args:
+        mdp: the model.
+        render_mode: one of ``metadata["render_modes"]``, or None.
+        viewer: what draws the states; by default they are drawn as text.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+
+    def __init__(
+        self, mdp: ExoMDP, render_mode: str | None = None, *, viewer: Viewer | None = None
+    ) -> None:
+        self.mdp = mdp = check_model(mdp)
+        self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
+        self.action_space = spaces.Discrete(mdp.num_actions)
+        self.viewer = check_viewer(mdp, viewer)
+        self.metadata = dict(self.viewer.metadata)  # type: ignore[misc]
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
+        self._state: State | None = None  # a batch of one
+        self._terminal: BoolArray | None = None  # whether it is terminal, once that was asked
+        self._elapsed_steps = 0
+        self._noise = Noise.unseeded()
+
+    @property
+    def state(self) -> State:
+        """The current state (a copy)."""
+        state = self._require_state()
+        return State(state.endogenous[0].copy(), state.exogenous[0].copy())
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: seeds ``np_random``.
+            options: ``{"state": s}`` starts in ``s``, any :class:`State` or mapping with its two
+                parts whose values are in range, reachable or not.
+        """
+        options = check_options(options, ("state",))
+        given = as_state(self.mdp, options["state"], (1,)) if "state" in options else None
+        super().reset(seed=seed)
+        self._noise.reseed(self.np_random)
+        self._state = (
+            check_initial(self.mdp, self.mdp.sample_initial(1, self.np_random), 1)
+            if given is None
+            else given
+        )
+        self._terminal = None
+        self._elapsed_steps = 0
+        if self.render_mode == "human":
+            self.render()
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take one step; at a terminal state nothing moves and nothing is paid."""
+        state = self._require_state()
+        actions = np.array([as_action(self.mdp, action)])
+        noise = self._noise
+        self._state, reward, terms = take_step(
+            self.mdp, state, actions, noise.endogenous, noise.exogenous, self._terminal
+        )
+        self._elapsed_steps += 1
+        self._terminal = check_terminal(self.mdp, self._state)
+        terminated = bool(self._terminal[0])
+        truncated = self._elapsed_steps >= self.mdp.horizon
+        if self.render_mode == "human":
+            self.render()
+        info = {"reward_terms": terms[0].copy()}
+        return self._observe(), float(reward[0]), terminated, truncated, info
+
+    def get_state(self) -> Snapshot:
+        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
+        self._require_state()
+        return Snapshot(
+            self.state,
+            self._elapsed_steps,
+            copy.deepcopy(self._noise),
+            copy.deepcopy(self.np_random),
+            self._np_random_seed,
+        )
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot; to start at a plain :class:`State`, give it to :meth:`reset`."""
+        check_snapshot(snapshot, ())
+        self._state = as_state(self.mdp, snapshot.state, (1,))
+        self._terminal = None
+        self._elapsed_steps = int(snapshot.elapsed_steps)
+        self._noise = copy.deepcopy(snapshot.noise)
+        self._np_random = copy.deepcopy(snapshot.np_random)
+        self._np_random_seed = snapshot.np_random_seed
+
+    def render(self) -> Any:
+        """Draw the current state as ``render_mode`` says."""
+        if self.render_mode is None:
+            gym.logger.warn(
+                "render() without a render mode draws nothing; give one to gym.make: "
+                f"{self.metadata['render_modes']}"
+            )
+            return None
+        if self.render_mode == "ansi":
+            return self.viewer.text(self.state)
+        if self.render_mode == "rgb_array":
+            return self.viewer.draw(self.state)
+        return self.viewer.show(self.state)
+
+    def show_mask(self, mask: Any) -> None:
+        """Draw a mask over the picture, see :func:`as_mask`; None takes it away."""
+        self.viewer.mask = None if mask is None else as_mask(self.mdp, mask)
+
+    def close(self) -> None:
+        """Free what drawing needed."""
+        self.viewer.close()
+
+    def _observe(self) -> Observation:
+        endogenous, exogenous = self._require_state()
+        return observe(State(endogenous[0], exogenous[0]))
+
+    def _require_state(self) -> State:
+        if self._state is None:
+            raise ResetNeeded("call reset() first: the environment has no state yet")
+        return self._state

@@ -1,0 +1,293 @@
+"""Many environments over one :class:`ExoMDP`: a ``gymnasium.vector.VectorEnv``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from exo_envs.contract.answers import check_initial
+from exo_envs.contract.steps import check_terminal, take_step
+from exo_envs.core.compiled_step import CompiledStepper, compiled_stepper
+from exo_envs.core.errors import check_choice
+from exo_envs.core.infos import Paid
+from exo_envs.core.inputs import as_actions, as_state, check_lanes, check_whole
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
+from exo_envs.core.noise import Noise
+from exo_envs.core.spaces import batched_space
+from exo_envs.rendering.viewer import Viewer
+from exo_envs.shells.env import (
+    ExoEnv,
+    Observation,
+    Snapshot,
+    as_observation,
+    check_model,
+    check_options,
+    check_render_mode,
+    check_snapshot,
+    check_viewer,
+    observation_space,
+    observe,
+)
+
+VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
+
+
+class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+    """``num_envs`` lanes of an :class:`ExoMDP`, stepped as one batch.
+
+    Observations, infos and all three autoreset modes are those of Gymnasium's ``SyncVectorEnv``
+    over as many :class:`ExoEnv`; only the random numbers differ, because the lanes share their
+    generators. Under one seed the exogenous noise of a lane does not depend on the actions; which
+    initial state a lane gets when it is reset alone depends on the order of those resets.
+
+    Args:
+        mdp: the model.
+        num_envs: the number of lanes.
+        max_episode_steps: cuts episodes off before ``mdp.horizon`` does.
+        autoreset_mode: an ``AutoresetMode`` or its value.
+        render_mode: None, or one of ``metadata["render_modes"]`` that returns something:
+            ``render()`` gives a tuple with one frame per lane.
+        viewer: what draws the states; by default they are drawn as text.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+
+    def __init__(
+        self,
+        mdp: ExoMDP,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        viewer: Viewer | None = None,
+    ) -> None:
+        self.viewer = check_viewer(check_model(mdp), viewer)  # close() needs it
+        self.mdp = mdp
+        num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
+        self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
+        max_steps = check_whole("max_episode_steps", max_episode_steps, 1, optional=True)
+        self.single_observation_space = observation_space(mdp)
+        self.single_action_space = spaces.Discrete(mdp.num_actions)
+        self.observation_space = batched_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
+        self.render_mode = check_render_mode(render_mode, modes)
+        self.metadata = {  # type: ignore[misc]
+            **self.viewer.metadata,
+            "render_modes": modes,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        limit = min(mdp.horizon, max_steps or mdp.horizon)
+        # Arrays, because NumPy takes as long to make one of a number as to add a few.
+        self._limits = np.full(self.num_envs, limit)
+        self._one_step = np.ones(self.num_envs, dtype=np.int64)
+        self._state: State | None = None
+        self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
+        self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
+        self._noise = Noise.unseeded()
+
+    @cached_property
+    def _stepper(self) -> CompiledStepper | None:
+        """Makes steps in one call, if the model can."""
+        return compiled_stepper(self.mdp, self.num_envs)
+
+    @property
+    def state(self) -> State:
+        """The current states (a copy)."""
+        return State(*(np.array(part) for part in self._require_state()))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode in every lane, or in some.
+
+        Args:
+            seed: seeds ``np_random``, from which all lanes draw.
+            options: ``{"state": s}`` starts in ``s``, one state for all lanes or a batch of
+                ``num_envs``; ``{"reset_mask": lanes}``, boolean, resets only those lanes.
+        """
+        options = check_options(options, ("state", "reset_mask"))
+        given = (
+            as_state(self.mdp, options["state"], (self.num_envs,)) if "state" in options else None
+        )
+        if "reset_mask" in options:
+            lanes = self._check_reset_mask(options["reset_mask"])
+            if seed is not None:
+                raise ValueError("lanes share their generators: a seed resets all of them or none")
+            if given is not None:
+                given = State(given.endogenous[lanes], given.exogenous[lanes])
+            self._restart((self._require_state(),), lanes, given)
+            self._ended = self._ended & ~lanes
+        else:
+            if seed is not None and not isinstance(seed, (int, np.integer)):
+                raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
+            super().reset(seed=seed)
+            self._noise.reseed(self.np_random)
+            vars(self).pop("_stepper", None)  # the model, or a method of it, may be another now
+            self._state = given or self._sample_initial(self.num_envs)
+            self._elapsed_steps[:] = 0
+            self._ended[:] = False
+        return observe(self._require_state()), {}
+
+    def step(self, actions: Any) -> VectorStep:
+        """Step every lane; lanes that ended are reset as ``autoreset_mode`` says."""
+        state = self._require_state()
+        actions = as_actions(self.mdp, actions, (self.num_envs,))
+        restarted = self._ended
+        some_restarted = bool(np.count_nonzero(restarted))
+        if some_restarted and self.autoreset_mode is AutoresetMode.DISABLED:
+            raise ResetNeeded(
+                f"autoreset is disabled and lanes {np.flatnonzero(restarted).tolist()} have "
+                'ended: reset them with reset(options={"reset_mask": ...})'
+            )
+        # Lanes that only wait for their reset are stepped too, for nothing: so the noise that
+        # the other lanes get does not depend on them.
+        noise = self._noise
+        if self._stepper is not None:
+            self._state, shown, rewards, terminations, paid = self._stepper.step(
+                state, actions, noise
+            )
+        else:
+            self._state, rewards, terms = take_step(
+                self.mdp, state, actions, noise.endogenous, noise.exogenous
+            )
+            shown = State(*map(np.copy, self._state))
+            terminations = check_terminal(self.mdp, self._state)
+            paid = Paid(self.mdp, state, actions, terms)
+        self._elapsed_steps += self._one_step
+        truncations = self._elapsed_steps >= self._limits
+        going_on = ~restarted
+        if some_restarted:
+            self._restart((self._state, shown), restarted)
+            rewards[restarted] = 0.0
+            terminations, truncations = terminations & going_on, truncations & going_on
+        ended = terminations | truncations
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            self._ended = ended
+            infos = paid.infos(going_on)
+        else:
+            infos = paid.infos(~ended)
+            if np.count_nonzero(ended):
+                infos.update(self._final_infos(self._state, ended, paid))
+                self._restart((self._state, shown), ended)
+        return as_observation(shown), rewards, terminations, truncations, infos
+
+    def get_state(self) -> Snapshot:
+        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
+        return Snapshot(
+            self.state,
+            self._elapsed_steps.copy(),
+            copy.deepcopy(self._noise),
+            copy.deepcopy(self.np_random),
+            self._np_random_seed,
+            self._ended.copy(),
+        )
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot of this environment or of one with as many lanes."""
+        check_snapshot(snapshot, (self.num_envs,))
+        self._state = as_state(self.mdp, snapshot.state, (self.num_envs,))
+        self._elapsed_steps = np.array(snapshot.elapsed_steps, dtype=np.int64)
+        self._noise = copy.deepcopy(snapshot.noise)
+        self._np_random = copy.deepcopy(snapshot.np_random)
+        self._np_random_seed = snapshot.np_random_seed
+        self._ended = np.array(snapshot.ended)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Draw the state of every lane as ``render_mode`` says."""
+        if self.render_mode is None:
+            gym.logger.warn(
+                "render() without a render mode draws nothing; give one to gym.make_vec: "
+                f"{self.metadata['render_modes']}"
+            )
+            return None
+        draw = self.viewer.text if self.render_mode == "ansi" else self.viewer.draw
+        return tuple(draw(State(*lane)) for lane in zip(*self.state, strict=True))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free what drawing needed."""
+        if hasattr(self, "viewer"):  # Gymnasium 1.1 closes also what could not be made
+            self.viewer.close()
+
+    def _restart(
+        self, states: tuple[State, ...], lanes: BoolArray, given: State | None = None
+    ) -> None:
+        """Start new episodes in some lanes, which are written to all of ``states``."""
+        (rows,) = lanes.nonzero()
+        fresh = given or self._sample_initial(len(rows))
+        for state in states:
+            state.endogenous[rows] = fresh.endogenous
+            state.exogenous[rows] = fresh.exogenous
+        self._elapsed_steps[rows] = 0
+
+    def _sample_initial(self, size: int) -> State:
+        state = self.mdp.sample_initial(size, self.np_random)
+        # A model with a compiled step promises that its values are in range.
+        return check_initial(self.mdp, state, size) if self._stepper is None else state
+
+    def _final_infos(self, state: State, ended: BoolArray, paid: Paid) -> dict[str, Any]:
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        for lane in ended.nonzero()[0]:
+            final_obs[lane] = observe(State(state.endogenous[lane], state.exogenous[lane]))
+        return {
+            "final_obs": final_obs,
+            "_final_obs": ended.copy(),
+            "final_info": paid.infos(ended),
+            "_final_info": ended.copy(),
+        }
+
+    def _check_reset_mask(self, lanes: Any) -> BoolArray:
+        if not isinstance(lanes, np.ndarray) or lanes.dtype != np.bool_:
+            raise TypeError(f"options['reset_mask'] is an array of booleans, not {lanes!r}")
+        if lanes.shape != (self.num_envs,) or not lanes.any():
+            raise ValueError(
+                f"options['reset_mask'] has shape ({self.num_envs},) and at least one lane, "
+                f"not {lanes}"
+            )
+        return lanes
+
+    def _require_state(self) -> State:
+        if self._state is None:
+            raise ResetNeeded("call reset() first: the environment has no state yet")
+        return self._state
+
+
+class VectorTwin(ExoVectorEnv):
+    """The vector twin of an environment class: of the same model, drawn by the same viewer.
+
+    A domain names its environment as ``single``; the twin takes the arguments of both.
+    """
+
+    single: ClassVar[Callable[..., ExoEnv]]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **arguments: Any,
+    ) -> None:
+        env = type(self).single(**arguments)
+        super().__init__(
+            env.mdp,
+            num_envs,
+            max_episode_steps=max_episode_steps,
+            autoreset_mode=autoreset_mode,
+            render_mode=env.render_mode,
+            viewer=env.viewer,
+        )

@@ -1,0 +1,1 @@
+"""Models made of what users have: simulators, tables of data, RDDL descriptions."""

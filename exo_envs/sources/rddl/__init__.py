@@ -1,0 +1,1 @@
+"""RDDL descriptions as models: :func:`from_rddl`."""

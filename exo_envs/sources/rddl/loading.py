@@ -1,0 +1,114 @@
+"""Finding and parsing a description: a name of rddlrepository, two files, or their texts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from exo_envs.core.errors import check_choice, unknown_name
+from exo_envs.core.numbers import shown
+
+#: A text of RDDL has one of these; a path or a name has none.
+TEXT_SIGNS = ("{", "\n")
+
+
+def load(domain: Any, instance: Any) -> Any:
+    """The lifted model of pyRDDLGym.
+
+    Raises:
+        ImportError: pyRDDLGym or rddlrepository is missing; the message says what to install.
+        ValueError: there is no such domain or instance, or the text is not RDDL.
+    """
+    require("pyRDDLGym")
+    if _is_text(domain) and _is_text(instance):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = Path(folder, "domain.rddl"), Path(folder, "instance.rddl")
+            for path, text in zip(paths, (domain, instance), strict=True):
+                path.write_text(text, encoding="utf-8")
+            return _parse(*paths)
+    if _is_path(domain) and _is_path(instance):
+        return _parse(Path(domain), Path(instance))
+    if isinstance(domain, str) and not _is_text(domain):
+        return _parse(*_from_repository(domain, instance))
+    raise TypeError(
+        "domain and instance are a name of rddlrepository and the number of an instance, two "
+        f"paths, or two texts of RDDL, not {shown(domain)} and {shown(instance)}"
+    )
+
+
+def require(module: str) -> ModuleType:
+    """An optional module, or an error that says how to get it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"from_rddl needs {module}: pip install 'exo-envs[rddl]' (or {module} itself)"
+        ) from error
+
+
+def _is_text(source: Any) -> bool:
+    return isinstance(source, str) and any(sign in source for sign in TEXT_SIGNS)
+
+
+def _is_path(source: Any) -> bool:
+    if isinstance(source, os.PathLike):
+        return True
+    return isinstance(source, str) and source.endswith(".rddl")
+
+
+def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
+    require("rddlrepository")
+    from rddlrepository.core.manager import RDDLRepoManager
+
+    manager = RDDLRepoManager()
+    if domain not in manager.list_problems():
+        raise unknown_name("domain of rddlrepository", domain, manager.list_problems())
+    problem = manager.get_problem(domain)
+    number = str(instance)
+    check_choice(f"instance of {domain}", number, problem.list_instances())
+    return Path(problem.get_domain()), Path(problem.get_instance(number))
+
+
+def _parse(domain: Path, instance: Path) -> Any:
+    for path in (domain, instance):
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {str(path)!r}")
+    from pyRDDLGym.core.compiler.model import RDDLLiftedModel
+    from pyRDDLGym.core.parser.parser import RDDLParser
+    from pyRDDLGym.core.parser.reader import RDDLReader
+
+    with _quiet():
+        parser = RDDLParser(lexer=None, verbose=False)
+        parser.build()
+        try:
+            text = RDDLReader(str(domain), str(instance)).rddltxt
+            return RDDLLiftedModel(parser.parse(text))
+        except Exception as error:  # a SyntaxError, or whatever it stumbles over
+            what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+            raise ValueError(
+                f"this is not RDDL as pyRDDLGym reads it: {what} (it needs a domain, a block of "
+                "non-fluents, which may be empty, and an instance)"
+            ) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The parser generator talks about tokens that no rule uses, and about its tables."""
+    level = logging.root.manager.disable
+    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(level)

@@ -1,0 +1,334 @@
+"""Grounded expressions as a graph: equal parts are one node, constants are worked out at once.
+
+Every node has a ``uid`` larger than those of its arguments, so sorting nodes by it puts arguments
+first. A random node carries a tag: two draws of one distribution stay two draws, and a draw that
+several expressions look at stays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from exo_envs.sources.rddl.operations import FUNCTIONS, Kind, numeric_kind
+
+LeafKind: TypeAlias = Literal["state", "action", "next"]
+LEAVES = ("state", "action", "next")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation of a grounded expression; compared by identity.
+
+    Attributes:
+        op: ``constant``, a leaf (``state``, ``action``, ``next``), ``random``, or an operation.
+        args: the nodes it is applied to.
+        value: the value of a constant, the name of a leaf, the (distribution, tag) of a draw.
+        kind: the type of its values.
+        uid: larger than the uid of every argument.
+    """
+
+    op: str
+    args: tuple[Node, ...]
+    value: Any
+    kind: Kind
+    uid: int
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has one value, whatever the state."""
+        return self.op == "constant"
+
+    def __repr__(self) -> str:
+        """The expression, down to a few levels."""
+        return show(self)
+
+
+class Graph:
+    """Makes nodes; equal ones are made once."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Any, Node] = {}
+        self._tags = 0
+        self.true = self.constant(True)
+        self.false = self.constant(False)
+
+    def _make(self, op: str, args: tuple[Node, ...], value: Any, kind: Kind) -> Node:
+        key = (op, tuple(a.uid for a in args), value, kind)
+        node = self._nodes.get(key)
+        if node is None:
+            node = self._nodes[key] = Node(op, args, value, kind, len(self._nodes))
+        return node
+
+    # --- leaves ---------------------------------------------------------------------------
+
+    def constant(self, value: Any, kind: Kind | None = None) -> Node:
+        """A number or a truth value."""
+        value = value.item() if isinstance(value, np.generic) else value
+        if kind is None:
+            kind = (
+                "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "real"
+            )
+        return self._make(
+            "constant", (), {"bool": bool, "int": int, "real": float}[kind](value), kind
+        )
+
+    def leaf(self, op: LeafKind, name: str, kind: Kind) -> Node:
+        """The value of a grounded fluent: now (``state``), chosen (``action``), then (``next``)."""
+        return self._make(op, (), name, kind)
+
+    def random(self, distribution: str, args: Sequence[Node], kind: Kind) -> Node:
+        """A new draw."""
+        self._tags += 1
+        return self._make("random", tuple(args), (distribution, self._tags), kind)
+
+    # --- truth values ---------------------------------------------------------------------
+
+    def truth(self, node: Node) -> Node:
+        """The node as a truth value; numbers other than 0 are true."""
+        return node if node.kind == "bool" else self.compare("!=", node, self.constant(0))
+
+    def all(self, nodes: Iterable[Node]) -> Node:
+        """Whether all hold."""
+        return self._join("and", nodes, neutral=self.true, absorbing=self.false)
+
+    def any(self, nodes: Iterable[Node]) -> Node:
+        """Whether at least one holds."""
+        return self._join("or", nodes, neutral=self.false, absorbing=self.true)
+
+    def _join(self, op: str, nodes: Iterable[Node], neutral: Node, absorbing: Node) -> Node:
+        parts: dict[Node, None] = {}
+        for node in nodes:  # lazily: what comes after a decided one is never grounded
+            flag = self.truth(node)
+            if flag is absorbing:
+                return absorbing
+            for part in flag.args if flag.op == op else (flag,):
+                if part is not neutral:
+                    parts[part] = None
+        if len(parts) < 2:
+            return next(iter(parts), neutral)
+        if any(part.op == "not" and part.args[0] in parts for part in parts):
+            return absorbing
+        return self._make(op, tuple(parts), None, "bool")
+
+    def negate(self, node: Node) -> Node:
+        """Whether it does not hold."""
+        node = self.truth(node)
+        if node.is_constant:
+            return self.constant(not node.value)
+        return node.args[0] if node.op == "not" else self._make("not", (node,), None, "bool")
+
+    def compare(self, op: str, left: Node, right: Node) -> Node:
+        """One of ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``."""
+        if op in (">", ">="):
+            op, left, right = {">": "<", ">=": "<="}[op], right, left
+        if left.is_constant and right.is_constant:
+            return self.constant(bool(COMPARISONS[op](left.value, right.value)))
+        if left is right and left.op != "random":
+            return self.constant(op in ("==", "<="))
+        if op in ("==", "!="):
+            if left.is_constant:
+                left, right = right, left
+            if left.kind == "bool" and right.is_constant and right.value in (0, 1):
+                return left if (op == "==") == bool(right.value) else self.negate(left)
+            if op == "!=":
+                return self.negate(self.compare("==", left, right))
+        return self._make(op, (self.number(left), self.number(right)), None, "bool")
+
+    # --- numbers --------------------------------------------------------------------------
+
+    def number(self, node: Node) -> Node:
+        """The node as a number: true is 1."""
+        if node.kind != "bool":
+            return node
+        if node.is_constant:
+            return self.constant(int(node.value))
+        return self._make("int", (node,), None, "int")
+
+    def add(self, nodes: Iterable[Node]) -> Node:
+        """The sum."""
+        parts: list[Node] = []
+        total: Any = 0
+        for node in nodes:
+            for part in node.args if node.op == "add" else (self.number(node),):
+                if part.is_constant:
+                    total = total + part.value
+                else:
+                    parts.append(part)
+        if total != 0 or not parts:
+            parts.append(self.constant(total))
+        if len(parts) == 1:
+            return parts[0]
+        return self._make("add", tuple(parts), None, numeric_kind(p.kind for p in parts))
+
+    def multiply(self, nodes: Iterable[Node]) -> Node:
+        """The product."""
+        parts: list[Node] = []
+        factor: Any = 1
+        for node in nodes:
+            for part in node.args if node.op == "mul" else (self.number(node),):
+                if part.is_constant:
+                    factor = factor * part.value
+                else:
+                    parts.append(part)
+        if factor == 0 or not parts:
+            return self.constant(factor)
+        if factor != 1:
+            parts.append(self.constant(factor))
+        if len(parts) == 1:
+            return parts[0]
+        return self._make("mul", tuple(parts), None, numeric_kind(p.kind for p in parts))
+
+    def minus(self, node: Node) -> Node:
+        """The negative of a number."""
+        return self.multiply((self.constant(-1), node))
+
+    def divide(self, left: Node, right: Node) -> Node:
+        """The quotient, a real number."""
+        left, right = self.number(left), self.number(right)
+        if right.is_constant and right.value != 0:
+            if left.is_constant:
+                return self.constant(left.value / right.value, "real")
+            if right.value == 1:
+                return self.multiply((left, self.constant(1.0)))
+        return self._make("quotient", (left, right), None, "real")
+
+    def choose(self, condition: Node, then: Node, otherwise: Node) -> Node:  # noqa: PLR0911
+        """``if condition then ... else ...``."""
+        condition = self.truth(condition)
+        if condition.is_constant:
+            return then if condition.value else otherwise
+        if then is otherwise:
+            return then
+        if then.kind == "bool" and otherwise.kind == "bool":
+            if then.is_constant:
+                if then.value:
+                    return self.any((condition, otherwise))
+                return self.all((self.negate(condition), otherwise))
+            if otherwise.is_constant:
+                if otherwise.value:
+                    return self.any((self.negate(condition), then))
+                return self.all((condition, then))
+            return self._make("if", (condition, then, otherwise), None, "bool")
+        then, otherwise = self.number(then), self.number(otherwise)
+        kind = numeric_kind((then.kind, otherwise.kind))
+        return self._make("if", (condition, then, otherwise), None, kind)
+
+    def function(self, name: str, args: Sequence[Node]) -> Node:
+        """A function of :data:`exo_envs.sources.rddl.operations.FUNCTIONS`."""
+        function = FUNCTIONS[name]
+        args = tuple(self.number(arg) for arg in args)
+        kind = function.kind(*(arg.kind for arg in args))
+        if all(arg.is_constant for arg in args):
+            with np.errstate(all="ignore"):
+                return self.constant(function.compute(*(np.asarray(a.value) for a in args)), kind)
+        return self._make(name, args, None, kind)
+
+    def clip(self, node: Node, low: float, high: float) -> Node:
+        """The number, no less than ``low`` and no more than ``high``."""
+        node = self.number(node)
+        for name, bound in (("max", low), ("min", high)):
+            if np.isfinite(bound):
+                node = self.function(name, (node, self.constant(bound, node.kind)))
+        return node
+
+    def which(self, nodes: Sequence[Node]) -> Node:
+        """The position of the one node that holds; 0 if none does."""
+        if all(node.is_constant for node in nodes):
+            return self.constant(next((j for j, node in enumerate(nodes) if node.value), 0))
+        return self._make("which", tuple(nodes), None, "int")
+
+    # --- rewriting ------------------------------------------------------------------------
+
+    def rewrite(self, roots: Sequence[Node], replace: Callable[[Node], Node | None]) -> list[Node]:
+        """The same expressions, with some nodes replaced; draws stay the draws they were.
+
+        Args:
+            roots: the expressions.
+            replace: what stands for a node (whose arguments are not rewritten then), or None.
+        """
+        done: dict[Node, Node] = {}
+        for node in sorted_nodes(roots):
+            new = replace(node)
+            done[node] = self.rebuild(node, [done[a] for a in node.args]) if new is None else new
+        return [done[root] for root in roots]
+
+    def substitute(self, roots: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
+        """The same expressions with some nodes replaced."""
+        return self.rewrite(roots, values.get) if values else list(roots)
+
+    def rebuild(self, node: Node, args: list[Node]) -> Node:  # noqa: C901, PLR0911
+        """The operation of a node, with other arguments."""
+        if all(new is old for new, old in zip(args, node.args, strict=True)):
+            return node
+        match node.op:
+            case "random":
+                return self._make("random", tuple(args), node.value, node.kind)
+            case "and":
+                return self.all(args)
+            case "or":
+                return self.any(args)
+            case "not":
+                return self.negate(args[0])
+            case "int":
+                return self.number(args[0])
+            case "add":
+                return self.add(args)
+            case "mul":
+                return self.multiply(args)
+            case "quotient":
+                return self.divide(args[0], args[1])
+            case "if":
+                return self.choose(args[0], args[1], args[2])
+            case "which":
+                return self.which([self.truth(arg) for arg in args])
+            case op if op in COMPARISONS:
+                return self.compare(op, args[0], args[1])
+        return self.function(node.op, args)
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+}
+
+
+def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
+    """All nodes below some roots, arguments first."""
+    found: set[Node] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(node.args)
+    return sorted(found, key=lambda node: node.uid)
+
+
+def leaves(roots: Iterable[Node], op: str) -> list[Node]:
+    """The leaves (or draws) of one type below some roots."""
+    return [node for node in sorted_nodes(roots) if node.op == op]
+
+
+def reaching(roots: Iterable[Node], is_target: Callable[[Node], bool]) -> set[Node]:
+    """The nodes below some roots that look at a target, the targets included."""
+    found: set[Node] = set()
+    for node in sorted_nodes(roots):
+        if is_target(node) or any(arg in found for arg in node.args):
+            found.add(node)
+    return found
+
+
+def show(node: Node, depth: int = 4) -> str:
+    """A short text of an expression, for messages."""
+    if node.is_constant or node.op in LEAVES:
+        return f"{node.value}'" if node.op == "next" else str(node.value)
+    name = node.value[0] if node.op == "random" else node.op
+    if depth == 0:
+        return f"{name}(...)"
+    return f"{name}({', '.join(show(arg, depth - 1) for arg in node.args)})"

@@ -1,0 +1,14 @@
+"""Environments that somebody else wrote, as an :class:`ExoMDP` to sample from.
+
+A Gymnasium environment knows only where it is now. One that can be put into a given state is a
+generative model all the same: put it there, seed it, take one step, read what came of it
+(:mod:`exo_envs.sources.simulators.foreign`). :class:`AdaptedMDP` is made of such steps, and
+:meth:`AdaptedMDP.from_env` finds out how it is put into a state
+(:mod:`exo_envs.sources.simulators.discovery`) and what actions move (:mod:`exo_envs.audit`).
+
+What the environment cannot say is whether what was split in two is all of its state, whether its
+exogenous variables really move by themselves and whether its reward really is a sum of terms
+(section 3.1 of the paper). Those are claims of whoever splits its state. :func:`check_played`
+compares them with episodes of the environment itself, :func:`exo_envs.testing.check_mdp` with
+:meth:`AdaptedMDP.observed_step`, and :func:`compare_with_play` compares the returns.
+"""

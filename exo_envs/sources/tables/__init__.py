@@ -1,0 +1,8 @@
+"""Models from tables of recorded data: no simulator, no transition model written by hand.
+
+:meth:`TraceMDP.from_frame` takes a table of what nobody controls (weather, prices, orders) and two
+small functions: how the agent's part of the state moves, and what is earned. ``tables`` reads
+tables and ``gaps`` names what they lack; ``features`` and ``forecasts`` add columns, ``codings``
+make them variables, ``splitting`` holds later time out; ``record`` follows what was recorded,
+``functions`` calls what the user wrote, and ``rewards`` finds which columns a reward looks at.
+"""

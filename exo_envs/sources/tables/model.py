@@ -1,0 +1,364 @@
+"""An MDP from a table of what nobody controls, and small functions for what the agent does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.errors import check_choice
+from exo_envs.core.inputs import as_actions, as_part, as_size, check_function, flat_rows, flatten
+from exo_envs.core.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    State,
+    Successors,
+    Variable,
+    as_pair,
+)
+from exo_envs.core.numbers import check_discount, check_horizon, check_whole, shown
+from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of, encoded
+from exo_envs.sources.tables.forecasts import Forecast
+from exo_envs.sources.tables.functions import Columns, Interface, fitting
+from exo_envs.sources.tables.gaps import Fill
+from exo_envs.sources.tables.preparation import as_variables, horizon_of, prepared, probes_of
+from exo_envs.sources.tables.record import Record
+from exo_envs.sources.tables.rewards import NUM_PROBES, RewardRule, find_rule
+from exo_envs.sources.tables.splitting import is_table, split
+from exo_envs.sources.tables.tables import Table
+
+Initial = Mapping[str, float] | Callable[[int, np.random.Generator], Any] | None
+
+
+class TraceMDP(ExoMDP):
+    """A model whose x was recorded; :meth:`from_frame` makes one from a table.
+
+    x is followed where it was recorded: :meth:`trajectories` are windows of the record, and
+    :meth:`sample_exogenous` goes to a row after one that is equal to x. If several are equal, one
+    of those is drawn that a whole episode's rows follow (if there is none, one that most rows
+    follow), so that an episode never runs over the end of the record. After the last row nothing is
+    known, and x stays as it is: there an episode is over. An x that was never recorded is refused.
+
+    Attributes:
+        record: the rows that are followed.
+        interface: calls the functions of the user.
+        actions: what each action is to these functions, shape (num_actions,).
+        codings: what the values of each exogenous variable stand for.
+    """
+
+    is_recorded = True
+
+    def __init__(
+        self,
+        record: Record,
+        interface: Interface,
+        rule: RewardRule,
+        *,
+        horizon: int,
+        discount: float,
+        initial: Initial = None,
+        terminal: Callable[[Columns], Any] | None = None,
+        held_out: TraceMDP | None = None,
+    ) -> None:
+        if not isinstance(record, Record) or not isinstance(interface, Interface):
+            raise TypeError(
+                "a TraceMDP is made by TraceMDP.from_frame(table, ...), which makes its record, "
+                f"not of {shown(record)}"
+            )
+        self.record = record
+        self.interface = interface
+        self.actions = interface.actions
+        self.codings = interface.codings
+        self.endogenous_variables = interface.endogenous
+        self.exogenous_variables = tuple(coding.variable for coding in interface.codings)
+        self.num_actions = len(interface.actions)
+        self.horizon = check_horizon("horizon", horizon)
+        self.discount = check_discount("discount", discount)
+        self.reward_scopes = rule.scopes
+        self._rule = rule
+        self._initial = initial
+        self._terminal = terminal
+        self._held_out = held_out
+        record.starts(horizon - 1)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        endogenous: Sequence[Variable],
+        actions: int | Sequence[Any],
+        step: Callable[..., Any],
+        reward: Callable[..., Any],
+        horizon: int | None = None,
+        test: Any = None,
+        discount: float = 0.99,
+        initial: Initial = None,
+        terminal: Callable[[Columns], Any] | None = None,
+        scopes: Any = None,
+        columns: Sequence[str] | None = None,
+        time: str | None = None,
+        episode: str | None = None,
+        fill: Fill = None,
+        lags: Mapping[str, int | Sequence[int]] | None = None,
+        calendar: bool = False,
+        forecasts: Mapping[str, Forecast | None] | None = None,
+        max_levels: int = MAX_LEVELS,
+    ) -> TraceMDP:
+        """A model from a table of what nobody controls.
+
+        Functions get ``n``, ``a`` and ``x`` of many states at once: ``n.charge`` and ``x.price``
+        are arrays of shape (B,), with the values of the table; ``a`` is an array of actions, by
+        number or as the list says.
+
+        >>> rng = np.random.default_rng(0)
+        >>> table = {"price": rng.integers(1, 5, size=200), "moon": rng.integers(2, size=200)}
+        >>> mdp = TraceMDP.from_frame(
+        ...     table,
+        ...     endogenous=[Variable("stock", 4)],
+        ...     actions=["sell", "wait", "buy"],
+        ...     step=lambda n, a, x: np.clip(n.stock + (a == "buy") - 1 * (a == "sell"), 0, 3),
+        ...     reward=lambda n, a, x: (
+        ...         x.price * ((a == "sell") & (n.stock > 0)) - x.price * (a == "buy")
+        ...     ),
+        ...     horizon=10,
+        ...     test=0.3,
+        ... )
+        >>> mdp.exogenous_names, mdp.reward_scopes, len(mdp.record), len(mdp.held_out.record)
+        (('price', 'moon'), (('price',),), 130, 60)
+
+        Args:
+            frame: a table, time by columns: a pandas or polars DataFrame, a structured NumPy array,
+                a 2-D one with ``columns``, or a mapping from names to arrays. Whole numbers,
+                booleans and strings of few different values become whole variables, other numbers
+                real ones.
+            endogenous: the variables of n.
+            actions: how many, or a list of their names or values.
+            step: (n, a, x) -> n': a mapping from names to arrays (what is not named stays), a tuple
+                of them, or one array. With a fourth argument it is given a generator.
+            reward: (n, a, x) -> what is paid: one array, or a mapping from scopes to arrays,
+                ``{("price", "load"): ..., (): ...}``. Of one array, it is found which columns it
+                looks at and which of them pay together.
+            horizon: steps of an episode. By default the rows of the shortest of several episodes.
+            test: what is held out (:attr:`held_out`): the last share of the rows (0.3), everything
+                from a row (5000) or a local date on, or a second table. Nothing is learned from as
+                many rows before as an episode, the longest lag and the longest look ahead have.
+            discount: gamma.
+            initial: the n in which episodes begin: a mapping from names to values, or a function of
+                a number of states and a generator that returns such a mapping, of arrays. What is
+                not named begins anywhere.
+            terminal: n -> whether an episode is over.
+            scopes: of a reward that is one array: the columns that it looks at, or several groups
+                of columns whose terms it is the sum of.
+            columns: the names of the columns of a 2-D array; of any other table, those to take.
+            time: the column that says when; by default a DatetimeIndex, or the only one with dates.
+            episode: the column that says to which episode a row belongs.
+            fill: what to do about missing rows and values, which are refused by default: "forward",
+                "linear", "split", or a mapping for single columns.
+            lags: ``{"price": [1, 24]}`` adds ``price_lag_1`` and ``price_lag_24``.
+            calendar: whether to add hour, weekday and month, as far as they change: those of the
+                clock on the wall, if the times have a time zone.
+            forecasts: ``{"price": Perfect([1, 6])}`` adds ``price_forecast_1`` and
+                ``price_forecast_6``. Those of a file are columns of the table, which
+                ``FromColumns`` names. See :mod:`exo_envs.sources.tables.forecasts`.
+            max_levels: different whole numbers that are counted one by one at most.
+        """
+        variables = as_variables(endogenous)
+        max_levels = check_whole("max_levels", max_levels, 1)
+        discount = check_discount("discount", discount)
+        check_function("reward", reward)
+        check_function("terminal", terminal, optional=True)
+        prepare = partial(
+            prepared,
+            columns=columns,
+            time=time,
+            episode=episode,
+            fill=fill,
+            lags=lags,
+            calendar=calendar,
+            forecasts=forecasts,
+        )
+        table, ranges, reach = prepare(frame)
+        second = prepare(test)[0] if test is not None and is_table(test) else None
+        if second is not None and second.columns.keys() != table.columns.keys():
+            odd = sorted(second.columns.keys() ^ table.columns.keys())
+            raise ValueError(f"the two tables have the same columns, but these differ: {odd}")
+        codings = codings_of(
+            table.columns, None if second is None else second.columns, ranges, max_levels
+        )
+        for name in {v.name for v in variables} & table.columns.keys():
+            raise ValueError(f"{name!r} is an endogenous variable and a column of the table")
+        horizon = horizon_of(table, horizon, episode)
+        interface = Interface(variables, codings, actions, step)
+
+        def record(part: Table) -> Record:
+            return Record(encoded(part.columns, codings), part, codings, horizon)
+
+        later = second
+        if test is not None and second is None:
+            gap = horizon + reach
+            training, held_out = split(table, test, gap=gap, by_segment=episode is not None)
+            table, later = table.take(training), table.take(held_out)
+        rows = record(table)
+        rule = find_rule(interface, reward, probes_of(interface, rows), scopes)
+        settings: dict[str, Any] = {
+            "horizon": horizon,
+            "discount": discount,
+            "initial": initial,
+            "terminal": terminal,
+        }
+        judged = None if later is None else cls(record(later), interface, rule, **settings)
+        mdp = cls(rows, interface, rule, **settings, held_out=judged)
+        _try_out(mdp)
+        return mdp
+
+    # --- the record -----------------------------------------------------------------------
+
+    @property
+    def held_out(self) -> TraceMDP:
+        """The model of later time, or this one if nothing was held out."""
+        return self if self._held_out is None else self._held_out
+
+    def trajectories(
+        self, size: int, num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """Windows of the record, with n to begin in."""
+        size = as_size(self, size)
+        return self.windows(self.record.draw(size, num_steps, rng), num_steps, rng)
+
+    def num_separate(self, num_steps: int) -> int:
+        """How many windows of so many steps use up the record with no transition in common.
+
+        Statistical tests count transitions, and one that was recorded once counts once.
+        """
+        return self.record.num_separate(num_steps)
+
+    def windows(
+        self, starts: NDArray[np.int64], num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """The windows that begin at some rows of the record."""
+        rows, (begin, num_steps) = self.record.rows, self.record.check_windows(starts, num_steps)
+        state = State(self.initial_endogenous(len(begin), rng), rows[begin])
+        return state, (rows[begin + t] for t in range(1, num_steps + 1))
+
+    def initial_endogenous(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """The n in which episodes begin, shape (size, k)."""
+        size = as_size(self, size)
+        n = self.endogenous_ranges.draw(size, rng)
+        given = self._initial(size, rng) if callable(self._initial) else self._initial
+        if given is None:
+            return n
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                "initial is a mapping from names to values, or a function that returns one, not "
+                f"{shown(given)}"
+            )
+        names = [v.name for v in self.endogenous_variables]
+        for name, value in given.items():
+            check_choice("endogenous variable", name, names)
+            i = names.index(name)
+            n[:, i] = fitting("initial", self.endogenous_variables[i], value, size)
+        return n
+
+    # --- the ExoMDP -----------------------------------------------------------------------
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """The first row of a window of the record, and n to begin in."""
+        size = as_size(self, size)
+        starts = self.record.starts(self.horizon - 1)
+        rows = starts[rng.integers(len(starts), size=size)]
+        return State(self.initial_endogenous(size, rng), self.record.rows[rows])
+
+    def sample_uniform(self, size: int, rng: np.random.Generator) -> State:
+        """Any n, and x of the record: no other x can be followed."""
+        size = as_size(self, size)
+        rows = rng.integers(len(self.record), size=size)
+        return State(self.endogenous_ranges.draw(size, rng), self.record.rows[rows])
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """A row after one that is equal to x, where there is one."""
+        return self.record.following(exogenous, rng)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """What the user's step says."""
+        shape, n, a, x = self._lanes(state, action)
+        return self.interface.next_endogenous(n, a, x, rng).reshape(*shape, n.shape[1])
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
+        """One n', unless step takes a generator: then n' can only be drawn."""
+        if self.interface.takes_noise:
+            return None
+        return Successors.certain(self.sample_endogenous(state, action, _NO_NOISE))
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The terms of the user's reward, one for each of ``reward_scopes``."""
+        shape, n, a, x = self._lanes(state, action)
+        return self._rule.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """What the user's reward pays whatever x is."""
+        n = as_part(self, "endogenous", endogenous)
+        shape, (n,), a = self._flat((n,), action)
+        return self._rule.base(n, a).reshape(shape)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """What the user's ``terminal`` says, if there is one."""
+        n = as_part(self, "endogenous", as_pair(state).endogenous)
+        if self._terminal is None:
+            return np.zeros(n.shape[:-1], dtype=np.bool_)
+        return self.interface.ended(self._terminal, flat_rows(n)).reshape(n.shape[:-1])
+
+    def decoded(self, exogenous: IntArray) -> dict[str, NDArray[Any]]:
+        """What x says in the words of the table: name -> values (...)."""
+        x = as_part(self, "exogenous", exogenous)
+        return {coding.name: coding.look_up(x[..., j]) for j, coding in enumerate(self.codings)}
+
+    def _lanes(
+        self, state: State, action: IntArray
+    ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[np.int64], NDArray[Any]]:
+        """The shape of a batch; n (B, k), actions (B,) and x (B, m)."""
+        state = as_pair(state)
+        n = as_part(self, "endogenous", state.endogenous)
+        x = as_part(self, "exogenous", state.exogenous)
+        shape, (n, x), a = self._flat((n, x), action)
+        return shape, n, a, x
+
+    def _flat(
+        self, parts: tuple[NDArray[Any], ...], action: Any
+    ) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
+        """The shape of a batch; its parts and actions with one batch dimension."""
+        shape = getattr(action, "shape", ())
+        if len(shape) == 1 and all(part.shape[:-1] == shape for part in parts):
+            return shape, parts, as_actions(self, action, shape)  # there is nothing to broadcast
+        return flatten(self, parts, action)
+
+
+_NO_NOISE = np.random.default_rng(0)  # is handed to functions that do not take it
+
+
+def _try_out(mdp: TraceMDP) -> None:
+    """Call everything once, so that mistakes show where the model is made."""
+    rng = np.random.default_rng(0)
+    state = mdp.sample_initial(8, rng)
+    misfit = mdp.endogenous_ranges.misfit(state.endogenous)
+    if misfit is not None:
+        raise ValueError(
+            f"initial gives {misfit.variable.name!r} the value {misfit.value}; its values are "
+            f"{misfit.variable.range}"
+        )
+    anywhere = mdp.sample_uniform(NUM_PROBES, rng)
+    a = rng.integers(mdp.num_actions, size=NUM_PROBES)
+    misfit = mdp.endogenous_ranges.misfit(mdp.sample_endogenous(anywhere, a, rng))
+    if misfit is not None:
+        raise ValueError(
+            f"step moves {misfit.variable.name!r} to {misfit.value}; its values are "
+            f"{misfit.variable.range}. Clip it: np.clip(..., low, high)"
+        )
+    mdp.is_terminal(state)

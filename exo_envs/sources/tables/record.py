@@ -1,0 +1,253 @@
+"""What was recorded: rows that follow each other, windows of them, and where an x was seen."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.contract.answers import is_plain
+from exo_envs.core.inputs import as_integers, as_values, flat_rows
+from exo_envs.core.mdp import BoolArray, IntArray
+from exo_envs.core.numbers import MAX_HORIZON, check_lanes, check_whole
+from exo_envs.sources.tables.codings import Coding
+from exo_envs.sources.tables.tables import Table
+
+Rows = NDArray[np.int64]
+
+#: Rows left out between windows that share no transition, as a share of a window. Without that,
+#: windows of 24 hours would all begin at the same hour.
+SLACK = 1 / 12
+#: Variables that an error message shows at most.
+SHOWN = 4
+
+
+class Record:
+    """The rows of a table, as a model has them.
+
+    Args:
+        rows: (T, m), int64 or float64.
+        table: what they were made from.
+        codings: of the columns, for error messages.
+        horizon: rows of an episode.
+
+    Attributes:
+        rows: (T, m).
+        remaining: rows that follow each row in its segment, shape (T,).
+        labels: when each row was recorded: its time, by the clock on the wall if the table has a
+            time zone, or the number of the row, shape (T,).
+    """
+
+    def __init__(
+        self, rows: NDArray[Any], table: Table, codings: tuple[Coding, ...], horizon: int
+    ) -> None:
+        if rows.dtype.kind == "f":
+            rows = rows + 0.0  # there is one zero, and not a negative one beside it
+        self.rows = rows
+        self.horizon = horizon
+        times = table.wall_time
+        self.labels = table.row if times is None else times
+        self._codings = codings
+        self._variables = tuple(coding.variable for coding in codings)
+        last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
+        ends = last[np.searchsorted(last, np.arange(len(rows)))]
+        self.remaining: Rows = ends - np.arange(len(rows))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    @cached_property
+    def longest(self) -> int:
+        """The rows of the longest segment."""
+        return int(self.remaining.max()) + 1
+
+    # --- windows --------------------------------------------------------------------------
+
+    def starts(self, num_steps: int) -> Rows:
+        """The rows that at least ``num_steps`` rows follow; there has to be one."""
+        num_steps = _check_steps("num_steps", num_steps)
+        found = np.flatnonzero(self.remaining >= num_steps)
+        if not len(found):
+            raise ValueError(
+                f"windows of {num_steps + 1} rows were asked for, and the longest part of the "
+                f"record without a gap has {self.longest}"
+            )
+        return found
+
+    def check_windows(self, starts: Any, num_steps: Any) -> tuple[Rows, int]:
+        """Rows at which windows of so many steps begin, shape (windows,); others are refused."""
+        num_steps, rows = _check_steps("num_steps", num_steps), as_integers("starts", starts)
+        if rows.ndim != 1:
+            raise ValueError(f"starts has one axis, a row for each window, not shape {rows.shape}")
+        wrong = (rows < 0) | (rows >= len(self))
+        if wrong.any():
+            raise ValueError(
+                f"there is no row {rows[wrong][0]}; the rows of the record are 0 ... "
+                f"{len(self) - 1}"
+            )
+        short = self.remaining[rows] < num_steps
+        if short.any():
+            row = int(rows[short][0])
+            raise ValueError(
+                f"a window of {num_steps + 1} rows cannot begin at row {row}, which "
+                f"{int(self.remaining[row])} follow without a gap"
+            )
+        return rows, num_steps
+
+    def draw(self, size: int, num_steps: int, rng: np.random.Generator) -> Rows:
+        """Where ``size`` windows begin, in random order.
+
+        As long as there is room they have no transition in common. More of them overlap: one
+        begins by chance in each of as many parts of the record.
+        """
+        num_steps = _check_steps("num_steps", num_steps)
+        size = check_lanes("size", size, self.rows.shape[1])
+        starts = self.starts(num_steps)
+        if 0 < size <= int(self._room(num_steps).sum()):
+            return rng.permutation(self._apart(size, num_steps, rng))
+        place = (rng.permutation(size) + rng.random(size)) * (len(starts) / max(size, 1))
+        return starts[np.minimum(place.astype(np.int64), len(starts) - 1)]
+
+    def num_separate(self, num_steps: int) -> int:
+        """Windows with no transition in common that use up the record, save for some slack."""
+        num_steps = _check_steps("num_steps", num_steps)
+        room = self._room(num_steps)
+        looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
+        return int(np.where(room > 0, np.maximum(looser, 1), 0).sum())
+
+    def _room(self, num_steps: int) -> Rows:
+        """How many windows with no transition in common fit into each segment."""
+        return self._transitions // max(num_steps, 1)
+
+    @cached_property
+    def _transitions(self) -> Rows:
+        """The transitions of each segment."""
+        return np.array([rows - 1 for _, rows in self.segments()])
+
+    def _apart(self, size: int, num_steps: int, rng: np.random.Generator) -> Rows:
+        """Where ``size`` windows begin that have no transition in common, in order of time."""
+        room = self._room(num_steps)
+        slots = rng.permutation(np.repeat(np.arange(len(room)), room))[:size]
+        found = []
+        for number, count in zip(*np.unique(slots, return_counts=True), strict=True):
+            first, slack = self.segments()[number][0], self._transitions[number] - count * num_steps
+            gaps = np.sort(rng.integers(slack + 1, size=count))
+            found.append(first + gaps + np.arange(count) * num_steps)
+        return np.concatenate(found)
+
+    def spaced(self, num_steps: int, stride: int) -> Rows:
+        """Where windows begin in order of time, ``stride`` rows apart in each segment."""
+        num_steps = _check_steps("num_steps", num_steps)
+        stride = _check_steps("stride", stride, least=1)
+        self.starts(num_steps)
+        position = np.arange(len(self)) - self._segment_starts
+        return np.flatnonzero((self.remaining >= num_steps) & (position % stride == 0))
+
+    @cached_property
+    def _segment_starts(self) -> Rows:
+        """Where the segment of each row begins, shape (T,)."""
+        begins = np.append(True, self.remaining[:-1] == 0)
+        return np.maximum.accumulate(np.where(begins, np.arange(len(self)), 0))
+
+    def segments(self) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each segment."""
+        return self._segments
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, int]]:
+        first = np.unique(self._segment_starts)
+        return [(int(row), int(self.remaining[row]) + 1) for row in first]
+
+    # --- following an x -------------------------------------------------------------------
+
+    def following(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """A row after one that is equal to x, for each x of shape (..., m); see :class:`TraceMDP`.
+
+        Values are not looked at unless an x was never recorded: all others are in range.
+        """
+        places = self._places
+        x: NDArray[Any] = exogenous
+        if not is_plain(x, self.rows.dtype, (*getattr(x, "shape", ())[:1], self.rows.shape[1])):
+            x = as_values("exogenous", x, self._variables, in_range=False)
+        group = self._groups_of(x if x.ndim == 2 else flat_rows(x))
+        draws = rng.random(len(group))  # as many whatever x is
+        chosen = places.first[group] + (draws * places.followed[group]).astype(np.int64)
+        row = places.order[chosen]
+        return self.rows[row + (self.remaining[row] > 0)].reshape(x.shape)
+
+    def _groups_of(self, x: NDArray[Any]) -> Rows:
+        """Which group of equal rows each x, (B, m), belongs to; one of none is refused."""
+        if x.dtype.kind == "f":
+            x = x + 0.0
+        places = self._places
+        group = np.searchsorted(places.hashes, _hashed(x, places.factors))
+        group = np.minimum(group, len(places.hashes) - 1)
+        unknown: BoolArray = (self.rows[places.order[places.first[group]]] != x).any(axis=1)
+        if unknown.any():
+            as_values("exogenous", x, self._variables)  # some values are out of range altogether
+            row = x[int(np.argmax(unknown))]
+            shown = ", ".join(
+                f"{coding.name}={coding.look_up(row[j : j + 1])[0]}"
+                for j, coding in enumerate(self._codings[:SHOWN])
+            )
+            more = " ..." if len(self._codings) > SHOWN else ""
+            raise ValueError(
+                f"x = ({shown}{more}) was never recorded, so nobody knows what follows it: a "
+                "record can be followed where it has been, and there are no interventions on x"
+            )
+        return group
+
+    @cached_property
+    def _places(self) -> _Places:
+        for seed in range(100):
+            found = _Places.of(self, seed)
+            if found is not None:
+                return found
+        raise RuntimeError("no hash tells the rows of the record apart")  # pragma: no cover
+
+
+def _check_steps(name: str, number: Any, least: int = 0) -> int:
+    """A number of rows as a Python integer."""
+    return check_whole(name, number, least, MAX_HORIZON, why="more than any record has")
+
+
+class _Places(NamedTuple):
+    """Equal rows, found by a hash."""
+
+    factors: NDArray[np.uint64]  # (m,) of the hash
+    hashes: NDArray[np.uint64]  # (groups,) increasing
+    order: Rows  # (T,) rows by hash; in a group, those that most rows follow come first
+    first: Rows  # (groups,) where each group begins in the order
+    followed: Rows  # (groups,) how many of its rows are followed
+
+    @classmethod
+    def of(cls, record: Record, seed: int) -> _Places | None:
+        """The groups, or None if rows that differ have the same hash."""
+        drawn = np.random.default_rng(seed).integers(2**62, size=record.rows.shape[1])
+        factors = np.asarray(2 * drawn + 1, dtype=np.uint64)
+        hashed = _hashed(record.rows, factors)
+        # Who begins with a whole episode ahead, and follows rows with as much ahead wherever there
+        # are some and those with the most ahead elsewhere, never comes to an end too early.
+        ahead = np.minimum(record.remaining, record.horizon - 1)
+        order = np.lexsort((-ahead, hashed))
+        begins = np.append(True, np.diff(hashed[order]) != 0)
+        group = np.cumsum(begins) - 1
+        first = np.flatnonzero(begins)
+        if (record.rows[order] != record.rows[order[first]][group]).any():
+            return None
+        followed = np.bincount(group, weights=ahead[order] == ahead[order[first]][group])
+        return cls(factors, hashed[order][first], order, first, followed.astype(np.int64))
+
+
+def _hashed(rows: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A number for each row: equal for equal rows, and hardly ever for others."""
+    bits = np.ascontiguousarray(rows).view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = (bits ^ (bits >> np.uint64(32))) * factors
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(32)
+        return np.asarray(mixed.sum(axis=-1, dtype=np.uint64))

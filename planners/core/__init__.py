@@ -1,0 +1,1 @@
+"""What every planner relies on: policies, plans, evaluation, clocks, files."""

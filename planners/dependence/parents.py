@@ -1,0 +1,279 @@
+"""Choosing parents: few variables now that say most about one variable a step later.
+
+Greedy forward selection by conditional mutual information I(x'_i ; x_j | parents so far). A
+variable enters if
+
+* it passes a G-test at the stated level, divided by the number of candidates. The degrees of
+  freedom are those of the values that occur. Rollouts are independent of each other but the steps
+  of one are not (where the mask leaves out something slow, every slow variable seems to tell
+  about every other). So G is compared with what it is between the target's rollouts and *other*
+  rollouts of the candidate, where there is nothing to find: by its mean there, and by its
+  variance too where the mean is noticeably above the degrees of freedom. The variable itself, and
+  what is known to act on it, are exempt;
+* it is worth its table: twice the expected gain in log-likelihood on new data, G - 2 freedom
+  (Akaike's criterion), is positive, and of the candidates' the largest;
+* the rows that occur have enough samples each.
+
+Variables that act only together (XOR) tell nothing one by one. Those that are suspected because
+changing them changes x'_i (:mod:`planners.dependence.interventions`), and all of the mask if a
+joint table is affordable, are then tested as a group. At the end, whatever is no longer
+significant, or worth its table, given the others is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from exo_envs.core.inputs import check_level, check_whole, convert
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.checks import as_positions, check_kind
+from planners.core.memory import Memory
+from planners.dependence.forward_selection import select_forward
+from planners.dependence.significance import Null
+from planners.dependence.transitions import TransitionCounts
+from planners.samples.rollouts import ExogenousData
+
+#: Transitions that all candidates are ranked on; those that look best are tested on all.
+SCREENING = 12_000
+#: Values of all variables together, from which on they are ranked on fewer transitions.
+SCREENED_VALUES = 60_000
+#: Candidates that are tested on all transitions before a parent is chosen.
+TESTED = 6
+#: Candidates that are ranked again once the first parent is chosen.
+LIVE = 32
+#: Decimals of a gain that count: what differs by rounding is the same.
+TIED = 6
+#: Cells, rows times values, of a table with several parents.
+MAX_CELLS = 2**18
+#: Cells of a table with one parent.
+MAX_CELLS_ONE_PARENT = 2**22
+
+
+class Evidence(NamedTuple):
+    """What the data says for one parent, given the others."""
+
+    information: float  # conditional mutual information in nats, less the bias, not below 0
+    plug_in: float  # the plug-in estimate of that information: statistic / (2 samples)
+    statistic: float  # G
+    freedom: float  # its degrees of freedom, of the values that occur
+    log_p: float  # the logarithm of the p-value
+
+
+@dataclass(eq=False)
+class ParentSearch:
+    """Looks for parents in a collection of rollouts.
+
+    Args:
+        data: the rollouts; those held out are not looked at.
+        level: of the test, over all candidates of one variable.
+        max_parents: how many parents a variable may have.
+        min_samples: how many samples the rows of a table must have on average.
+        memory: of these rollouts, to share with other searches; by default a new one.
+    """
+
+    data: ExogenousData
+    _: KW_ONLY
+    level: float = 1e-3
+    max_parents: int = 6
+    min_samples: int = 20
+    memory: Memory = field(default_factory=Memory)
+
+    def __post_init__(self) -> None:
+        check_kind("data", self.data, ExogenousData)
+        convert(self, check_level, "level")
+        convert(self, check_whole, "max_parents", least=0)
+        convert(self, check_whole, "min_samples", least=1)
+        self.memory.bind(data=self.data)
+        share = min(1.0, SCREENED_VALUES / max(1, int(self.data.sizes.sum())))
+        screened = math.ceil(share * SCREENING)
+        step = max(1, -(-len(self.data.fitted) * self.data.num_steps // screened))
+        self.all, self.few = (TransitionCounts(self.data, k, self.memory) for k in (1, step))
+
+    def parents(
+        self, target: int, candidates: Sequence[int], suspects: Mapping[int, float] | None = None
+    ) -> tuple[int, ...]:
+        """The parents of one variable, the most informative first.
+
+        Args:
+            target: the variable, by its position in the data.
+            candidates: the variables that may be parents.
+            suspects: those that are known to act on it, with the strength of the effect.
+        """
+        self._check_positions(target, candidates, suspects)
+        acting = {j: strength for j, strength in (suspects or {}).items() if strength > 0}
+        chosen = self._forward(target, np.array(candidates, np.intp), {target, *acting})
+        group = self._group(target, chosen, list(candidates), acting)
+        found = self._backward(target, chosen + group, len(candidates))
+        is_full = len(chosen) + len(group) >= self.max_parents
+        if acting.keys() <= {*found} or not (is_full or self.left_out(target, found, acting)):
+            return found
+        return self._causes_alone(target, found, list(candidates), acting)
+
+    def _check_positions(
+        self, target: int, others: Sequence[int], suspects: Mapping[int, float] | None
+    ) -> None:
+        count = len(self.data.names)
+        for name, given in (("target", [target]), ("candidates", others), ("suspects", suspects)):
+            as_positions(name, given or (), count)
+
+    def left_out(
+        self, target: int, parents: Sequence[int], suspects: Mapping[int, float]
+    ) -> tuple[int, ...]:
+        """Variables that act on the target, and that no test could judge beside its parents.
+
+        They would make too many parents, too large a table, or too few samples in its rows. Bins
+        are never judged: what differs within them does not show. If the parents leave nothing to
+        tell there are none.
+        """
+        rest = [j for j, strength in sorted(suspects.items()) if strength > 0 and j not in parents]
+        if not rest or self.all.is_certain(target, parents):
+            return ()
+        binned = {own.name for own in self.data.bins}
+        fits = self._fits(target, (*parents, *rest))
+        return tuple(j for j in rest if not fits or self.data.names[j] in binned)
+
+    def explain(
+        self, target: int, parents: Sequence[int], suspects: Mapping[int, float] | None = None
+    ) -> dict[int, Evidence]:
+        """What the data says for each of some parents, given the others.
+
+        Args:
+            target: the variable, by its position in the data.
+            parents: its parents, as :meth:`parents` found them or of the caller's choice.
+            suspects: those that are known to act on it: like the target itself, they need no
+                comparison with other rollouts, so their p-values are those of the plain G-test.
+        """
+        self._check_positions(target, parents, suspects)
+        exempt = {target, *(j for j, strength in (suspects or {}).items() if strength > 0)}
+        evidence = {}
+        for j in parents:
+            others = [k for k in parents if k != j]
+            found = self.all.information(target, others, j)
+            null = Null(1.0, None) if j in exempt else self.few.null(target, others, j)
+            evidence[j] = Evidence(
+                max(0.0, found.statistic - found.freedom) / (2.0 * self.all.count),
+                found.statistic / (2.0 * self.all.count),
+                *found,
+                null.log_p(found),
+            )
+        return evidence
+
+    def _forward(self, target: int, candidates: IntArray, acting: set[int]) -> list[int]:
+        log_level = math.log(self.level) - math.log(max(1, len(candidates)))
+        acts = np.zeros(len(self.data.names), dtype=bool)
+        acts[sorted(acting)] = True
+
+        def order(live: IntArray, gain: FloatArray) -> IntArray:
+            """The largest gain first; of those that say the same, what is known to act."""
+            return np.lexsort((live, ~acts[live], live != target, -np.round(gain, TIED)))
+
+        def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
+            if self.all.is_certain(target, chosen):
+                return live, []
+            live = live[self.data.sizes[live] <= self._largest_parent(target, chosen)]
+            statistic, freedom = self.few.screen(target, chosen, live)
+            # The variable itself first, where others say just as much.
+            live = live[order(live, statistic - 2.0 * freedom)]
+            if chosen:
+                live = live[:LIVE]
+            best = live[:TESTED]
+            statistic, freedom = self.all.screen(target, chosen, best)
+            gain = statistic - 2.0 * freedom
+            ranked = order(best, gain)
+            return live, best[ranked][gain[ranked] > 0].tolist()
+
+        def passes(chosen: list[int], j: int) -> bool:
+            passed = self._passes(target, chosen, [j], log_level, acting)
+            return passed and self._has_samples((*chosen, j))
+
+        return select_forward(candidates, self.max_parents, rank=rank, passes=passes)
+
+    def _passes(
+        self, target: int, given: list[int], group: list[int], level: float, acting: Collection[int]
+    ) -> bool:
+        """Whether a candidate, or a group of them, is significant at the (logarithmic) level.
+
+        What is known to act on the target needs no comparison with other rollouts.
+        """
+        found = self.all.information(target, given, *group)
+        if found.log_p >= level:
+            return False
+        if all(j in acting for j in group):
+            return True
+        null = self.few.null(target, given, *group)
+        return null.gain(found) > 0 and null.log_p(found) < level
+
+    def _largest_parent(self, target: int, parents: Sequence[int]) -> int:
+        """How many values one more parent may have if the table is to stay small enough."""
+        cells = math.prod(int(self.data.sizes[j]) for j in (*parents, target))
+        return (MAX_CELLS if parents else MAX_CELLS_ONE_PARENT) // cells
+
+    def _fits(self, target: int, parents: Sequence[int]) -> bool:
+        """Whether a table of some parents is within all limits."""
+        if len(parents) > self.max_parents:
+            return False
+        if parents and self.data.sizes[parents[-1]] > self._largest_parent(target, parents[:-1]):
+            return False
+        return self._has_samples(tuple(parents))
+
+    def _has_samples(self, parents: tuple[int, ...]) -> bool:
+        """Whether the rows that occur have enough samples."""
+        return self.all.num_rows(parents) * self.min_samples <= self.all.count
+
+    def _group(
+        self, target: int, chosen: list[int], candidates: list[int], acting: dict[int, float]
+    ) -> list[int]:
+        """Variables that tell something together, if there are any left."""
+        rest = [j for j in candidates if j not in chosen]
+        group: list[int] = []
+        if self.all.is_certain(target, chosen):
+            return group
+        suspected = sorted((j for j in rest if j in acting), key=lambda j: (-acting[j], j))
+        room = self.max_parents - len(chosen)
+        for j in suspected + [j for j in rest if j not in suspected]:
+            if len(group) == room:
+                break
+            if j not in suspected and len(rest) > room:
+                break  # not all of the mask: then only what is suspected
+            fits = self.data.sizes[j] <= self._largest_parent(target, [*chosen, *group])
+            if fits and self._has_samples((*chosen, *group, j)):
+                group.append(j)
+        if len(group) < 2 or self.all.information(target, chosen, *group).gain <= 0:
+            return []
+        log_level = math.log(self.level) - math.log(len(candidates) + 1)
+        return group if self._passes(target, chosen, group, log_level, acting) else []
+
+    def _causes_alone(
+        self, target: int, found: tuple[int, ...], candidates: list[int], acting: dict[int, float]
+    ) -> tuple[int, ...]:
+        """All that acts on the target, where it tells more than what was found and took its place.
+
+        A parity of six is told by all six together, and its own past may tell a little, too.
+        """
+        causes = sorted(j for j in acting if j in candidates)
+        if not causes or not self._fits(target, causes):
+            return found
+        before = self.all.information(target, [], *found).gain if found else 0.0
+        if self.all.information(target, [], *causes).gain <= before:
+            return found
+        log_level = math.log(self.level) - math.log(len(candidates) + 1)
+        if not self._passes(target, [], causes, log_level, acting):
+            return found
+        return self._backward(target, causes, len(candidates))
+
+    def _backward(self, target: int, chosen: list[int], tests: int) -> tuple[int, ...]:
+        """Drop, one at a time, what is not significant, or not worth it, given the others."""
+        log_level = math.log(self.level) - math.log(max(1, tests))
+        kept = list(chosen)
+        while len(kept) > 1:
+            found = {j: self.all.information(target, [k for k in kept if k != j], j) for j in kept}
+            needless = [j for j in kept if found[j].gain <= 0 or found[j].log_p >= log_level]
+            if not needless:
+                break
+            kept.remove(min(needless, key=lambda j: found[j].gain))
+        return tuple(kept)

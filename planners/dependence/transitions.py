@@ -1,0 +1,150 @@
+"""What the search for parents counts in the transitions of some rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from exo_envs.core.inputs import check_whole
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.checks import as_positions
+from planners.core.memory import Memory
+from planners.dependence.contingency import Cases, Rows
+from planners.dependence.pairwise import Columns
+from planners.dependence.significance import NOTICEABLE, Information, Null
+from planners.samples.rollouts import ExogenousData
+
+#: Rollouts are shifted against each other by 1 ... SHIFTS to measure the inflation of G.
+SHIFTS = 6
+#: Rollouts are shifted by 1 ... MORE_SHIFTS where the inflation is noticeable.
+MORE_SHIFTS = 32
+#: A variable that agrees with another rollout of it beyond chance, by this share of what chance
+#: leaves, is a clock: it tells the step, and another rollout of it tells as much.
+CLOCK = 0.9
+
+
+class TransitionCounts:
+    """Transitions of some rollouts, and what is counted in them."""
+
+    def __init__(self, data: ExogenousData, stride: int, memory: Memory) -> None:
+        self.data = data
+        # k: every k-th rollout that is not held out is used.
+        self.stride = check_whole("stride", stride, 1)
+        self.memory = memory  # where what was counted is kept
+        self.rollouts = data.fitted[:: self.stride]
+        self.count = len(self.rollouts) * data.num_steps
+
+    def columns(self) -> Columns:
+        """All variables where the transitions begin."""
+        return self.memory.columns.get(self.stride, partial(Columns.of, self.data, self.rollouts))
+
+    def later(self, i: int) -> IntArray:
+        """x_i where the transitions end."""
+        return self.memory.later.get((self.stride, i), lambda: self._after(i))
+
+    def _after(self, i: int) -> IntArray:
+        (position,) = as_positions("targets", [i], len(self.data.sizes)).tolist()
+        return self.data.after(position, self.rollouts)
+
+    def rows(self, given: Sequence[int]) -> Rows:
+        """The samples by the joint value of some variables."""
+        return self.memory.rows.get((self.stride, *given), lambda: self._split(given))
+
+    def _split(self, given: Sequence[int]) -> Rows:
+        if not len(given):
+            return Rows.of(self.count)
+        *others, last = as_positions("given", given, len(self.data.sizes)).tolist()
+        return self.rows(others).split(self.columns().column(last), int(self.data.sizes[last]))
+
+    def cases(self, target: int, given: Sequence[int]) -> Cases:
+        """The samples by the joint value of some variables and of x'_i."""
+        return self.memory.cases.get(
+            (self.stride, target, *given),
+            lambda: Cases(self.rows(given), self.later(target), int(self.data.sizes[target])),
+        )
+
+    def num_rows(self, given: Sequence[int]) -> int:
+        """The number of joint values that occur."""
+        return self.memory.num_rows.get((self.stride, *given), lambda: self.rows(given).count)
+
+    def is_certain(self, target: int, given: Sequence[int]) -> bool:
+        """Whether every row has one value of the target only."""
+        return self.num_rows(given) == self.memory.num_rows.get(
+            (self.stride, *given, -1, target), lambda: self.cases(target, given).count
+        )
+
+    def screen(
+        self, target: int, given: Sequence[int], candidates: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """G of many candidates and x'_i given others, and its degrees of freedom."""
+        if len(candidates) and not 0 <= candidates.min() <= candidates.max() < len(self.data.sizes):
+            as_positions("candidates", candidates, len(self.data.sizes))
+        known = self.memory.screened.get(
+            (self.stride, target, *given), lambda: np.full((2, len(self.data.sizes)), np.nan)
+        )
+        new = candidates[np.isnan(known[0, candidates])]
+        if len(new):
+            known[:, new] = self.columns().information(self.cases(target, given), new)
+        return known[0, candidates], known[1, candidates]
+
+    def information(self, target: int, given: Sequence[int], *group: int) -> Information:
+        """What one variable, or several together, tell about x'_i given others."""
+
+        def count() -> Information:
+            rows = self.rows(group)
+            column = Columns.contiguous(rows.row[None], rows.count)
+            return as_one(column.information(self.cases(target, given), np.zeros(1, np.int64)))
+
+        def as_one(found: tuple[FloatArray, FloatArray]) -> Information:
+            return Information(*(float(part[0]) for part in found))
+
+        if len(group) == 1:
+            return as_one(self.screen(target, given, np.array(group)))
+        return self.memory.information.get((self.stride, target, *given, -1, *group), count)
+
+    def null(self, target: int, given: Sequence[int], *group: int) -> Null:
+        """How G behaves where there is nothing to find: between different rollouts.
+
+        Of clocks, which are the same in all of them, other rollouts begin at other steps, too.
+        """
+
+        def ratios(first: int, last: int) -> list[float]:
+            """G / freedom if the rollouts of the group are shifted by ``first`` to ``last``."""
+            number = len(self.rollouts)
+            shifts = np.arange(first, min(last + 1, number))
+            if not len(shifts):
+                return []
+            rows = self.rows(group)
+            row = rows.row.reshape(number, -1)
+            origin = (np.arange(number) - shifts[:, None]) % number
+            if _is_clock(row, rows.count):
+                rng = np.random.default_rng([self.data.seed, first, *group])
+                begins = rng.integers(row.shape[1], size=(*origin.shape, 1))
+                steps = (np.arange(row.shape[1]) + begins) % row.shape[1]
+                shifted = row[origin[..., None], steps].reshape(len(shifts), -1)
+            else:
+                shifted = row[origin].reshape(len(shifts), -1)
+            columns = Columns.contiguous(shifted, rows.count)
+            each = np.arange(len(shifts))
+            statistic, freedom = columns.information(self.cases(target, given), each)
+            found = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
+            return [float(ratio) for ratio in found]
+
+        def measure() -> Null:
+            found = ratios(1, SHIFTS)
+            if len(found) < SHIFTS or np.mean(found) >= NOTICEABLE:
+                found += ratios(1 + SHIFTS, MORE_SHIFTS)
+            return Null.of(found)
+
+        return self.memory.nulls.get((self.stride, target, *given, -1, *group), measure)
+
+
+def _is_clock(row: IntArray, count: int) -> bool:
+    """Whether something, shape (rollouts, steps), is much the same in all rollouts."""
+    agreement = np.mean(row[1:] == row[:-1]) if len(row) > 1 else 0.0
+    if agreement < CLOCK:
+        return False
+    chance = float(((np.bincount(row.reshape(-1), minlength=count) / row.size) ** 2).sum())
+    return bool(agreement - chance >= CLOCK * (1.0 - chance) > 0.0)

@@ -1,0 +1,1 @@
+"""Real values, and variables of very many values, seen in bins."""

@@ -1,0 +1,243 @@
+"""Asking a model where the agent ends up, at states of our choice.
+
+n is the number of a surveyed state and (n, a) a *pair* ``n * num_actions + a``, so that a batch of
+questions is an array of pairs and an array of x. Whether x matters is asked with *common random
+numbers*: the same seed for both x. A model that draws the same amount of noise whatever the state,
+as batched models do, then answers alike unless x made the difference. :class:`SuccessorSampler`
+checks that first; for a model that does otherwise it compares distributions, which takes many draws
+and overlooks effects that are weak.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from exo_envs.contract.checked_mdp import CheckedMDP
+from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State
+from planners.core.arrays import Ints, chunks
+from planners.core.chi_squared import chi_squared_log_tail
+from planners.dependence.group_testing import Tiled, draw_probes
+from planners.dependence.significance import compare_histograms
+from planners.discretization.coarse import CoarseMDP
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
+
+#: Draws of n' from each of two states whose distributions are compared.
+NUM_DRAWS = 64
+#: Values, over all states and variables, in which it is looked at whether noise is common.
+NOISE_VALUES = 200_000_000
+#: Level of the G-test between the n' that are drawn from two states.
+LEVEL = 1e-6
+
+
+@dataclass
+class SuccessorSampler:
+    """Draws n' and says whether x makes a difference.
+
+    Args:
+        mdp: the model that is asked.
+        endogenous: the n to ask about, shape (S, k).
+        rng: where all noise comes from.
+
+    Attributes:
+        common_noise: whether the model honours common random numbers.
+    """
+
+    mdp: ExoMDP
+    endogenous: IntArray
+    rng: np.random.Generator
+    common_noise: bool = True
+    _kept: list[IntArray] = field(default_factory=list, init=False, repr=False)
+
+    @cached_property
+    def _weights(self) -> Ints:
+        """What one step of each variable adds to the integer that stands for n, shape (k,)."""
+        sizes = self.mdp.endogenous_sizes
+        if math.prod(sizes.tolist()) >= 2**63:  # random, so that wrapping round makes a hash
+            return np.random.default_rng(0).integers(2**63, size=len(sizes)) | 1
+        weights = np.ones(len(sizes), dtype=np.int64)
+        weights[:-1] = np.cumprod(sizes[:0:-1])[::-1]
+        return weights
+
+    def draw(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
+        """Draw n' for each pair and x: (B,) and (B, m) give (B,).
+
+        An integer stands for n': its flat index, or a hash if n has more values than integers.
+        With a ``seed`` the noise is that of every other call with as many states.
+        """
+        out = np.empty(len(pairs), dtype=np.int64)
+        rng = self.rng if seed is None else np.random.default_rng(seed)
+        n, action = np.divmod(pairs, self.mdp.num_actions)
+        for part in chunks(len(pairs), x.shape[1]):
+            state = State(self.endogenous[n[part]], x[part])
+            following = self.mdp.sample_endogenous(state, action[part], rng)
+            out[part] = following @ self._weights
+        return out
+
+    @cached_property
+    def _coarse(self) -> CoarseMDP | None:
+        """The model if it sees some of x in bins."""
+        model = self.mdp.model if isinstance(self.mdp, CheckedMDP) else self.mdp
+        return model if isinstance(model, CoarseMDP) and model.has_bins else None
+
+    def refine(self, x: IntArray, rng: np.random.Generator | None = None) -> IntArray:
+        """Values in place of bins, (B, m); the same x if there are no bins."""
+        return x if self._coarse is None else self._coarse.refine(x, rng or self.rng)
+
+    def refine_some(self, x: IntArray, columns: Ints, rng: np.random.Generator) -> IntArray:
+        """:meth:`refine` of some values of x only, whose columns are given."""
+        return x if self._coarse is None else self._coarse.refine_some(x, columns, rng)
+
+    def draw_refined(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
+        """:meth:`draw` in one call of the model, where :meth:`refine` has been called before.
+
+        So a few x that many pairs are asked about are put in place of their bins once.
+        """
+        rng = self.rng if seed is None else np.random.default_rng(seed)
+        n, action = np.divmod(pairs, self.mdp.num_actions)
+        state = State(self.endogenous[n], x)
+        if self._coarse is None:
+            return np.asarray(self.mdp.sample_endogenous(state, action, rng) @ self._weights)
+        if isinstance(self.mdp, CountedMDP):
+            self.mdp.endogenous_samples += len(pairs)
+        return np.asarray(self._coarse.sample_refined(state, action, rng) @ self._weights)
+
+    def seed(self) -> int:
+        """A seed for :meth:`draw` and :meth:`differ`."""
+        return int(self.rng.integers(2**63))
+
+    def look_at_noise(self, pairs: Ints, data: ExogenousData, num_tests: int) -> bool:
+        """Whether n' is left to chance in some pair; sets ``common_noise`` as well.
+
+        Each pair is looked at in ``num_tests`` states, which are drawn from ``data``. Whether
+        noise is common is looked at in all of them, or in as many as NOISE_VALUES allows.
+        """
+        x, y = (draw_probes(data, num_tests, self.rng) for _ in range(2))
+        first, second, other = (Tiled.of(self.refine(z), len(pairs)) for z in (x, x, y))
+        is_noisy = False
+        every = 1 + len(pairs) * num_tests * len(data.sizes) // NOISE_VALUES
+        for k, part in enumerate(chunks(len(pairs) * num_tests, len(data.sizes))):
+            asked = pairs[np.arange(part.start, part.stop) // num_tests]
+            drawn = self.draw_refined(asked, first.window(part))
+            is_noisy |= bool((self.draw_refined(asked, second.window(part)) != drawn).any())
+            if self.common_noise and k % every == 0:
+                self._check_common_noise(asked, first.window(part), other.window(part))
+        return is_noisy
+
+    def _check_common_noise(self, pairs: Ints, x: IntArray, y: IntArray) -> None:
+        """Find out whether n' stays the same where x does, whatever happens in other states."""
+        changed = self.rng.random(len(pairs)) < 0.5
+        seed = self.seed()
+        apart = self.draw_refined(pairs, np.where(changed[:, None], y, x), seed)
+        self.common_noise = bool((apart == self.draw_refined(pairs, x, seed))[~changed].all())
+
+    def differ(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        """Whether n' is another one, or has another distribution, under y than under x."""
+        if self.common_noise:
+            return np.asarray(self.draw(pairs, x, seed) != self.draw(pairs, y, seed))
+        return self._compare(self.draw, pairs, x, y)
+
+    def differ_refined(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
+        """:meth:`differ` where :meth:`refine` has been called before."""
+        if self.common_noise:
+            first, second = (self.draw_refined(pairs, z, seed) for z in (x, y))
+            return np.asarray(first != second)
+        return self._compare(self.draw_refined, pairs, x, y)
+
+    def differ_in(
+        self, pair: int, columns: Ints, x: IntArray, y: IntArray, data: ExogenousData
+    ) -> BoolArray:
+        """:meth:`differ` of one pair that depends on a few variables only.
+
+        Args:
+            pair: that is asked about.
+            columns: the variables.
+            x: their values, (B, columns), in as many states as one call of the model is given.
+            y: other values.
+            data: of which all other variables have values that occur. These are the same in all
+                calls, so that only the columns are written for each.
+        """
+        first, second = (self._states(len(x), data, k) for k in range(2))
+        seed = self.seed()
+        for states, own in ((first, x), (second, y)):
+            states[:, columns] = self.refine_some(own, columns, np.random.default_rng(seed))
+        differs = self.differ_refined(np.full(len(x), pair), first, second, seed)
+        second[:, columns] = first[:, columns]
+        return differs
+
+    @contextmanager
+    def pool(
+        self, pair: int, columns: Ints, values: tuple[IntArray, IntArray], data: ExogenousData
+    ) -> Iterator[Callable[..., BoolArray]]:
+        """Compare n' of one pair in the same states time and again, but for a few values.
+
+        Args:
+            pair: that is asked about.
+            columns: the variables that it depends on.
+            values: theirs in the states of each side, (B, columns).
+            data: of which all other variables have values that occur.
+
+        Yields:
+            What says for the first states whether n' differs, (b,), if other columns, (b, k), are
+            given other values, on the second side or on ``both``.
+        """
+        first, second = (self._states(len(values[0]), data, k) for k in range(2))
+        seed = self.seed()
+        for states, own in zip((first, second), values, strict=True):
+            states[:, columns] = self.refine_some(own, columns, np.random.default_rng(seed))
+
+        def differ(changed: Ints, to: Ints, *, both: bool) -> BoolArray:
+            count = len(changed)
+            at = np.arange(count)[:, None], changed
+            sides = (first, second) if both else (second,)
+            kept = [states[at] for states in sides]
+            written = self.refine_some(to, changed, np.random.default_rng(seed))
+            for states in sides:
+                states[at] = written
+            differs = self.differ_refined(np.full(count, pair), first[:count], second[:count], seed)
+            for states, before in zip(sides, kept, strict=True):
+                states[at] = before
+            return differs
+
+        try:
+            yield differ
+        finally:
+            second[:, columns] = first[:, columns]
+
+    def _states(self, count: int, data: ExogenousData, number: int) -> IntArray:
+        """States that occur, to write to: the same in each call, and the second like the first."""
+        if len(self._kept) <= number or len(self._kept[number]) < count:
+            del self._kept[number:]
+            if number:
+                self._kept.append(self._kept[0].copy())
+            else:
+                rng = np.random.default_rng([data.seed, count])
+                self._kept.append(self.refine(data.sample(count, rng), rng))
+        return self._kept[number][:count]
+
+    def _compare(
+        self, draw: Callable[[Ints, IntArray], Ints], pairs: Ints, x: IntArray, y: IntArray
+    ) -> BoolArray:
+        """Whether distributions of n' differ, by many draws from each."""
+        out = np.zeros(len(pairs), dtype=np.bool_)
+        for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + len(self.endogenous))):
+            lane = np.repeat(np.arange(part.start, part.stop), NUM_DRAWS)
+            drawn = [draw(pairs[lane], states[lane]) for states in (x, y)]
+            out[part] = _distributions_differ(*drawn)
+        return out
+
+
+def _distributions_differ(first: Ints, second: Ints) -> BoolArray:
+    """A G-test for each of B states: two times (B * NUM_DRAWS,) draws of n' give (B,)."""
+    values, label = np.unique(np.concatenate([first, second]), return_inverse=True)
+    num_rows = len(label) // NUM_DRAWS
+    cells = np.repeat(np.arange(num_rows), NUM_DRAWS) * len(values) + label.reshape(-1)
+    counts = np.bincount(cells, minlength=num_rows * len(values)).reshape(2, -1, len(values))
+    tests = zip(*compare_histograms(*counts), strict=True)
+    return np.array([chi_squared_log_tail(*test) for test in tests]) < math.log(LEVEL)

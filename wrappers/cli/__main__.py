@@ -1,0 +1,7 @@
+"""``python -m wrappers.cli`` is the command ``exo-mask``."""
+
+import sys
+
+from wrappers.cli.command import main
+
+sys.exit(main())

@@ -1,0 +1,195 @@
+"""The arguments that commands share; each is checked before anything is computed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from planners.core.files import replacing
+from planners.reduced.ignored_rewards import IgnoredRewards
+from wrappers.cli.console import columns
+from wrappers.cli.running import CommandError
+from wrappers.learners.base import MaskLearner
+from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.correlational import CorrelationalMaskLearner
+
+RULES = ("calibrated", "paper")
+#: What is written to a folder to see whether that works: more than a mask takes.
+PROBE = bytes(64 * 1024)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help fits the terminal, and that ends with one line if something is wrong.
+
+    Args:
+        doc: paragraphs of text, and commands, which are indented.
+        prog: the name of the command; by default the script's.
+    """
+
+    def __init__(self, doc: str | None, prog: str | None = None) -> None:
+        raw = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog=prog, description=_filled(doc or ""), formatter_class=raw)
+
+    def error(self, message: str) -> NoReturn:
+        """One line, where to read more included."""
+        raise CommandError(f"{message} ({self.prog} --help says more)")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """What to learn on: ``env_id`` and ``option``."""
+    parser.add_argument(
+        "env_id", metavar="MODEL", help="a registered id, or module:Class for your own"
+    )
+    parser.add_argument(
+        *("--set", "--option"),
+        dest="option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the environment; may be given several times",
+    )
+
+
+def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None:
+    """How to learn; :func:`make_learner` and :func:`~wrappers.cli.learn` read them."""
+    add = parser.add_argument
+    add(
+        "--cost-weight",
+        type=real(0.0),
+        default=cost_weight,
+        metavar="λ",
+        help=f"what each variable has to earn: {cost_weight:g} (with 0, all that matters is kept)",
+    )
+    add(
+        "--rule",
+        choices=RULES,
+        default="calibrated",
+        help="tests at a stated level, or the paper's algorithm: calibrated",
+    )
+    add_ignored_rewards(parser, default=None, note="; zero with --rule paper")
+    add("--rollouts", type=whole(1), default=500, metavar="N", help="played with each mask: 500")
+    add("--data", type=whole(1), metavar="N", help="rollouts that models are estimated from")
+    add("--level", type=_level, default=0.05, metavar="P", help="of the tests: 0.05")
+    add(
+        "--time-limit",
+        type=real(0.0, positive=True),
+        metavar="SECONDS",
+        help="then the best mask so far is kept",
+    )
+    add(
+        *("--all-variables", "--every"),
+        dest="every",
+        action="store_true",
+        help="say of each variable, and not by families, why it was kept or dropped",
+    )
+    add_seed(parser)
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """What all randomness comes from."""
+    parser.add_argument(
+        "--seed", type=whole(0), default=0, metavar="N", help="of all randomness: 0"
+    )
+
+
+def add_ignored_rewards(
+    parser: argparse.ArgumentParser, *, default: str | None, note: str = ""
+) -> None:
+    """What variables outside a mask pay."""
+    parser.add_argument(
+        "--ignored-rewards",
+        choices=("average", "zero"),
+        default=default,
+        help=f"what variables outside a mask pay in its reduced model: average{note}",
+    )
+
+
+def ignored_rewards(arguments: argparse.Namespace) -> IgnoredRewards:
+    """The rule that was asked for, or the default of the learner."""
+    given: IgnoredRewards | None = arguments.ignored_rewards
+    return given or ("zero" if arguments.rule == "paper" else "average")
+
+
+def make_learner(arguments: argparse.Namespace) -> MaskLearner:
+    """The learner of the rule that was asked for."""
+    settings = {"cost_weight": arguments.cost_weight, "time_limit": arguments.time_limit}
+    if arguments.rule == "paper":
+        return CorrelationalMaskLearner(**settings)
+    return CalibratedMaskLearner(**settings, level=arguments.level)
+
+
+class _Tried(Exception):  # noqa: N818 - nothing went wrong
+    """Writing works."""
+
+
+def check_writable(path: Path) -> None:
+    """Make the folder of a file, and see whether the file can be written there.
+
+    Raises:
+        CommandError: if not: it is read-only, say, a device, or the disk is full.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as probe:
+            probe.write_bytes(PROBE)
+            raise _Tried
+    except _Tried:  # so nothing was replaced
+        pass
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number, at least ``least``."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"a whole number, at least {least}, not {text!r}")
+        return number
+
+    return parse
+
+
+def real(least: float, *, positive: bool = False) -> Callable[[str], float]:
+    """The type of an argument that is a finite number, at least ``least`` or greater than it."""
+
+    def parse(text: str) -> float:
+        number = _number(text)
+        if not math.isfinite(number) or number < least or (positive and number == least):
+            bound = f"greater than {least:g}" if positive else f"at least {least:g}"
+            raise argparse.ArgumentTypeError(f"a number, {bound}, not {text!r}")
+        return number
+
+    return parse
+
+
+def _level(text: str) -> float:
+    number = _number(text)
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"a probability between 0 and 1, not {text!r}")
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _filled(doc: str) -> str:
+    """Paragraphs as wide as the terminal; what is indented stays as it is."""
+    parts = textwrap.dedent(doc).strip().split("\n\n")
+    return "\n\n".join(
+        part if part.startswith(" ") else textwrap.fill(part, columns() - 2) for part in parts
+    )

@@ -1,0 +1,334 @@
+"""The batched shell for Stable-Baselines3, which cannot take a Gymnasium vector environment."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env.base_vec_env import (
+    VecEnv,
+    VecEnvIndices,
+    VecEnvObs,
+    VecEnvStepReturn,
+)
+
+from exo_envs.core.inputs import as_state, check_whole
+from exo_envs.core.mdp import ExoMDP, State
+from exo_envs.shells.vector_env import ExoVectorEnv
+from wrappers.observation.flat import FlatVectorObservation
+from wrappers.observation.masked import MaskedVectorObservation
+from wrappers.observation.wrapper_layers import layers
+from wrappers.sb3.lane_infos import Infos, LaneInfos, lane_infos
+
+FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
+#: Layers that make new infos in every step, which therefore can be read later.
+OURS = (ExoVectorEnv, MaskedVectorObservation, FlatVectorObservation)
+
+
+class SB3VecEnv(VecEnv):
+    """A Gymnasium vector environment as a Stable-Baselines3 ``VecEnv``.
+
+    What SB3 sees is what its ``DummyVecEnv`` over as many single environments would show it, the
+    infos of every lane included; but all lanes are stepped as one batch, many times as fast.
+
+    SB3's models discount by ``gamma=0.99`` unless told otherwise: give them ``mdp.discount``.
+
+    SB3 wants the first observation of the new episode in the step that ends the old one, so the
+    vector environment has to reset its lanes in the same step; no other autoreset mode is taken.
+
+    All lanes are one object. They share their generators, so of the seeds that SB3 gives, one per
+    lane, the first is used. Lanes have no attributes and methods of their own either:
+    :meth:`get_attr` and :meth:`env_method` give every lane the same.
+
+    >>> env = gym.make_vec("exo_envs:ExoGrid-v0", num_envs=3, autoreset_mode="SameStep")
+    >>> venv = SB3VecEnv(env)
+    >>> venv.set_options({"state": ([0], [2, 0, 1, 0, 1])})
+    >>> venv.reset()["exogenous"].tolist()
+    [[2, 0, 1, 0, 1], [2, 0, 1, 0, 1], [2, 0, 1, 0, 1]]
+    >>> observations, rewards, dones, infos = venv.step(np.zeros(3, dtype=int))
+    >>> rewards.dtype, dones.tolist()
+    (dtype('float32'), [False, False, False])
+    >>> list(infos[0])
+    ['reward_terms', 'TimeLimit.truncated']
+    >>> from stable_baselines3 import PPO
+    >>> model = PPO("MultiInputPolicy", venv, n_steps=8, batch_size=24, device="cpu").learn(24)
+    >>> model.num_timesteps
+    24
+
+    Args:
+        env: the vector environment, wrapped or not, with ``autoreset_mode="SameStep"``.
+
+    Attributes:
+        env: the vector environment.
+
+    Raises:
+        TypeError: if ``env`` is not a Gymnasium ``VectorEnv``.
+        ValueError: if its autoreset mode is another.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        if not isinstance(env, VectorEnv):
+            raise TypeError(
+                f"SB3VecEnv takes a gymnasium VectorEnv, such as gym.make_vec makes, not {env!r}"
+            )
+        mode = env.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                f"the autoreset mode of {env} is {getattr(mode, 'value', mode)!r}, but SB3 needs "
+                "'SameStep': make the environment with "
+                'gym.make_vec(..., autoreset_mode="SameStep")'
+            )
+        self.env = env  # VecEnv.__init__ asks for its render mode
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.metadata = dict(env.metadata)
+        self.spec = env.spec  # VecMonitor writes its id
+        self._reset_with: dict[str, Any] = {}
+        # SB3 keeps the last observations while it steps, and SyncVectorEnv(copy=False) writes
+        # the next ones over them.
+        self._reused = getattr(env.unwrapped, "copy", True) is False
+        steps = {ours.step for ours in OURS}
+        self._later = all(type(layer).step in steps for layer in layers(env))
+        self._actions: Any = None
+
+    # --- episodes -------------------------------------------------------------------------
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Set the seed of the next reset; by default one is drawn."""
+        return super().seed(check_whole("seed", seed, 0, optional=True))
+
+    def reset(self) -> VecEnvObs:
+        """Start an episode in every lane, with the seed and the options set before."""
+        seed = self._seeds[0]
+        observations, infos = self.env.reset(
+            seed=None if seed is None else int(seed), options=self._reset_with or None
+        )
+        self.reset_infos = lane_infos(infos, self.num_envs)
+        self._reset_seeds()
+        self._reset_options()
+        return self._kept(observations)
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the actions, one per lane, for :meth:`step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Step every lane; those that end start their next episode.
+
+        Returns:
+            The observations, the rewards (float32), which lanes ended, and a dictionary per lane.
+            It holds what the single environment's info does, and ``"TimeLimit.truncated"``; if the
+            lane ended also ``"terminal_observation"``.
+        """
+        observations, rewards, terminations, truncations, infos = self.env.step(self._actions)
+        dones = np.logical_or(terminations, truncations)
+        if np.count_nonzero(dones):
+            (ended,) = dones.nonzero()
+            episodes = self._keep_reset_infos(infos, ended)
+            timed_out = np.logical_and(truncations, np.logical_not(terminations))
+            make = partial(_infos_with_ends, infos, self.num_envs, ended, timed_out, episodes)
+        else:
+            make = partial(_infos_of_a_step, infos, self.num_envs)
+        of_lanes = LaneInfos.unread(make) if self._later else make()
+        return self._kept(observations), rewards.astype(np.float32), dones, of_lanes
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Set the options of the next reset.
+
+        Args:
+            options: the options of all lanes, or a list with those of each. All lanes have the same
+                ones, with the same values; only ``"state"`` may differ from lane to lane, if the
+                vector environment is one of ours.
+
+        Raises:
+            ValueError: if options of several lanes cannot be those of one reset.
+        """
+        if options is None or isinstance(options, dict):
+            self._reset_with = copy.deepcopy(options or {})
+        elif isinstance(options, (list, tuple)) and all(isinstance(one, dict) for one in options):
+            self._reset_with = copy.deepcopy(self._merged(list(options)))
+        else:
+            raise TypeError(
+                f"options is a dictionary, or a list of one for each lane, not {options!r}"
+            )
+
+    def get_state(self) -> Any:
+        """A snapshot of all lanes, generators included, that can be pickled.
+
+        Wrappers are not part of it, nor is torch's generator. A model that is loaded with
+        ``force_reset=False`` and learns with ``reset_num_timesteps=False`` goes on from there.
+        """
+        base: Any = self.env.unwrapped
+        return base.get_state()
+
+    def set_state(self, snapshot: Any) -> None:
+        """Go back to a snapshot that :meth:`get_state` made."""
+        base: Any = self.env.unwrapped
+        base.set_state(snapshot)
+
+    def close(self) -> None:
+        """Close the vector environment."""
+        self.env.close()
+
+    # --- pictures -------------------------------------------------------------------------
+
+    def get_images(self) -> Sequence[NDArray[Any] | None]:
+        """A picture of every lane; None if the render mode is not ``"rgb_array"``."""
+        if self.render_mode != "rgb_array":
+            gym.logger.warn(f"pictures need render_mode='rgb_array', not {self.render_mode!r}")
+            return [None] * self.num_envs
+        frames: Any = self.env.render()
+        return list(frames)
+
+    # --- attributes -----------------------------------------------------------------------
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """An attribute of the outermost wrapper that has it, or else of the vector environment.
+
+        Returns:
+            The same object for every lane asked for.
+        """
+        for layer in layers(self.env):
+            try:
+                value = getattr(layer, attr_name)
+            except AttributeError:
+                continue
+            return [value for _ in self._lanes(indices)]
+        raise AttributeError(f"{self.env} has no attribute {attr_name!r}, nor has what it wraps")
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute where :meth:`get_attr` finds it; if it is new, of the outermost wrapper.
+
+        Raises:
+            ValueError: if ``indices`` leaves out a lane, because none has its own attributes.
+        """
+        left_out = sorted({*range(self.num_envs)} - {*self._lanes(indices)})
+        if left_out:
+            raise ValueError(
+                f"all lanes are one object: {attr_name!r} is set for all of them, so it cannot "
+                f"be left as it is in lanes {left_out}"
+            )
+        owners = (layer for layer in layers(self.env) if hasattr(layer, attr_name))
+        setattr(next(owners, self.env), attr_name, value)
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Call a method that :meth:`get_attr` finds, once, for all lanes at a time.
+
+        Returns:
+            What it returned, the same object for every lane asked for.
+        """
+        lanes = self._lanes(indices)
+        if not lanes:
+            return []
+        result = self.get_attr(method_name, lanes)[0](*method_args, **method_kwargs)
+        return [result for _ in lanes]
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
+        """Whether a wrapper of this class, a ``VectorWrapper``, is around the vector environment.
+
+        Returns:
+            The same for every lane asked for.
+        """
+        wrapped = any(
+            isinstance(layer, wrapper_class)
+            for layer in layers(self.env)
+            if isinstance(layer, VectorWrapper)
+        )
+        return [wrapped for _ in self._lanes(indices)]
+
+    # --------------------------------------------------------------------------------------
+
+    def _keep_reset_infos(self, infos: dict[str, Any], ended: NDArray[np.intp]) -> list[Any]:
+        """Keep what is said of the new episodes; return statistics of the old ones, or None.
+
+        They are there, and not in the final info, if ``RecordEpisodeStatistics`` counted them.
+        """
+        resets = lane_infos(infos, self.num_envs, ended, without=FINAL)
+        for lane, of_reset in zip(ended.tolist(), resets, strict=True):
+            self.reset_infos[lane] = of_reset
+        return [of_reset.pop("episode", None) for of_reset in resets]
+
+    def _kept(self, observations: Any) -> Any:
+        return copy.deepcopy(observations) if self._reused else observations
+
+    def _lanes(self, indices: VecEnvIndices) -> list[int]:
+        lanes = range(self.num_envs)
+        try:
+            return [lanes[index] for index in self._get_indices(indices)]
+        except (IndexError, TypeError):
+            raise IndexError(
+                f"indices are lanes, 0 ... {self.num_envs - 1}, not {indices!r}"
+            ) from None
+
+    def _reset_options(self) -> None:
+        self._reset_with = {}
+
+    def _merged(self, options: list[dict[str, Any]]) -> dict[str, Any]:
+        """The options of one reset that gives every lane its own."""
+        if len(options) != self.num_envs:
+            raise ValueError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
+        first = options[0]
+        for lane, other in enumerate(options):
+            if other.keys() != first.keys():
+                raise ValueError(
+                    f"lanes are reset together: the options of lane {lane} are {sorted(other)}, "
+                    f"those of lane 0 are {sorted(first)}"
+                )
+        merged = {}
+        for key in first:
+            values = [other[key] for other in options]
+            if all(data_equivalence(values[0], value, exact=True) for value in values[1:]):
+                merged[key] = values[0]
+            else:
+                merged[key] = self._stacked(key, values)
+        return merged
+
+    def _stacked(self, key: str, values: list[Any]) -> State:
+        mdp = getattr(self.env.unwrapped, "mdp", None)
+        if key != "state" or not isinstance(mdp, ExoMDP):
+            raise ValueError(
+                f"lanes are reset together: option {key!r} cannot differ from lane to lane"
+            )
+        states = [as_state(mdp, value, (1,)) for value in values]
+        return State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
+
+
+def _infos_of_a_step(infos: dict[str, Any], num_envs: int) -> Infos:
+    """Those of a step that ended no episode."""
+    of_lanes = lane_infos(infos, num_envs)
+    for info in of_lanes:
+        info["TimeLimit.truncated"] = False
+    return of_lanes
+
+
+def _infos_with_ends(
+    infos: dict[str, Any],
+    num_envs: int,
+    ended: NDArray[np.intp],
+    timed_out: NDArray[np.bool_],
+    episodes: list[Any],
+) -> Infos:
+    """Those of a step that ended the episodes of some lanes."""
+    of_lanes = lane_infos(infos, num_envs, without=FINAL)
+    finals = lane_infos(infos.get("final_info", {}), num_envs, ended)
+    for lane, final, episode in zip(ended.tolist(), finals, episodes, strict=True):
+        if episode is not None:
+            final["episode"] = episode
+        of_lanes[lane] = final
+    for info, truncated in zip(of_lanes, timed_out.tolist(), strict=True):
+        info["TimeLimit.truncated"] = truncated
+    for lane in ended.tolist():
+        of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
+    return of_lanes
