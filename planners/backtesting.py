@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked, unchecked
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import (
     as_actions,
     as_generator,
@@ -131,7 +132,7 @@ class Backtest:
         """
         check_kind("other", other, Backtest)
         if len(other) != len(self) or (other.times != self.times).any():
-            raise ValueError(
+            raise ArgumentError(
                 f"backtests are compared on the same windows; these have {len(self)} from "
                 f"{self.times[0]} on and {len(other)} from {other.times[0]} on"
             )
@@ -194,7 +195,7 @@ def backtest(
     check_function("policy", policy)
     model = unchecked(as_mdp(mdp))
     if not isinstance(model, TraceMDP):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a backtest plays a record (exo_envs.TraceMDP), not {type(model).__name__}; "
             "planners.evaluate plays other models"
         )
@@ -207,7 +208,7 @@ def backtest(
     stride = check_whole("stride", stride, 1)
     discount = check_discount("discount", model.discount if discount is None else discount)
     if continued and stride != horizon:
-        raise ValueError(
+        raise ArgumentError(
             f"an agent that goes on from window to window cannot play stride={stride} with windows "
             f"of {horizon} rows; leave stride out"
         )

@@ -28,6 +28,7 @@ from exo_envs.compiled.functions import njit
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.steps import check_terminal, take_step
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_generator, check_real, check_whole, convert
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.archive import MAX_BYTES
@@ -287,11 +288,13 @@ class UCTPolicy(Policy):
         ``max_bytes`` is how much the file may hold, once it is no longer compressed.
         """
         if not isinstance(mdp, ExoMDP):
-            raise TypeError(f"tree search is loaded with its model: mdp is an ExoMDP, not {mdp!r}")
+            raise ArgumentTypeError(
+                f"tree search is loaded with its model: mdp is an ExoMDP, not {mdp!r}"
+            )
 
         def make(mask: Mask, full: Mask, **settings: Any) -> UCTPolicy:
             if (mask, full) != Policy.names_of(mdp)[:2]:
-                raise ValueError("it was saved for a model with other variables")
+                raise ArgumentError("it was saved for a model with other variables")
             return cls(mdp, **settings)
 
         return read_file(path, cls.__name__, make, max_bytes=max_bytes)

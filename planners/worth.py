@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, check_choice
 from exo_envs.core.inputs import check_real
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.claims import Agreement
@@ -259,7 +259,7 @@ class Objective:
             ValueError: this is a copy, which does not have the model.
         """
         if self.rollouts is None:
-            raise ValueError(
+            raise ArgumentError(
                 "this objective is a copy, and copies do not have the model; read bracket before "
                 "copying or pickling, or call planners.bracket(mdp, objective.plan.policy)"
             )

@@ -29,6 +29,7 @@ from exo_envs.audit.results import (
 )
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, check_level, check_whole
 from exo_envs.shells.env import ExoEnv
 
@@ -92,7 +93,7 @@ def audit(
     level = check_level("error_probability", error_probability)
     subject = as_subject(mdp_or_env, rng, read=read, names=names, set_state=set_state)
     if count * len(subject.names) > MAX_NUMBERS:
-        raise ValueError(
+        raise ArgumentError(
             f"{len(subject.names)} numbers in each of num_states={count} states are too many; take "
             "fewer states, or give read, which says what numbers matter"
         )

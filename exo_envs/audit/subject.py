@@ -21,6 +21,7 @@ from exo_envs.audit.reading import (
     Way,
 )
 from exo_envs.contract.checked_mdp import unchecked
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import check_function
 from exo_envs.core.mdp import ExoMDP, FloatArray, check_names
 from exo_envs.core.spaces import num_shown
@@ -133,7 +134,7 @@ class Subject:
     def _read(self, observation: Any) -> FloatArray:
         row = np.asarray(self.way.read(self.env, observation), dtype=np.float64)
         if row.shape != (len(self.names),):
-            raise ValueError(
+            raise ArgumentError(
                 f"a state has {row.size} numbers (shape {row.shape}) but {len(self.names)} names"
             )
         return row
@@ -151,9 +152,9 @@ def as_subject(
     check_function("read", read, optional=True)
     check_function("set_state", set_state, optional=True)
     if not isinstance(given, (ExoMDP, gym.Env)):
-        raise TypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
+        raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
     if read is not None and names is None:
-        raise TypeError("with read, names says what the numbers that it returns are called")
+        raise ArgumentTypeError("with read, names says what the numbers that it returns are called")
     own = _of_model(given) if isinstance(given, ExoMDP) else Subject(given, ShownState(given))
     own.space.seed(int(rng.integers(NUM_SEEDS)))
     if read is not None:
@@ -162,7 +163,7 @@ def as_subject(
     if names is not None:
         shown, wanted = subject.names, _as_names(names)
         if len(wanted) != len(shown):
-            raise ValueError(f"names has {len(wanted)} names; needed: {len(shown)}, for {shown}")
+            raise ArgumentError(f"names has {len(wanted)} names; needed: {len(shown)}, for {shown}")
         renamed = dict(zip(shown, wanted, strict=True))
         said = subject.way.exogenous
         subject.way.exogenous = None if said is None else frozenset(renamed[name] for name in said)
@@ -174,7 +175,7 @@ def _as_names(names: Any) -> list[str]:
     own, seen = check_names(names), set()
     for name in own:
         if not isinstance(name, str) or name in seen:
-            raise ValueError(f"names are strings that are all different, unlike {name!r}")
+            raise ArgumentError(f"names are strings that are all different, unlike {name!r}")
         seen.add(name)
     return own
 

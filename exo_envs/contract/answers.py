@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
 from exo_envs.core.numbers import kind_of
 
@@ -17,7 +18,7 @@ INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 MAX_SHOWN = 12
 
 
-class NotFiniteError(ValueError):
+class NotFiniteError(ArgumentError):
     """A reward, or a probability, is infinite or no number."""
 
 
@@ -113,7 +114,7 @@ def check_initial(mdp: ExoMDP, state: Any, size: int) -> State:
     """The states that ``sample_initial`` returned; see :func:`check_part`."""
     method = "sample_initial"
     if not isinstance(state, State):
-        raise TypeError(f"{method} returned {kind_of(state)}, not a State")
+        raise ArgumentTypeError(f"{method} returned {kind_of(state)}, not a State")
     return State(
         check_part(mdp, method, "endogenous", state.endogenous, (size,), Question()),
         check_part(mdp, method, "exogenous", state.exogenous, (size,), Question()),
@@ -133,11 +134,11 @@ def _whole_numbers(
                 where = tuple(wrong[0])
                 lane = int(np.ravel_multi_index(where[:-1], shape[:-1])) if shape[:-1] else 0
                 name = _variables(mdp, part)[where[-1]].name
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"{method} returned {array[where]} for {name!r}{question.show(mdp, lane)}; "
                     f"{hint}, in the range of their variable"
                 )
-        raise TypeError(f"{method} returned an array of {array.dtype}; {hint}")
+        raise ArgumentTypeError(f"{method} returned an array of {array.dtype}; {hint}")
     _check_shape(mdp, method, part, array, shape)
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         _refuse_value(mdp, method, part, array.reshape(-1, shape[-1]), question)
@@ -149,7 +150,7 @@ def _check_shape(
 ) -> None:
     if array.shape != shape:
         names = ", ".join(v.name for v in _variables(mdp, part)[:MAX_SHOWN])
-        raise ValueError(
+        raise ArgumentError(
             f"{method} returned the shape {array.shape}; it should be {shape}, the last "
             f"dimension for {names or 'nothing'}"
         )
@@ -161,7 +162,7 @@ def _refuse_value(
     found = mdp.ranges_of(part).misfit(rows)
     assert found is not None
     (lane,), variable, value = found
-    raise ValueError(
+    raise ArgumentError(
         f"{method} returned {value} for {variable.name!r} "
         f"(values {variable.range}){question.show(mdp, lane)}"
     )
@@ -185,7 +186,7 @@ def check_terms(
             hint = "one column for each exogenous variable, zeros for those that do not pay"
         if terms.shape == batch_shape:
             hint += "; what depends on none of them goes into endogenous_reward"
-        raise ValueError(
+        raise ArgumentError(
             f"{method} returned the shape {terms.shape}; it should be {(*batch_shape, m)}, {hint}"
         )
     if not _is_finite(terms):
@@ -209,7 +210,7 @@ def check_rewards(
     """
     rewards = _numbers(method, values)
     if rewards.shape != batch_shape:
-        raise ValueError(
+        raise ArgumentError(
             f"{method} returned the shape {rewards.shape}; it should be {batch_shape}, "
             "one number for each state"
         )
@@ -231,9 +232,11 @@ def check_flags(method: str, values: Any, batch_shape: tuple[int, ...]) -> BoolA
     """
     flags = _array(method, values)
     if flags.dtype != np.bool_:
-        raise TypeError(f"{method} returned an array of {flags.dtype}; it should hold booleans")
+        raise ArgumentTypeError(
+            f"{method} returned an array of {flags.dtype}; it should hold booleans"
+        )
     if flags.shape != batch_shape:
-        raise ValueError(
+        raise ArgumentError(
             f"{method} returned the shape {flags.shape}; it should be {batch_shape}, "
             "one boolean for each state"
         )
@@ -243,7 +246,7 @@ def check_flags(method: str, values: Any, batch_shape: tuple[int, ...]) -> BoolA
 def _array(method: str, values: Any) -> NDArray[Any]:
     # A NumPy scalar is what most operations make of an array without dimensions.
     if not isinstance(values, (np.ndarray, np.generic)):
-        raise TypeError(f"{method} returned {kind_of(values)}, not an array")
+        raise ArgumentTypeError(f"{method} returned {kind_of(values)}, not an array")
     return np.asarray(values)
 
 
@@ -252,7 +255,9 @@ def _numbers(method: str, values: Any) -> FloatArray:
         return values
     array = _array(method, values)
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"{method} returned an array of {array.dtype}; it should hold numbers")
+        raise ArgumentTypeError(
+            f"{method} returned an array of {array.dtype}; it should hold numbers"
+        )
     return array.astype(np.float64)
 
 

@@ -22,6 +22,7 @@ from exo_envs.contract.lanes import check_neighbours
 from exo_envs.contract.memory import check_memory, check_state
 from exo_envs.contract.probe import Probe
 from exo_envs.contract.statistical import check_batching, check_exogeneity, check_mean_payment
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, check_flag, check_level, check_real, check_whole
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
@@ -93,7 +94,7 @@ def check_mdp(
     if any_state is not None:
         any_state = check_flag("any_state", any_state)
     if reward_range is not None and check_real("reward_range", reward_range) <= 0:
-        raise ValueError(f"reward_range is a positive number or None, not {reward_range!r}")
+        raise ArgumentError(f"reward_range is a positive number or None, not {reward_range!r}")
     if isinstance(mdp, gym.Env):
         mdp = as_mdp(mdp)
     if isinstance(mdp, ExoMDP):

@@ -20,6 +20,7 @@ from exo_envs.contract.answers import (
 )
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.core.compiled_exogenous import compiled_exogenous_of
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -132,7 +133,7 @@ class CheckedMDP(ExoMDP):
             return
         compiled = compiled_exogenous_of(self.model)
         if compiled is None or not compiled.write(x, rng, following):
-            raise ValueError(f"{self.model!r} cannot follow an x that is none of its answers")
+            raise ArgumentError(f"{self.model!r} cannot follow an x that is none of its answers")
 
     @cached_property
     def _has_compiled_exogenous(self) -> bool:
@@ -189,12 +190,12 @@ class CheckedMDP(ExoMDP):
             return found
         method = "endogenous_distribution"
         if not isinstance(found, Successors):
-            raise TypeError(f"{method} returned {kind_of(found)}, not Successors or None")
+            raise ArgumentTypeError(f"{method} returned {kind_of(found)}, not Successors or None")
         shape = (*batch_shape(state.endogenous), *np.shape(found.probabilities)[-1:])
         probabilities = check_rewards(self, method, found.probabilities, shape, Question())
         off = np.abs(probabilities.sum(axis=-1) - 1.0)
         if not (probabilities >= 0).all() or not (off <= TOLERANCE).all():
-            raise ValueError(
+            raise ArgumentError(
                 f"{method} returned probabilities of n' that are negative or do not sum to 1; "
                 "exo_envs.testing.check_mdp shows where"
             )

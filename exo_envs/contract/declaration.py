@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.core.errors import ContractError, unknown_name
+from exo_envs.core.errors import ArgumentTypeError, ContractError, unknown_name
 from exo_envs.core.mdp import ExoMDP, Variable
 
 #: The methods that follow from others, and where what they would say belongs.
@@ -28,7 +28,7 @@ def check_declaration(mdp: Any) -> None:
     """
     if not isinstance(mdp, ExoMDP):
         what = f"the class {mdp.__name__}" if isinstance(mdp, type) else type(mdp).__name__
-        raise TypeError(f"needed: an ExoMDP, not {what}")
+        raise ArgumentTypeError(f"needed: an ExoMDP, not {what}")
     _check_composed(mdp)
     for attribute in ("endogenous_variables", "exogenous_variables"):
         variables = getattr(mdp, attribute, None)

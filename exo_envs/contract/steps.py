@@ -17,6 +17,7 @@ from exo_envs.contract.answers import (
     kernels,
 )
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
 from exo_envs.core.rows import overwrite
 
@@ -92,7 +93,7 @@ def _explain_error(mdp: ExoMDP, state: State, action: IntArray, error: Exception
     model.sample_exogenous(state.exogenous, rng)
     model.sample_endogenous(state, action, rng)
     if _is_arithmetic(error):
-        raise ValueError(
+        raise ArgumentError(
             f"what {mdp!r} returned now and then makes no step; exo_envs.testing.check_mdp looks "
             f"at each of its methods: {error}"
         ) from error

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.compiled_exogenous import MANY_VALUES, is_as_new
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.infos import Paid
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.core.noise import Noise, drawing_in_parts
@@ -119,7 +120,7 @@ class CompiledStepper:
             shown = np.empty_like(x)
             in_range = self._step_in_threads(noise.exogenous, given, following.exogenous, shown)
         if not in_range:
-            raise ValueError("a state of the environment is out of range: it was written to")
+            raise ArgumentError("a state of the environment is out of range: it was written to")
         paid = Paid(self._mdp, state, actions.copy())
         self._spare.append((state, ref(paid)))
         seen = State(following.endogenous.copy(), shown)

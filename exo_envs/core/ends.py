@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_batch, as_generator, as_values
 from exo_envs.core.mdp import (
     BoolArray,
@@ -68,7 +69,7 @@ class CarriedEnd(EndCarryingMDP):
     def __init__(self, model: ExoMDP, looks_at: Collection[str]) -> None:
         own = model.endogenous_variables + model.exogenous_variables
         if DONE.name in (variable.name for variable in own):
-            raise ValueError(
+            raise ArgumentError(
                 f"the model has a variable {DONE.name!r}, which is the name of the one that "
                 "carries the end of an episode; give it another name"
             )
@@ -179,7 +180,7 @@ def carry_end(
         ValueError: the model has a variable ``done`` of its own, or lacks one of ``looks_at``.
     """
     if not isinstance(mdp, ExoMDP):
-        raise TypeError(f"mdp is an ExoMDP, not {shown(mdp)}")
+        raise ArgumentTypeError(f"mdp is an ExoMDP, not {shown(mdp)}")
     rng = as_generator("rng", rng)
     names = _found(mdp, rng) if looks_at is None else _in_order(mdp, looks_at)
     return CarriedEnd(mdp, names) if names else mdp

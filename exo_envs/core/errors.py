@@ -6,7 +6,19 @@ import difflib
 from collections.abc import Collection, Iterable
 
 
-class ContractError(AssertionError, ValueError):
+class ExoError(Exception):
+    """The base class of every error that this suite raises for its users to read."""
+
+
+class ArgumentError(ExoError, ValueError):
+    """A value that somebody handed in, or that a model returned, cannot be."""
+
+
+class ArgumentTypeError(ExoError, TypeError):
+    """Something that somebody handed in, or that a model returned, is of the wrong kind."""
+
+
+class ContractError(ExoError, AssertionError, ValueError):
     """A model broke a rule of the contract of :class:`exo_envs.ExoMDP`; ``rule`` names it."""
 
     def __init__(self, rule: str, message: str) -> None:
@@ -19,9 +31,9 @@ def unknown_name(kind: str, name: object, choices: Iterable[str]) -> ValueError:
     """An error for a name that does not exist, with the nearest one that does.
 
     >>> unknown_name("exogenous variable", "order_9", ["order_0", "machine_0"])
-    ValueError("unknown exogenous variable 'order_9'; did you mean 'order_0'?")
+    ArgumentError("unknown exogenous variable 'order_9'; did you mean 'order_0'?")
     """
-    return ValueError(f"unknown {kind} {name!r}; {hint_at(name, choices)}")
+    return ArgumentError(f"unknown {kind} {name!r}; {hint_at(name, choices)}")
 
 
 def hint_at(name: object, choices: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.answers import kernels
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, State, Variable, as_pair
 from exo_envs.core.numbers import (
@@ -99,7 +99,7 @@ def as_state(mdp: ExoMDP, state: Any, batch_shape: tuple[int, ...]) -> State:
     elif isinstance(state, tuple) and len(state) == len(PARTS):
         given = dict(zip(PARTS, state, strict=True))
     else:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a state is a State or a mapping with the keys {PARTS}, not {kind_of(state)}"
         )
     return State(
@@ -116,13 +116,13 @@ def _as_part(
 ) -> NDArray[Any]:
     if part not in given:
         if variables:
-            raise ValueError(f"the state has no {part!r} part; it needs both of {PARTS}")
+            raise ArgumentError(f"the state has no {part!r} part; it needs both of {PARTS}")
         return np.zeros((*batch_shape, 0), dtype=np.int64)
     shape = (*batch_shape, len(variables))
     values = _as_numbers(part, given[part], variables)
     if values.shape not in (shape, shape[-1:]):
         wanted = f"{shape[-1:]}" + ("" if batch_shape == (1,) else f" or {shape}")
-        raise ValueError(
+        raise ArgumentError(
             f"the {part} part of the state has shape {values.shape}; it should be {wanted}"
         )
     # One state for all lanes would be laid out lane by lane in each column: slow to step.
@@ -142,7 +142,7 @@ def as_values(
     """
     array = _as_numbers(part, values, variables)
     if not array.ndim or array.shape[-1] != len(variables):
-        raise ValueError(
+        raise ArgumentError(
             f"the {part} part of the state has shape {array.shape}; it should be "
             f"(..., {len(variables)}), one value for each of its variables"
         )
@@ -150,7 +150,7 @@ def as_values(
         return array
     found = Ranges(variables).misfit(array)
     if found is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"{part} variable {found.variable.name!r} cannot be {found.value}; "
             f"its values are {found.variable.range}"
         )
@@ -186,7 +186,7 @@ def _as_numbers(part: str, values: Any, variables: tuple[Variable, ...]) -> NDAr
     if any(variable.is_real for variable in variables):
         array = as_array(what, values)
         if array.dtype.kind not in "iuf":
-            raise TypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
+            raise ArgumentTypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
         return array.astype(np.float64, copy=False)
     return as_integers(what, values)
 
@@ -214,7 +214,7 @@ def flatten(
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(
+        raise ArgumentError(
             "the parts of the state and the actions are of different batches, of shapes "
             f"{', '.join(map(str, shapes))}"
         ) from None
@@ -252,20 +252,20 @@ def as_generator(name: str, rng: Any, default: int | None = None) -> np.random.G
         return seed
     wanted = f"{name} is a generator or a seed, a whole number of at least 0, not {shown(rng)}"
     if seed is None:
-        raise TypeError(wanted)
+        raise ArgumentTypeError(wanted)
     try:
         return np.random.default_rng(seed)
     except TypeError:
-        raise TypeError(wanted) from None
+        raise ArgumentTypeError(wanted) from None
     except ValueError:
-        raise ValueError(wanted) from None
+        raise ArgumentError(wanted) from None
 
 
 def check_function(name: str, function: Any, *, optional: bool = False) -> None:
     """Refuse what cannot be called."""
     if not callable(function) and not (optional and function is None):
         choices = "a function or None" if optional else "a function"
-        raise TypeError(f"{name} is {choices}, not {shown(function)}")
+        raise ArgumentTypeError(f"{name} is {choices}, not {shown(function)}")
 
 
 def as_size(mdp: ExoMDP, size: Any) -> int:
@@ -278,7 +278,7 @@ def as_action(mdp: ExoMDP, action: Any) -> int:
     try:
         index = operator.index(action)
     except TypeError:
-        raise TypeError(f"an action is a whole number, not {action!r}") from None
+        raise ArgumentTypeError(f"an action is a whole number, not {action!r}") from None
     if not 0 <= index < mdp.num_actions:
         raise _unknown_action(mdp, index)
     return index
@@ -290,7 +290,7 @@ def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArr
     if type(array) is not np.ndarray or array.dtype != np.int64:
         array = as_integers("the batch of actions", actions)
     if array.shape != batch_shape:
-        raise ValueError(f"the actions have shape {array.shape}; they should have {batch_shape}")
+        raise ArgumentError(f"the actions have shape {array.shape}; they should have {batch_shape}")
     if not array.flags.carray:  # kernels are compiled for each kind of array
         array = array.copy()
     if not kernels().all_below(array if array.ndim == 1 else array.flatten(), mdp.num_actions):
@@ -300,7 +300,7 @@ def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArr
 
 
 def _unknown_action(mdp: ExoMDP, action: int) -> ValueError:
-    return ValueError(f"there is no action {action}; actions are 0 ... {mdp.num_actions - 1}")
+    return ArgumentError(f"there is no action {action}; actions are 0 ... {mdp.num_actions - 1}")
 
 
 def as_integers(what: str, values: Any) -> NDArray[np.int64]:
@@ -309,12 +309,12 @@ def as_integers(what: str, values: Any) -> NDArray[np.int64]:
     if array.dtype.kind == "i":
         return array.astype(np.int64, copy=False)
     if array.dtype.kind not in "uf":
-        raise TypeError(f"{what} has dtype {array.dtype}; it should hold whole numbers")
+        raise ArgumentTypeError(f"{what} has dtype {array.dtype}; it should hold whole numbers")
     wrong = ~(np.abs(array) < np.float64(2**63))  # so that NaN is wrong too
     if array.dtype.kind == "f":
         wrong |= array != np.floor(array)
     if wrong.any():
         number = array[wrong][0]
         problem = "not a whole number" if number != np.floor(number) else "too large"
-        raise ValueError(f"{what} holds {number}, which is {problem}")
+        raise ArgumentError(f"{what} holds {number}, which is {problem}")
     return array.astype(np.int64)

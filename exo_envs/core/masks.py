@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.core.errors import hint_at
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.numbers import shown
 
@@ -39,24 +39,30 @@ def as_mask(mdp: ExoMDP, mask: Any) -> tuple[str, ...]:
     if isinstance(mask, Mapping):
         wrong = [value for value in mask.values() if not isinstance(value, (bool, np.bool_))]
         if wrong:
-            raise TypeError(f"a mapping as a mask has True or False for a name, not {wrong[0]!r}")
+            raise ArgumentTypeError(
+                f"a mapping as a mask has True or False for a name, not {wrong[0]!r}"
+            )
         mdp.exogenous_indices(list(mask))
         return tuple(name for name in names if mask.get(name, False))
     entries = _entries(mask)
     kinds = {_kind(entry) for entry in entries}
     if len(kinds) > 1:
-        raise TypeError(f"a mask has names, indices or booleans, not {' and '.join(sorted(kinds))}")
+        raise ArgumentTypeError(
+            f"a mask has names, indices or booleans, not {' and '.join(sorted(kinds))}"
+        )
     if kinds == {"booleans"}:
         if isinstance(mask, Set):
-            raise TypeError(f"a set of booleans is no mask: it has no order, {mask!r}")
+            raise ArgumentTypeError(f"a set of booleans is no mask: it has no order, {mask!r}")
         if len(entries) != len(names):
-            raise ValueError(f"a boolean mask has {len(names)} entries, not {len(entries)}")
+            raise ArgumentError(f"a boolean mask has {len(names)} entries, not {len(entries)}")
         return tuple(name for name, kept in zip(names, entries, strict=True) if kept)
     if kinds == {"indices"}:
         indices = [operator.index(entry) for entry in entries]
         wrong = [index for index in indices if not 0 <= index < len(names)]
         if wrong:
-            raise ValueError(f"there is no variable {wrong[0]}; indices are 0 ... {len(names) - 1}")
+            raise ArgumentError(
+                f"there is no variable {wrong[0]}; indices are 0 ... {len(names) - 1}"
+            )
         given = [names[index] for index in indices]
         matched: set[str] = set()
     else:
@@ -78,18 +84,18 @@ def _given_twice(given: list[str], entries: list[Any], names: tuple[str, ...]) -
     if len(entries) == len(names) and all(entry in (0, 1) for entry in entries):
         flags = ", ".join(str(bool(entry)) for entry in entries[:3])
         hint = f": these are indices; if they are flags, give booleans, [{flags}, ...]"
-    return ValueError(f"the mask names {twice!r} more than once{hint}")
+    return ArgumentError(f"the mask names {twice!r} more than once{hint}")
 
 
 def _entries(mask: Any) -> list[Any]:
     """What a mask holds."""
     if isinstance(mask, (str, bytes, bytearray, memoryview)):
         what = "bytes in memory" if isinstance(mask, memoryview) else f"the string {mask!r}"
-        raise TypeError(f"a mask is a sequence of names, not {what}")
+        raise ArgumentTypeError(f"a mask is a sequence of names, not {what}")
     try:
         return list(mask)
     except TypeError:
-        raise TypeError(f"a mask is a sequence of names, not {shown(mask)}") from None
+        raise ArgumentTypeError(f"a mask is a sequence of names, not {shown(mask)}") from None
 
 
 def _kind(entry: Any) -> str:
@@ -100,12 +106,12 @@ def _kind(entry: Any) -> str:
         return "booleans"
     if isinstance(entry, (int, np.integer)):
         return "indices"
-    raise TypeError(f"a mask has names, indices or booleans, not {shown(entry)}")
+    raise ArgumentTypeError(f"a mask has names, indices or booleans, not {shown(entry)}")
 
 
 def _matching(names: tuple[str, ...], pattern: str) -> list[str]:
     """The names that a pattern matches, at least one."""
     found = [name for name in names if fnmatchcase(name, pattern)]
     if not found:
-        raise ValueError(f"no exogenous variable matches {pattern!r}; {hint_at(pattern, names)}")
+        raise ArgumentError(f"no exogenous variable matches {pattern!r}; {hint_at(pattern, names)}")
     return found

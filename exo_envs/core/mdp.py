@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.numbers import as_array, check_lanes, shown
 from exo_envs.core.rows import overwrite
 from exo_envs.core.variable import REAL_SIZE, Ranges, Variable
@@ -73,7 +73,9 @@ class Successors(NamedTuple):
     def certain(cls, endogenous: IntArray) -> Successors:
         """One n' for each state, of shape (..., k): nothing is left to chance."""
         if not np.ndim(endogenous):
-            raise ValueError(f"n' is an array (..., k) of whole numbers, not {shown(endogenous)}")
+            raise ArgumentError(
+                f"n' is an array (..., k) of whole numbers, not {shown(endogenous)}"
+            )
         return cls(endogenous[..., None, :], np.ones((*endogenous.shape[:-1], 1)))
 
 
@@ -250,7 +252,7 @@ class ExoMDP(ABC):
             try:
                 reward = reward + own
             except ValueError:
-                raise ValueError(
+                raise ArgumentError(
                     "n, x and the actions are of different batches: reward_terms answers for shape "
                     f"{reward.shape}, endogenous_reward for {np.shape(own)}"
                 ) from None
@@ -382,13 +384,17 @@ def as_pair(state: Any) -> State:
         return state
     if isinstance(state, tuple) and len(state) == len(State._fields):
         return State(*state)
-    raise TypeError(f"a state is a State of its endogenous and exogenous part, not {shown(state)}")
+    raise ArgumentTypeError(
+        f"a state is a State of its endogenous and exogenous part, not {shown(state)}"
+    )
 
 
 def batch_shape(part: Any) -> tuple[int, ...]:
     """The batch dimensions of one part of a state, which is an array (..., variables)."""
     if not isinstance(part, np.ndarray):
-        raise TypeError(f"a part of a state is an array of whole numbers, not {shown(part)}")
+        raise ArgumentTypeError(
+            f"a part of a state is an array of whole numbers, not {shown(part)}"
+        )
     return part.shape[:-1]
 
 
@@ -396,5 +402,5 @@ def check_names(names: Any, what: str = "names of variables") -> list[Any]:
     """Several names as a list; a single one is refused, since its letters would be taken."""
     is_scalar = isinstance(names, (str, bytes)) or getattr(names, "shape", None) == ()
     if is_scalar or not isinstance(names, Iterable):
-        raise TypeError(f"{what} are a collection of them, not {shown(names)}")
+        raise ArgumentTypeError(f"{what} are a collection of them, not {shown(names)}")
     return list(names)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -85,7 +87,7 @@ def check_whole(
         choices = f"at least {least}" if most is None or why else f"from {least} to {most}"
         if why and whole is not None and whole > least:
             choices = f"at most {most:,} ({why})"
-        raise ValueError(f"{name} is a whole number, {choices}, not {shown(number)}")
+        raise ArgumentError(f"{name} is a whole number, {choices}, not {shown(number)}")
     return whole
 
 
@@ -99,7 +101,7 @@ def check_real(name: str, number: Any, least: float = -math.inf) -> float:
             real = math.inf
     if not math.isfinite(real) or real < least:
         choices = "" if least == -math.inf else f", at least {least:g}"
-        raise ValueError(f"{name} is a finite number{choices}, not {shown(number)}")
+        raise ArgumentError(f"{name} is a finite number{choices}, not {shown(number)}")
     return real
 
 
@@ -108,14 +110,14 @@ def check_positive(name: str, number: Any, unit: str = "") -> float:
     real = check_real(name, number)
     if not real > 0:
         of = f" of {unit}" if unit else ""
-        raise ValueError(f"{name} is a positive number{of}, not {shown(number)}")
+        raise ArgumentError(f"{name} is a positive number{of}, not {shown(number)}")
     return real
 
 
 def check_flag(name: str, number: Any) -> bool:
     """A parameter as a Python boolean; anything else is refused: "no" would count as True."""
     if not isinstance(number, (bool, np.bool_)):
-        raise TypeError(f"{name} is True or False, not {shown(number)}")
+        raise ArgumentTypeError(f"{name} is True or False, not {shown(number)}")
     return bool(number)
 
 
@@ -123,7 +125,7 @@ def check_probability(name: str, number: Any) -> float:
     """A parameter as a Python float; one that is not a probability is refused."""
     real = check_real(name, number)
     if not 0 <= real <= 1:
-        raise ValueError(f"{name} is a probability, 0 ... 1, not {shown(number)}")
+        raise ArgumentError(f"{name} is a probability, 0 ... 1, not {shown(number)}")
     return real
 
 
@@ -131,9 +133,11 @@ def check_level(name: str, number: Any) -> float:
     """The level of a test or of an interval as a Python float."""
     real = check_real(name, number)
     if not 0 < real < 1:
-        raise ValueError(f"{name} is a probability between 0 and 1, not {shown(number)}")
+        raise ArgumentError(f"{name} is a probability between 0 and 1, not {shown(number)}")
     if real < MIN_LEVEL:
-        raise ValueError(f"{name} is a probability of at least {MIN_LEVEL:g}, not {shown(number)}")
+        raise ArgumentError(
+            f"{name} is a probability of at least {MIN_LEVEL:g}, not {shown(number)}"
+        )
     return real
 
 
@@ -141,7 +145,7 @@ def check_discount(name: str, number: Any) -> float:
     """The paper's gamma as a Python float."""
     real = check_real(name, number)
     if not 0 < real <= 1:
-        raise ValueError(f"{name} is in (0, 1], not {shown(number)}")
+        raise ArgumentError(f"{name} is in (0, 1], not {shown(number)}")
     return real
 
 
@@ -176,7 +180,7 @@ def check_rollouts(name: str, number: Any, num_steps: int, num_variables: int) -
     number, values = check_whole(name, number, 1), num_steps * max(1, num_variables)
     if number * values > MAX_VALUES:
         fewer = "fewer, or " if values <= MAX_VALUES else ""
-        raise ValueError(
+        raise ArgumentError(
             f"{name}={shown(number)}: rollouts of {num_steps:,} steps of {num_variables} "
             f"variable{'' if num_variables == 1 else 's'} are kept whole in memory, at most "
             f"{MAX_VALUES:,} values in all; take {fewer}a shorter horizon"
@@ -198,7 +202,7 @@ def check_total(
     """
     if count > most:
         given = " and ".join(f"{name}={shown(getattr(parameters, name))}" for name in names)
-        raise ValueError(
+        raise ArgumentError(
             f"{given} make a model of {shown(count)} {what}; at most {most:,} fit into memory"
         )
 
@@ -227,7 +231,7 @@ def as_array(what: str, values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise ValueError(f"{what} is no array: its rows have different lengths") from None
+        raise ArgumentError(f"{what} is no array: its rows have different lengths") from None
 
 
 def kind_of(value: Any) -> str:

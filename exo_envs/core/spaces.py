@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import State, Variable
 
 NEEDED_SPACE = "Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)"
@@ -23,16 +24,18 @@ def observed_variables(space: spaces.Space[Any], part: str, wanted: Wanted) -> V
     """The variables in one part of the observation dict, named as the user wants."""
     parts = _parts(space)
     if not parts:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the observation space is {space}, not {NEEDED_SPACE} with values from 0; give "
             "split (or get_state), endogenous_variables and exogenous_variables"
         )
     shown = parts.get(part, ())  # an empty part is left out of an observation
     if wanted is not None and (isinstance(wanted, str) or not isinstance(wanted, Sequence)):
-        raise TypeError(f"{part}_variables is a sequence of names or Variables, not {wanted!r}")
+        raise ArgumentTypeError(
+            f"{part}_variables is a sequence of names or Variables, not {wanted!r}"
+        )
     given = [variable.name for variable in shown] if wanted is None else list(wanted)
     if len(given) != len(shown):
-        raise ValueError(
+        raise ArgumentError(
             f"{part}_variables has {len(given)} entries, but the environment's {part} part has "
             f"{len(shown)}"
         )
@@ -42,7 +45,7 @@ def observed_variables(space: spaces.Space[Any], part: str, wanted: Wanted) -> V
     )
     for variable, own in zip(variables, shown, strict=True):
         if not own.is_real and variable.size != own.size:
-            raise ValueError(
+            raise ArgumentError(
                 f"{part} variable {variable.name!r} has {own.size} values in the environment's "
                 f"observation space, not {variable.size}"
             )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.numbers import check_size, shown
 
 #: The size of a real variable: as many values as 64-bit floats tell apart, more than any table has.
@@ -42,19 +43,19 @@ class Variable:
     def __post_init__(self) -> None:
         """Refuse a variable that has no name or no value."""
         if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"a variable's name is a non-empty string, not {self.name!r}")
+            raise ArgumentError(f"a variable's name is a non-empty string, not {self.name!r}")
         if self.low is None and self.high is None:
             size = check_size(f"the size of {self.name!r}", self.size)
             object.__setattr__(self, "size", size)
             return
         if self.size not in (0, REAL_SIZE):
-            raise ValueError(
+            raise ArgumentError(
                 f"{self.name!r} has a size, which makes its values whole numbers, or low and high, "
                 "which make them real; not both"
             )
         low, high = (_bound(self.name, name, getattr(self, name)) for name in ("low", "high"))
         if not low < high:
-            raise ValueError(f"{self.name!r} needs low < high, not {low:g} and {high:g}")
+            raise ArgumentError(f"{self.name!r} needs low < high, not {low:g} and {high:g}")
         for attribute, value in (("size", REAL_SIZE), ("low", low), ("high", high)):
             object.__setattr__(self, attribute, value)
 
@@ -151,5 +152,7 @@ class Misfit(NamedTuple):
 def _bound(name: str, which: str, value: Any) -> float:
     number = isinstance(value, (int, float, np.integer, np.floating))
     if not number or isinstance(value, bool) or math.isnan(value):
-        raise ValueError(f"{which} of {name!r} is a number (-inf and inf too), not {shown(value)}")
+        raise ArgumentError(
+            f"{which} of {name!r} is a number (-inf and inf too), not {shown(value)}"
+        )
     return float(value)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.rendering.meshes import Mesh, Point3
 from exo_envs.rendering.palette import Colour
 from exo_envs.rendering.viewer import Frame
@@ -142,7 +142,7 @@ class Scene:
     def add(self, name: str, mesh: Mesh, colour: Colour) -> None:
         """Give a name to a solid. Its body is made when it is first shown."""
         if name in self._meshes:
-            raise ValueError(f"there is a body {name!r} already")
+            raise ArgumentError(f"there is a body {name!r} already")
         self._meshes[name] = mesh
         self._colours[name] = colour
 

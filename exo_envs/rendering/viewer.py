@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.inputs import as_state
 from exo_envs.core.mdp import ExoMDP, State
 
@@ -39,7 +40,9 @@ class Viewer:
         """Draw states of ``mdp``."""
         if not isinstance(mdp, self.draws):
             wanted, given = self.draws.__name__, type(mdp).__name__
-            raise TypeError(f"{type(self).__name__} draws states of a {wanted}, not of a {given}")
+            raise ArgumentTypeError(
+                f"{type(self).__name__} draws states of a {wanted}, not of a {given}"
+            )
         self.mdp = mdp
         self.mask: tuple[str, ...] | None = None  # drawn over the picture where there is one
         self._window: Window | None = None
@@ -62,7 +65,7 @@ class Viewer:
 
     def draw(self, state: State) -> Frame:
         """The state as a picture."""
-        raise TypeError(f"{type(self).__name__} draws text only (render_mode='ansi')")
+        raise ArgumentTypeError(f"{type(self).__name__} draws text only (render_mode='ansi')")
 
     def show(self, state: State) -> None:
         """Show the picture in a window; without a screen it is drawn for nobody."""

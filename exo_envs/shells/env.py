@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from exo_envs.contract.answers import check_initial
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.errors import check_choice, unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice, unknown_name
 from exo_envs.core.inputs import PARTS, as_action, as_mask, as_state, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, State
 from exo_envs.core.noise import Noise
@@ -77,7 +77,7 @@ def check_model(mdp: Any) -> ExoMDP:
     """The model, or an error that says what is wrong with it, or what it is instead."""
     if not isinstance(mdp, ExoMDP):
         what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
-        raise TypeError(f"an environment is made of an ExoMDP, not of {what}")
+        raise ArgumentTypeError(f"an environment is made of an ExoMDP, not of {what}")
     check_declaration(mdp)
     return mdp
 
@@ -85,14 +85,14 @@ def check_model(mdp: Any) -> ExoMDP:
 def check_viewer(mdp: ExoMDP, viewer: Any) -> Viewer:
     """What draws the states; by default they are drawn as text."""
     if viewer is not None and not isinstance(viewer, Viewer):
-        raise TypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
+        raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
     return Viewer(mdp) if viewer is None else viewer
 
 
 def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     """A snapshot of as many lanes, () for a single environment, whole and of the right types."""
     if not isinstance(snapshot, Snapshot):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"set_state takes what get_state returned, not {kind_of(snapshot)}; "
             'to start at a state use reset(options={"state": state})'
         )
@@ -100,30 +100,30 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     try:
         steps, ended = np.asarray(snapshot.elapsed_steps), np.asarray(snapshot.ended)
     except ValueError:  # nested lists of different lengths
-        raise ValueError(f"the snapshot is not of {of}") from None
+        raise ArgumentError(f"the snapshot is not of {of}") from None
     if steps.shape != lanes or ended.shape != lanes:
-        raise ValueError(f"the snapshot is not of {of}")
+        raise ArgumentError(f"the snapshot is not of {of}")
     if steps.dtype.kind not in "iu" or (steps < 0).any():
-        raise ValueError(
+        raise ArgumentError(
             f"elapsed_steps of a snapshot are whole numbers, at least 0, not "
             f"{snapshot.elapsed_steps!r}"
         )
     if snapshot.np_random_seed is not None:  # Gymnasium has -1 for one that is not known
         check_whole("np_random_seed of a snapshot", snapshot.np_random_seed, -1)
     if ended.dtype != np.bool_:
-        raise TypeError(f"ended of a snapshot is boolean, not {snapshot.ended!r}")
+        raise ArgumentTypeError(f"ended of a snapshot is boolean, not {snapshot.ended!r}")
     noise = snapshot.noise
     generators = [noise.exogenous, noise.endogenous] if isinstance(noise, Noise) else [noise]
     for generator in (*generators, snapshot.np_random):
         if not isinstance(generator, np.random.Generator):
-            raise TypeError(f"a snapshot holds random generators, not {generator!r}")
+            raise ArgumentTypeError(f"a snapshot holds random generators, not {generator!r}")
     return snapshot
 
 
 def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> dict[str, Any]:
     """The options of a reset, or an error for one that does not exist."""
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"the options of a reset are a dictionary, not {shown(options)}")
+        raise ArgumentTypeError(f"the options of a reset are a dictionary, not {shown(options)}")
     for option in options or {}:
         if option not in choices:
             raise unknown_name("reset option", option, choices)

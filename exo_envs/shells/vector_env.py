@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from exo_envs.contract.answers import check_initial
 from exo_envs.contract.steps import check_terminal, take_step
 from exo_envs.core.compiled_step import CompiledStepper, compiled_stepper
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.infos import Paid
 from exo_envs.core.inputs import as_actions, as_state, check_lanes, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
@@ -127,14 +127,18 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if "reset_mask" in options:
             lanes = self._check_reset_mask(options["reset_mask"])
             if seed is not None:
-                raise ValueError("lanes share their generators: a seed resets all of them or none")
+                raise ArgumentError(
+                    "lanes share their generators: a seed resets all of them or none"
+                )
             if given is not None:
                 given = State(given.endogenous[lanes], given.exogenous[lanes])
             self._restart((self._require_state(),), lanes, given)
             self._ended = self._ended & ~lanes
         else:
             if seed is not None and not isinstance(seed, (int, np.integer)):
-                raise TypeError(f"lanes share their generators: a seed is one number, not {seed!r}")
+                raise ArgumentTypeError(
+                    f"lanes share their generators: a seed is one number, not {seed!r}"
+                )
             super().reset(seed=seed)
             self._noise.reseed(self.np_random)
             vars(self).pop("_stepper", None)  # the model, or a method of it, may be another now
@@ -252,9 +256,9 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def _check_reset_mask(self, lanes: Any) -> BoolArray:
         if not isinstance(lanes, np.ndarray) or lanes.dtype != np.bool_:
-            raise TypeError(f"options['reset_mask'] is an array of booleans, not {lanes!r}")
+            raise ArgumentTypeError(f"options['reset_mask'] is an array of booleans, not {lanes!r}")
         if lanes.shape != (self.num_envs,) or not lanes.any():
-            raise ValueError(
+            raise ArgumentError(
                 f"options['reset_mask'] has shape ({self.num_envs},) and at least one lane, "
                 f"not {lanes}"
             )

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, check_function, check_positive, check_whole
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp
@@ -162,7 +163,7 @@ def bracket(
     num_fresh = check_whole("num_fresh", num_fresh, 1)
     num_successors = check_whole("num_successors", num_successors, 2)
     if values is not None and model is not None:
-        raise ValueError("give values or a model, not both")
+        raise ArgumentError("give values or a model, not both")
     if mdp.is_recorded:
         values = _of_record(values, model)
     _check_scenarios(mdp, scenarios, returns)
@@ -218,7 +219,7 @@ def _of_record(
 ) -> tuple[ValueFunction, ...]:
     """No value functions: a penalty takes fresh draws of x', which a record does not have."""
     if model is not None or (values is not None and values != ()):
-        raise ValueError(
+        raise ArgumentError(
             "x was recorded, so there are no fresh draws of it to make a penalty from: the bound "
             "of a record is plain hindsight (values=())"
         )
@@ -235,7 +236,7 @@ def _enumerable(
         scenarios = None if scenarios is None else as_points(scenarios)
     if not can_enumerate(mdp):
         states = format_count(num_endogenous_states(mdp))
-        raise ValueError(
+        raise ArgumentError(
             f"the bound enumerates n, and {mdp!r} has {states} values of n, which are too many; "
             "evaluate(policy, mdp) gives what a policy earns, and estimate_objective with all "
             "variables something to compare it with"
@@ -248,4 +249,4 @@ def _check_scenarios(mdp: ExoMDP, scenarios: Scenarios | None, returns: FloatArr
     if scenarios is not None:
         scenarios.check(mdp)
     if returns is not None and (scenarios is None or np.shape(returns) != (len(scenarios),)):
-        raise ValueError("returns are one for each of the scenarios, which have to be given too")
+        raise ArgumentError("returns are one for each of the scenarios, which have to be given too")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP
 from planners.bounds.questions import gives_successors
 from planners.tables.indexing import num_endogenous_states
@@ -81,7 +82,7 @@ def check_affordable(
         Budget.of(mdp, horizon, num_functions=k, **settings) for k in (num_functions, 0)
     )
     if planned.questions(n_rollouts) > max_questions:
-        raise ValueError(
+        raise ArgumentError(
             f"{mdp!r} answers one state at a time, and the bound would ask it "
             f"{planned.questions(n_rollouts):,} questions; {max_questions:,.0f} (max_questions) "
             f"are enough for {planned.affordable(max_questions)} rollouts, or for "

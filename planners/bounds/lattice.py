@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, IntArray, State
 from planners.core.evaluation import ActionRule, Scenarios
 from planners.core.memory import Memory
@@ -26,7 +27,7 @@ WALKS, STEPS = 64, 64
 TOLERANCE = 1e-6
 
 
-class OffLatticeError(ValueError):
+class OffLatticeError(ArgumentError):
     """An n' lies between the points of a lattice."""
 
 

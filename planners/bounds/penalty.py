@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import check_horizon, check_positive
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.arrays import Floats, Ints, chunks, joint_index
@@ -67,7 +68,7 @@ class ExactValues:
         dtype: Any = np.float32,
     ) -> None:
         if not isinstance(model, FactoredMDP):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"exact values need an MDP as tables (FactoredMDP), not {type(model).__name__}"
             )
         max_states = check_positive("max_states", max_states)
@@ -90,12 +91,12 @@ class ExactValues:
             sizes |= {b.name: len(b) for b in bins_of(model) if sizes.get(b.name) == b.size}
             for v in getattr(model, f"{part}_variables"):
                 if sizes.get(v.name) != v.size:
-                    raise ValueError(
+                    raise ArgumentError(
                         f"{model!r} does not fit {mdp!r}: {part} variable {v.name!r} has "
                         f"{v.size} values there and {sizes.get(v.name, 'none')} here"
                     )
         if num_endogenous_states(model) != num_endogenous_states(mdp):
-            raise ValueError(f"{model!r} does not have the endogenous variables of {mdp!r}")
+            raise ArgumentError(f"{model!r} does not have the endogenous variables of {mdp!r}")
         return cls(model, [int(i) for i in mdp.exogenous_indices(model.exogenous_names)], **options)
 
     def backwards(self, horizon: int) -> Iterator[ValuesAt]:
@@ -150,10 +151,10 @@ def penalties(
 def _asked(function: ValuesAt, exogenous: Ints, num_states: int) -> Floats:
     found = np.asarray(function(exogenous))
     if found.shape != (len(exogenous), num_states):
-        raise ValueError(
+        raise ArgumentError(
             f"a value function gives an array of shape {found.shape}; for {len(exogenous)} x and "
             f"{num_states} n it should be {(len(exogenous), num_states)}"
         )
     if not np.isfinite(found).all():
-        raise ValueError("a value function gives values that are not finite")
+        raise ArgumentError("a value function gives values that are not finite")
     return found

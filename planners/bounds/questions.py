@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_index, joint_values
 from planners.tables.indexing import num_endogenous_states
@@ -66,7 +67,7 @@ class Questions:
     def _given(self, state: State, action: Ints) -> tuple[Ints, FloatArray]:
         found = self.mdp.endogenous_distribution(state, action)
         if found is None:
-            raise ValueError(
+            raise ArgumentError(
                 f"{self.mdp!r} gives the probabilities of n' in one state and not in another"
             )
         return self._index(found.endogenous), found.probabilities

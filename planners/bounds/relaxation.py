@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.bounds.penalty import ValueFunction, ValuesAt, penalties
 from planners.bounds.questions import Questions
@@ -135,7 +136,7 @@ def relax(
 def _next(left: Iterator[ValuesAt]) -> ValuesAt:
     found = next(left, None)
     if found is None:
-        raise ValueError("a value function ends before the horizon")
+        raise ArgumentError("a value function ends before the horizon")
     return found
 
 

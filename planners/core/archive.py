@@ -17,6 +17,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
+
 #: Bytes that the members of an archive may have together, once they are no longer compressed.
 MAX_BYTES = 2**30
 #: Bytes that the directory of an archive may have: that of some 50,000 arrays.
@@ -59,17 +61,17 @@ class Archive:
         members = self._archive.infolist()
         self._members = {member.filename: member for member in members}
         if len(self._members) < len(members):
-            raise ValueError("two of its members have the same name")
+            raise ArgumentError("two of its members have the same name")
         for member in members:
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError(f"{member.filename!r} is compressed in a way that is not read")
+                raise ArgumentError(f"{member.filename!r} is compressed in a way that is not read")
             if member.flag_bits & 1:
-                raise ValueError(f"{member.filename!r} is encrypted")
+                raise ArgumentError(f"{member.filename!r} is encrypted")
             if not member.filename.endswith((".npy", ".json")):
-                raise ValueError(f"{member.filename!r} is not an array")
+                raise ArgumentError(f"{member.filename!r} is not an array")
         total = sum(member.file_size for member in members)
         if total > max_bytes:
-            raise ValueError(
+            raise ArgumentError(
                 f"its members have {total:,} bytes, and {max_bytes:,} are allowed; if you trust "
                 "the file, allow more with max_bytes"
             )
@@ -87,7 +89,7 @@ class Archive:
         if member is None:
             return None
         if member.file_size > MAX_TEXT_BYTES:
-            raise ValueError(f"{name!r} has more than {MAX_TEXT_BYTES:,} bytes")
+            raise ArgumentError(f"{name!r} has more than {MAX_TEXT_BYTES:,} bytes")
         return self._archive.read(member).decode()
 
     def array(self, name: str, max_bytes: int | None = None) -> NDArray[Any]:
@@ -95,9 +97,9 @@ class Archive:
         if name not in self._arrays:
             member = self._members.get(f"{name}.npy")
             if member is None:
-                raise ValueError(f"there is no array {name!r}")
+                raise ArgumentError(f"there is no array {name!r}")
             if max_bytes is not None and member.file_size > max_bytes:
-                raise ValueError(f"the array {name!r} has more than {max_bytes:,} bytes")
+                raise ArgumentError(f"the array {name!r} has more than {max_bytes:,} bytes")
             with self._archive.open(member) as stream:
                 self._arrays[name] = _read_array(name, stream, member.file_size)
         return self._arrays[name]
@@ -111,37 +113,37 @@ def _check_end(file: IO[bytes]) -> None:
     end = file.read(behind)
     file.seek(0)
     if len(end) < _END.size or end[-_END.size :][:4] != b"PK\x05\x06":
-        raise ValueError("it does not end as an archive does")
+        raise ArgumentError("it does not end as an archive does")
     *_, directory_bytes, _, comment_bytes = _END.unpack(end[-_END.size :])
     if comment_bytes or directory_bytes > MAX_DIRECTORY_BYTES or end.startswith(_LARGE):
-        raise ValueError("its directory is too large, or is not at the end")
+        raise ArgumentError("its directory is too large, or is not at the end")
 
 
 def _read_array(name: str, stream: IO[bytes], size: int) -> NDArray[Any]:
     start = stream.read(8)
     if not _ARRAY_START.fullmatch(start):
-        raise ValueError(f"{name!r} is not an array")
+        raise ArgumentError(f"{name!r} is not an array")
     width = 2 if start[6] == 1 else 4
     length = int.from_bytes(stream.read(width), "little")
     header = stream.read(length) if length <= MAX_HEADER_BYTES else b""
     found = _ARRAY_HEADER.fullmatch(header)
     if found is None:
-        raise ValueError(f"the array {name!r} is not one of plain numbers (no pickles are read)")
+        raise ArgumentError(f"the array {name!r} is not one of plain numbers (no pickles are read)")
     order, kind, bytes_each, is_fortran, shape_text = (part.decode() for part in found.groups())
     if kind not in _KINDS:
-        raise ValueError(f"the array {name!r} has type {kind!r}: neither numbers nor strings")
+        raise ArgumentError(f"the array {name!r} has type {kind!r}: neither numbers nor strings")
     dtype = np.dtype(f"{order}{kind}{bytes_each}")
     shape = tuple(int(number) for number in re.findall(r"\d+", shape_text))
     wanted = math.prod(shape) * dtype.itemsize
     if not dtype.itemsize or wanted != size - len(start) - width - length:
-        raise ValueError(f"the array {name!r} of shape {shape} does not have {wanted:,} bytes")
+        raise ArgumentError(f"the array {name!r} of shape {shape} does not have {wanted:,} bytes")
     raw = np.empty(wanted, dtype=np.uint8)
     for first in range(0, wanted, CHUNK):
         part = stream.read(min(CHUNK, wanted - first))
         raw[first : first + CHUNK] = np.frombuffer(part, dtype=np.uint8)
     stream.read(1)  # there is no more; at the end the checksum is compared
     if kind == "b" and raw.max(initial=0) > 1:
-        raise ValueError(f"the array {name!r} has truth values that are neither true nor false")
+        raise ArgumentError(f"the array {name!r} has truth values that are neither true nor false")
     array = raw.view(dtype).reshape(shape, order="F" if is_fortran == "True" else "C")
     # Not ascontiguousarray, which makes a vector of a number.
     return array.astype(dtype.newbyteorder("="), order="C", copy=False)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 
 Ints = NDArray[np.int64]
 
@@ -29,7 +30,7 @@ def check_kind(name: str, value: object, kind: type, *, optional: bool = False) 
     if not isinstance(value, kind) and not (optional and value is None):
         choices = " or None" if optional else ""
         found = "None" if value is None else type(value).__name__
-        raise TypeError(f"{name} is a {kind.__name__}{choices}, not {found}")
+        raise ArgumentTypeError(f"{name} is a {kind.__name__}{choices}, not {found}")
 
 
 def as_array(name: str, values: Any, ndmin: int = 0) -> NDArray[Any]:
@@ -39,13 +40,13 @@ def as_array(name: str, values: Any, ndmin: int = 0) -> NDArray[Any]:
     try:
         return np.array(values, ndmin=ndmin)
     except ValueError:
-        raise ValueError(f"{name} is no array: its rows have different lengths") from None
+        raise ArgumentError(f"{name} is no array: its rows have different lengths") from None
 
 
 def check_shape(name: str, array: NDArray[Any], shape: Sequence[int]) -> None:
     """Refuse an array of another shape."""
     if array.shape != tuple(shape):
-        raise ValueError(f"{name} has shape {array.shape}, not {tuple(map(int, shape))}")
+        raise ArgumentError(f"{name} has shape {array.shape}, not {tuple(map(int, shape))}")
 
 
 def whole_numbers(
@@ -60,7 +61,7 @@ def whole_numbers(
     """A vector of whole numbers, ``least`` or more and less than ``below``."""
     array = as_array(name, values, ndmin=1)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise ValueError(
+        raise ArgumentError(
             f"{name} is a vector of whole numbers, not {array.dtype} of shape {array.shape}"
         )
     if length is not None:
@@ -69,7 +70,7 @@ def whole_numbers(
     if array.size and (array.min() < least or array.max() > most):
         at = int(np.flatnonzero((array < least) | (array > most))[0])
         choices = f"{least} or more" if below is None else f"{least} ... {most}"
-        raise ValueError(f"{name}[{at}] is {array[at]}; it should be {choices}")
+        raise ArgumentError(f"{name}[{at}] is {array[at]}; it should be {choices}")
     return np.ascontiguousarray(array, dtype=dtype)
 
 
@@ -90,7 +91,7 @@ def as_positions(name: str, given: Any, count: int) -> Ints:
         given = range(count) if given is None else given
         positions = [operator.index(p) for p in given]
     except TypeError:
-        raise TypeError(f"{name} are positions, whole numbers, not {given!r}") from None
+        raise ArgumentTypeError(f"{name} are positions, whole numbers, not {given!r}") from None
     for position in positions:
         if not 0 <= position < count:
             raise IndexError(f"{name} are positions from 0 to {count - 1}, not {position}")
@@ -127,9 +128,9 @@ def exact_reals(
 def _check_type(name: str, values: Any, dtype: Any) -> None:
     if not isinstance(values, np.ndarray) or values.dtype != dtype:
         found = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
-        raise ValueError(f"{name} is an array of {np.dtype(dtype).name}, not {found}")
+        raise ArgumentError(f"{name} is an array of {np.dtype(dtype).name}, not {found}")
     if not values.flags.c_contiguous:
-        raise ValueError(f"{name} is a contiguous array")
+        raise ArgumentError(f"{name} is a contiguous array")
 
 
 def exact_starts(name: str, values: Any, pieces: int, total: int, *, at_least: int = 0) -> Ints:
@@ -150,11 +151,11 @@ def check_starts(name: str, values: Any, pieces: int, total: int, *, at_least: i
     """
     array: Ints = whole_numbers(name, values, 0, total + 1, length=pieces + 1)
     if array[0] != 0 or array[-1] != total:
-        raise ValueError(f"{name} goes from {array[0]} to {array[-1]}, not from 0 to {total}")
+        raise ArgumentError(f"{name} goes from {array[0]} to {array[-1]}, not from 0 to {total}")
     short = np.flatnonzero(np.diff(array) < at_least)
     if len(short):
         at = int(short[0])
-        raise ValueError(
+        raise ArgumentError(
             f"{name} goes from {array[at]} to {array[at + 1]} at {at}; "
             f"each step should be {at_least} or more"
         )
@@ -174,9 +175,9 @@ def real_numbers(
     """Finite real numbers, from ``low`` to ``high``; a vector if no shape is given."""
     array = as_array(name, values)
     if array.dtype.kind not in "iuf" and array.size:
-        raise ValueError(f"{name} holds real numbers, not {array.dtype}")
+        raise ArgumentError(f"{name} holds real numbers, not {array.dtype}")
     if shape is None and array.ndim != 1:
-        raise ValueError(f"{name} is a vector, and not of shape {array.shape}")
+        raise ArgumentError(f"{name} is a vector, and not of shape {array.shape}")
     if shape is not None:
         check_shape(name, array, shape)
     if finite and array.size:
@@ -184,23 +185,23 @@ def real_numbers(
         if not (low <= least and most <= high and np.isfinite(least) and np.isfinite(most)):
             wrong = ~((array >= low) & (array <= high) & np.isfinite(array))
             choices = "finite" if low == -np.inf else f"from {low:g} to {high:g}"
-            raise ValueError(f"{name} holds {array[wrong][0]}; its numbers are {choices}")
+            raise ArgumentError(f"{name} holds {array[wrong][0]}; its numbers are {choices}")
     return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
 
 
 def check_names(name: str, names: Any, among: Iterable[str] | None = None) -> tuple[str, ...]:
     """Different names, of those that there are."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ValueError(f"{name} is a sequence of names, not {names!r}")
+        raise ArgumentError(f"{name} is a sequence of names, not {names!r}")
     found = tuple(names)
     for one in found:
         if not isinstance(one, str) or not one:
-            raise ValueError(f"{name} holds {one!r}, which is no name")
+            raise ArgumentError(f"{name} holds {one!r}, which is no name")
     if len(set(found)) < len(found):
         twice = next(one for one in found if found.count(one) > 1)
-        raise ValueError(f"{name} holds {twice!r} more than once")
+        raise ArgumentError(f"{name} holds {twice!r} more than once")
     for one in set(found).difference(found if among is None else among):
-        raise ValueError(f"{name} holds {one!r}, which is none of the variables")
+        raise ArgumentError(f"{name} holds {one!r}, which is none of the variables")
     return found
 
 

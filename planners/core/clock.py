@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from exo_envs.compiled.compiling import Compiling, this_thread
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ExoError
 
 #: Says what goes on, for people; only asked when somebody wants to know.
 Doing = Callable[[], str]
 
 
-class OutOfTimeError(TimeoutError):
+class OutOfTimeError(ExoError, TimeoutError):
     """A clock ran out; planners and learners catch it and return what they have.
 
     Who has nothing to return by then, such as :func:`planners.estimate_objective`, says so in it.
@@ -39,10 +40,10 @@ def check_time_limit(name: str, limit: Any, *, positive: bool = False) -> float 
         return None
     number = isinstance(limit, (int, float, np.integer, np.floating))
     if not number or isinstance(limit, bool):
-        raise TypeError(f"{name} is a number of seconds or None, not {limit!r}")
+        raise ArgumentTypeError(f"{name} is a number of seconds or None, not {limit!r}")
     if not (limit > 0 if positive else limit >= 0):
         choices = "more than 0" if positive else "at least 0"
-        raise ValueError(f"{name} is a number of seconds, {choices}, or None, not {limit!r}")
+        raise ArgumentError(f"{name} is a number of seconds, {choices}, or None, not {limit!r}")
     return float(limit)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import Question, check_part
 from exo_envs.contract.checked_mdp import CheckedMDP, checked
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import (
     as_actions,
     as_generator,
@@ -53,12 +54,12 @@ class Scenarios:
         for name, ndim in (("endogenous", 2), ("exogenous", 3)):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
-                raise TypeError(f"{name} of scenarios is an array of numbers")
+                raise ArgumentTypeError(f"{name} of scenarios is an array of numbers")
             if array.ndim != ndim:
-                raise ValueError(f"{name} of scenarios has shape {array.shape}, not {ndim} axes")
+                raise ArgumentError(f"{name} of scenarios has shape {array.shape}, not {ndim} axes")
             shapes.append(array.shape)
         if shapes[0][0] != shapes[1][1] or 0 in shapes[1][:2]:
-            raise ValueError(
+            raise ArgumentError(
                 f"scenarios have n and x of as many rollouts, not of the shapes {shapes[0]} "
                 f"(rollouts, ...) and {shapes[1]} (horizon, rollouts, ...)"
             )
@@ -95,7 +96,7 @@ class Scenarios:
         n, x = self.endogenous, self.exogenous
         k, m = len(mdp.endogenous_variables), len(mdp.exogenous_variables)
         if n.shape[1] != k or x.shape[2] != m:
-            raise ValueError(
+            raise ArgumentError(
                 f"the scenarios are not of {mdp!r}: n and x have the shapes {n.shape} and "
                 f"{x.shape}, not (rollouts, {k}) and (horizon, rollouts, {m})"
             )
@@ -113,7 +114,7 @@ class Scenarios:
             return parts[0]
         shapes = {(part.endogenous.shape[1:], part.exogenous.shape[::2]) for part in parts}
         if len(shapes) != 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"needed: scenarios of one model and length, to join them; there are {len(parts)} "
                 f"of {len(shapes)} kinds"
             )
@@ -161,7 +162,7 @@ def evaluate(
             original.check_claims()
         return returns_on(policy, mdp, scenarios, watch=watch)
     if rng is None:
-        raise ValueError("evaluate needs a generator, or scenarios drawn beforehand")
+        raise ArgumentError("evaluate needs a generator, or scenarios drawn beforehand")
     if original is None:
         return returns_on(policy, mdp, Scenarios.sample(mdp, n_rollouts, rng), watch=watch)
     seed = int(as_generator("rng", rng).integers(2**63))
@@ -282,7 +283,7 @@ class Estimate:
         """The mean of independent samples; one sample has no finite standard error."""
         samples = real_numbers("samples", samples, finite=False)
         if not len(samples):
-            raise ValueError("there are no samples to take the mean of")
+            raise ArgumentError("there are no samples to take the mean of")
         error = samples.std(ddof=1) / np.sqrt(len(samples)) if len(samples) > 1 else np.inf
         mixture = split(samples)
         caution = None if mixture is None else about_events(mixture, len(samples))
@@ -313,7 +314,7 @@ def paired_difference(returns: FloatArray, others: FloatArray) -> Estimate:
     """How much better ``returns`` are than ``others``, rollout by rollout on the same scenarios."""
     returns, others = np.asarray(returns), np.asarray(others)
     if returns.shape != others.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"paired returns come from the same scenarios; these have the shapes "
             f"{returns.shape} and {others.shape}"
         )

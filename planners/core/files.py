@@ -25,6 +25,7 @@ from uuid import uuid4
 import numpy as np
 from typing_extensions import Self
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from planners.core.archive import MAX_BYTES, MAX_TEXT_BYTES, Archive
 
 FORMAT = "exo-envs"
@@ -62,11 +63,11 @@ def _regular_file(path: str | os.PathLike[str]) -> Path:
     """The file that is written to if ``path`` is; it need not exist."""
     given = Path(path)
     if not given.name or "\0" in str(path):
-        raise ValueError(f"{str(path)!r} names no file to write")
+        raise ArgumentError(f"{str(path)!r} names no file to write")
     target = Path(os.path.realpath(given))
     if target.is_symlink() or any(one.exists() and not one.is_file() for one in (given, target)):
         what = "a folder" if target.is_dir() else "no regular file, and would be replaced by one"
-        raise ValueError(f"{str(path)!r} is {what}; name a file to write")
+        raise ArgumentError(f"{str(path)!r} is {what}; name a file to write")
     return target
 
 
@@ -195,15 +196,15 @@ def _read(
             head = _read_header(archive)
         problem = _problem(head, kinds)
         if problem:
-            raise ValueError(f"{os.fspath(path)!r} cannot be read as a {wanted}: {problem}")
+            raise ArgumentError(f"{os.fspath(path)!r} cannot be read as a {wanted}: {problem}")
         make, records = kinds[head["kind"]]
         with _blaming(path, f"does not hold a whole {head['kind']}"):
             classes = {record.__name__: record for record in records}
             content = _decode(head["content"], archive, classes)
             if not isinstance(content, dict):
-                raise ValueError("its content has no names")
+                raise ArgumentError("its content has no names")
             if archive.unread:
-                raise ValueError(f"nothing refers to the array {min(archive.unread)!r}")
+                raise ArgumentError(f"nothing refers to the array {min(archive.unread)!r}")
             return make(**content)
 
 
@@ -215,7 +216,7 @@ def _blaming(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
     except Exception as error:
         said = str(error) if isinstance(error, ValueError) and str(error) else repr(error)
         shown = said if len(said) <= MAX_MESSAGE else f"{said[:MAX_MESSAGE]} ..."
-        raise ValueError(f"{os.fspath(path)!r} {problem}: {shown}") from error
+        raise ArgumentError(f"{os.fspath(path)!r} {problem}: {shown}") from error
 
 
 def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
@@ -229,7 +230,7 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
         return value
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
-            raise ValueError(f"the array {name!r} holds Python objects, which need pickle")
+            raise ArgumentError(f"the array {name!r} holds Python objects, which need pickle")
         arrays[name] = value
         return {"array": name}
     if isinstance(value, Mapping):
@@ -241,29 +242,29 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
         return {type(value).__name__: encode_all(parts)}
     if isinstance(value, (tuple, list)):
         return [part for _, part in encode_all(enumerate(value))]
-    raise TypeError(f"{name!r} is a {type(value).__name__}, which no file can hold")
+    raise ArgumentTypeError(f"{name!r} is a {type(value).__name__}, which no file can hold")
 
 
 def _decode(value: Any, archive: Archive, classes: Mapping[str, type], depth: int = 0) -> Any:
     """What :func:`_encode` was given."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"its header is nested more than {MAX_DEPTH} deep")
+        raise ArgumentError(f"its header is nested more than {MAX_DEPTH} deep")
     if isinstance(value, list):
         return tuple(_decode(part, archive, classes, depth + 1) for part in value)
     if not isinstance(value, dict):
         return value
     if len(value) != 1:
-        raise ValueError(f"its header has a value of {len(value)} kinds")
+        raise ArgumentError(f"its header has a value of {len(value)} kinds")
     [(kind, parts)] = value.items()
     if kind == "array":
         return archive.array(parts)
     if kind != "dict" and kind not in classes:
-        raise ValueError(f"its header has a {kind!r}, which does not belong there")
+        raise ArgumentError(f"its header has a {kind!r}, which does not belong there")
     if not isinstance(parts, list) or not all(map(_is_entry, parts)):
-        raise ValueError(f"its header has a {kind!r} that is no list of names and values")
+        raise ArgumentError(f"its header has a {kind!r} that is no list of names and values")
     decoded = {_key(key): _decode(part, archive, classes, depth + 1) for key, part in parts}
     if len(decoded) < len(parts):
-        raise ValueError(f"its header has a {kind!r} that names something twice")
+        raise ArgumentError(f"its header has a {kind!r} that names something twice")
     return decoded if kind == "dict" else classes[kind](**decoded)
 
 
@@ -284,15 +285,15 @@ def _key(key: Any) -> Any:
 
 def _read_header(archive: Archive) -> Any:
     if HEADER not in archive.unread:
-        raise ValueError("it has no header")
+        raise ArgumentError("it has no header")
     header = archive.array(HEADER, MAX_TEXT_BYTES)
     if header.dtype != np.uint8 or header.ndim != 1:
-        raise ValueError("its header is no text")
+        raise ArgumentError("its header is no text")
     return json.loads(header.tobytes().decode(), parse_constant=_refuse)
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"its header holds {constant}")
+    raise ArgumentError(f"its header holds {constant}")
 
 
 def _problem(head: Any, kinds: Collection[str]) -> str | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
 
@@ -241,7 +242,7 @@ class Memory:
         self.data = self.data or data
         self.survey = self.survey or survey
         if data not in (None, self.data) or survey not in (None, self.survey):
-            raise ValueError(
+            raise ArgumentError(
                 "this memory is about other rollouts, or another survey; make a Memory for each "
                 "collection of rollouts and the survey made with it"
             )

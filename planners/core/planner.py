@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from exo_envs.contract.declaration import check_declaration
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.inputs import check_real
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.checks import check_kind
@@ -117,10 +118,10 @@ def check_planner(planner: Any) -> None:
     wanted = "a planner has a method plan(mdp, *, rng, time_limit)"
     if isinstance(planner, type):
         name = planner.__name__
-        raise TypeError(f"{wanted}; planner={name} is a class, did you mean {name}()?")
+        raise ArgumentTypeError(f"{wanted}; planner={name} is a class, did you mean {name}()?")
     plan = getattr(planner, "plan", None)
     if not callable(plan):
-        raise TypeError(f"{wanted}; planner={planner!r} has none")
+        raise ArgumentTypeError(f"{wanted}; planner={planner!r} has none")
     try:
         signature = inspect.signature(plan)
     except ValueError:  # of a function that is not written in Python
@@ -128,7 +129,7 @@ def check_planner(planner: Any) -> None:
     try:
         signature.bind(None, rng=None, time_limit=None)
     except TypeError as error:
-        raise TypeError(f"{wanted}; that of planner={planner!r} differs: {error}") from None
+        raise ArgumentTypeError(f"{wanted}; that of planner={planner!r} differs: {error}") from None
 
 
 def check_problem(mdp: Any, warm_start: Any = None) -> None:
@@ -142,9 +143,9 @@ def check_plan(planner: Planner, plan: Any) -> Plan:
     """Refuse what a planner returned if it is no plan."""
     made = f"what planner.plan of {type(planner).__name__} returned"
     if not isinstance(plan, Plan):
-        raise TypeError(f"{made} is no Plan: {plan!r}")
+        raise ArgumentTypeError(f"{made} is no Plan: {plan!r}")
     if not isinstance(plan.policy, Policy):
-        raise TypeError(f"{made} has a policy that is no Policy: {plan.policy!r}")
+        raise ArgumentTypeError(f"{made} has a policy that is no Policy: {plan.policy!r}")
     check_real(f"Plan.seconds of {made}", plan.seconds, 0.0)
     return plan
 

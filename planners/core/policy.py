@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from exo_envs.core.ends import DONE
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import PARTS, check_whole, kind_of
 from exo_envs.core.mdp import ExoMDP, IntArray, Ranges, State, Variable
 from planners.core.archive import MAX_BYTES
@@ -58,7 +59,9 @@ class Policy(ABC):
         self.variables = None if variables is None else tuple(variables)
         given = self.endogenous_size + len(self.mask)
         if self.variables is not None and len(self.variables) != given:
-            raise ValueError(f"there are {len(self.variables)} variables; there should be {given}")
+            raise ArgumentError(
+                f"there are {len(self.variables)} variables; there should be {given}"
+            )
         #: The parts in which values may be real: those are not rounded.
         self.real_parts = frozenset(
             part for part, own in zip(PARTS, self._split(), strict=True) if Ranges(own).is_real
@@ -123,7 +126,7 @@ class Policy(ABC):
             )
         )
         if actions.size != lanes:
-            raise ValueError(
+            raise ArgumentError(
                 f"{type(self).__name__}.act gave actions of shape {actions.shape} for {lanes} "
                 "observations; there should be one for each"
             )
@@ -149,7 +152,7 @@ class Policy(ABC):
             return endogenous, exogenous  # as they are, which most are
         for part, values, width in zip(PARTS, (endogenous, exogenous), widths, strict=True):
             if values.shape != (*lanes, width) or values.dtype.kind not in "iu":
-                raise ValueError(
+                raise ArgumentError(
                     f"the {part} part of a batch holds whole numbers, of shape (B, {width}) for "
                     f"B lanes, not {values.dtype} of shape {values.shape}"
                 )
@@ -173,7 +176,7 @@ class Policy(ABC):
         elif isinstance(observation, tuple) and len(observation) == len(PARTS):
             n, x = observation
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"an observation is a mapping with the keys {PARTS}, or a State, "
                 f"not {kind_of(observation)}"
             )
@@ -196,7 +199,7 @@ class Policy(ABC):
             wanted = f"it should have the {len(self.mask)} of the mask or all {len(self.full)}"
             raise self._wrong_shape("exogenous", x, exogenous, wanted)
         if endogenous.shape[:-1] != exogenous.shape[:-1]:
-            raise ValueError(
+            raise ArgumentError(
                 f"the parts of the observation are batches of different shapes: the endogenous one "
                 f"of {endogenous.shape[:-1]} and the exogenous one of {exogenous.shape[:-1]}"
             )
@@ -225,14 +228,14 @@ class Policy(ABC):
             array = np.asarray(values)
         except Exception as error:
             message = f"the {part} part of the observation is no array of numbers: {error}"
-            raise TypeError(message) from error
+            raise ArgumentTypeError(message) from error
         if array.dtype.kind not in "biuf":
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"the {part} part of the observation has dtype {array.dtype}; it should hold "
                 "numbers"
             )
         if array.ndim == 0:
-            raise ValueError(
+            raise ArgumentError(
                 f"the {part} part of the observation is {array}; it should be an array with one "
                 "number for each variable"
             )
@@ -246,8 +249,8 @@ class Policy(ABC):
 
     def _wrong_shape(self, part: str, given: Any, values: IntArray, wanted: str) -> ValueError:
         if given is None:
-            return ValueError(f"the observation has no {part!r} part; it needs both of {PARTS}")
-        return ValueError(
+            return ArgumentError(f"the observation has no {part!r} part; it needs both of {PARTS}")
+        return ArgumentError(
             f"the {part} part has {values.shape[-1]} variables; {wanted} (its shape in the "
             f"observation is {values.shape})"
         )
@@ -264,7 +267,7 @@ class Policy(ABC):
         if name in known and known[name].size > 1:  # of one value are also those that are ignored
             choices = f"its values are {known[name].range}"
         lane = f" in lane {where[:-1]}" if where[:-1] else ""
-        return ValueError(f"{part} variable {name!r} cannot be {values[where]}{lane}; {choices}")
+        return ArgumentError(f"{part} variable {name!r} cannot be {values[where]}{lane}; {choices}")
 
 
 def as_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
@@ -273,5 +276,5 @@ def as_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
         return tuple(f"endogenous_{i}" for i in range(count))
     found = check_names("endogenous_names", names)
     if len(found) != count:
-        raise ValueError(f"endogenous_names has {len(found)} names; there should be {count}")
+        raise ArgumentError(f"endogenous_names has {len(found)} names; there should be {count}")
     return found

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_array, as_generator, check_whole
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import Ints
@@ -156,13 +157,13 @@ class _Samples:
         parts = [_columns("x", x), _columns("y", y)]
         parts.append(np.empty((len(parts[0]), 0)) if given is None else _columns("given", given))
         if len({len(part) for part in parts}) > 1:
-            raise ValueError(
+            raise ArgumentError(
                 "x, y and given are of the same samples, not of "
                 + ", ".join(str(len(part)) for part in parts)
             )
         self.neighbours = check_whole("num_neighbours", num_neighbours, 1)
         if len(parts[0]) <= max(self.neighbours, NUM_EXCHANGED):
-            raise ValueError(
+            raise ArgumentError(
                 f"{self.neighbours} neighbours take more than "
                 f"{max(self.neighbours, NUM_EXCHANGED)} samples, not {len(parts[0])}"
             )
@@ -232,12 +233,12 @@ def exchange(near: Any, order: Any) -> Any:
 def _columns(name: str, values: Any) -> NDArray[Any]:
     array = as_array(name, values)
     if array.dtype.kind not in "iufb" or array.ndim not in {1, 2}:
-        raise ValueError(
+        raise ArgumentError(
             f"{name} is an array of numbers, (samples,) or (samples, variables), not one of "
             f"{array.dtype} and of shape {array.shape}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} has values that are not finite")
+        raise ArgumentError(f"{name} has values that are not finite")
     return array[:, None] if array.ndim == 1 else array
 
 

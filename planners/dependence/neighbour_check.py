@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, as_mask, check_lanes, check_level
 from exo_envs.core.mdp import ExoMDP
 from planners.dependence.interventions import actors_of
@@ -145,7 +146,7 @@ def _given(
 ) -> dict[str, tuple[str, ...]]:
     for target in targets:
         if target not in parents:
-            raise ValueError(f"parents says nothing about {target!r}, which the mask has")
+            raise ArgumentError(f"parents says nothing about {target!r}, which the mask has")
     return {target: tuple(parents[target]) for target in targets}
 
 

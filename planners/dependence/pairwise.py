@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.threads import in_parts
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
 from planners.core.checks import as_positions, check_kind
@@ -94,7 +95,7 @@ def pairwise_information(
     chosen = as_positions("rollouts", rollouts, data.num_rollouts)
     samples = len(chosen) * data.num_steps
     if samples == 0:
-        raise ValueError("there is nothing to count: no transition in the chosen rollouts")
+        raise ArgumentError("there is nothing to count: no transition in the chosen rollouts")
     columns = Columns.of(data, chosen)
     statistic, freedom = np.empty((2, len(wanted), variables))
     by_bits = np.zeros((len(wanted), variables), dtype=bool)

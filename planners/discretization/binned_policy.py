@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentTypeError, unknown_name
 from exo_envs.core.mdp import REAL_SIZE, ExoMDP, IntArray
 from planners.core.files import Saved
 from planners.core.planner import Plan
@@ -69,7 +69,7 @@ class BinnedPolicy(Policy, Saved):
         """
         kind = type(self.policy).__name__
         if not isinstance(self.policy, Saved):
-            raise TypeError(f"a {kind} cannot be saved")
+            raise ArgumentTypeError(f"a {kind} cannot be saved")
         given = {"bins": self.bins, "endogenous_names": self.endogenous_names}
         return {"policy": {kind: self.policy.arguments()}, **given}
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.batches import endogenous_lanes, exogenous_lanes
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import (
     REAL_SIZE,
     BoolArray,
@@ -80,7 +81,7 @@ class Bins:
             or (np.diff(starts) <= 0).any()
             or (self.of_values(values) != np.arange(len(starts))[:, None]).any()
         ):
-            raise ValueError(
+            raise ArgumentError(
                 f"the bins of {self.name!r} start at increasing numbers, whole if it is not real, "
                 f"and {NUM_STAND_INS} values stand for each of them"
             )
@@ -164,7 +165,9 @@ class Binning:
         if not len(self.columns):
             return exogenous
         if self.width != exogenous.shape[-1]:
-            raise ValueError(f"x has {exogenous.shape[-1]} variables, not the {self.width} named")
+            raise ArgumentError(
+                f"x has {exogenous.shape[-1]} variables, not the {self.width} named"
+            )
         values = np.ascontiguousarray(exogenous)
         if values.dtype.kind != "f":
             values = values.astype(np.int64, copy=False)
@@ -279,7 +282,7 @@ class CoarseMDP(ExoMDP):
         """:meth:`refine` of some values of x only, shape (...), whose columns are given."""
         columns = np.broadcast_to(columns, values.shape)
         if values.size and not ((values >= 0) & (values < self.exogenous_sizes[columns])).all():
-            raise ValueError("there is a bin, or a value, that its variable does not have")
+            raise ArgumentError("there is a bin, or a value, that its variable does not have")
         out = np.array(values, dtype=self.model.dtype_of("exogenous"))
         place = np.full(len(self.exogenous_sizes), -1)
         place[self._columns] = np.arange(len(self._columns))
@@ -297,7 +300,7 @@ class CoarseMDP(ExoMDP):
         shape, lanes = exogenous_lanes(self, exogenous)
         every = np.asarray(chosen, np.int64)
         if every.size and not 0 <= every.min() <= every.max() < NUM_STAND_INS:
-            raise ValueError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
+            raise ArgumentError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
         number = len(self._binned)
         if not number:
             return np.array(lanes, dtype=self.model.dtype_of("exogenous")).reshape(shape)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import REAL_SIZE, ExoMDP, State
 from planners.core.arrays import Ints
 
@@ -43,7 +44,9 @@ class Grid:
         points = np.asarray(self.points)
         fits = points.ndim == 1 and len(points) and points.dtype.kind == "f"
         if not fits or not np.isfinite(points).all() or (np.diff(points) <= 0).any():
-            raise ValueError(f"the grid of {self.name!r} has increasing finite numbers as points")
+            raise ArgumentError(
+                f"the grid of {self.name!r} has increasing finite numbers as points"
+            )
 
     @property
     def size(self) -> int:
@@ -104,7 +107,7 @@ def fit_grids(mdp: ExoMDP, met: State) -> tuple[Grid, ...]:
         if points is None:
             low, high = variable.bounds
             if not np.isfinite([low, high]).all():
-                raise ValueError(
+                raise ArgumentError(
                     f"{variable.name!r} is endogenous, real and has values from {variable.range}: "
                     "it cannot be planned with unless low and high are finite"
                 )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints
 from planners.core.checks import exact, exact_reals
 from planners.core.clock import Clock, OutOfTimeError
@@ -68,7 +69,9 @@ class AdditiveForecasts(NamedTuple):
     def none(cls, sizes: Ints) -> AdditiveForecasts:
         """Nothing is forecast, of variables of these sizes."""
         if sizes.sum() > MAX_ROWS:
-            raise ValueError(f"variables of {sizes.sum()} values together are too many to forecast")
+            raise ArgumentError(
+                f"variables of {sizes.sum()} values together are too many to forecast"
+            )
         nothing, rows = np.zeros(0, dtype=np.int64), np.full(int(sizes.sum()), -1)
         weights = np.zeros((0, 0), dtype=np.float32)
         offsets = (np.cumsum(sizes) - sizes).astype(np.int64)
@@ -89,9 +92,9 @@ class AdditiveForecasts(NamedTuple):
         rows = exact("rows", self.rows, -1, len(self.weights))
         offsets = exact("offsets", self.offsets, length=len(sizes))
         if (offsets != np.cumsum(sizes) - sizes).any():
-            raise ValueError(f"offsets {offsets} are not where values of sizes {sizes} begin")
+            raise ArgumentError(f"offsets {offsets} are not where values of sizes {sizes} begin")
         if len(rows) != sum(sizes.tolist()):
-            raise ValueError(f"there are {len(rows)} rows for values of sizes {sizes}")
+            raise ArgumentError(f"there are {len(rows)} rows for values of sizes {sizes}")
 
     def keep(self, columns: NDArray[np.bool_]) -> AdditiveForecasts:
         """Some of the columns."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints, joint_values, starts_of
 from planners.core.checks import ROUNDING, exact, exact_reals, exact_starts
 from planners.forecasting.forecasts import Forecasts
@@ -84,12 +85,12 @@ class CompiledModel(NamedTuple):
             ("strides", forecasts.sizes[forecasts.variables[self.forecasts]]),
         ):
             if (exact(name, getattr(self, name), length=atoms) != wanted).any():
-                raise ValueError(f"{name} of the atoms are not those of their forecasts")
+                raise ArgumentError(f"{name} of the atoms are not those of their forecasts")
         if (exact("values", self.values, length=atoms) >= self.strides).any():
-            raise ValueError("an atom has a value that its variable does not have")
+            raise ArgumentError("an atom has a value that its variable does not have")
         states = len(self.terminal)
         if self.terminal.dtype != np.bool_ or self.terminal.shape != (states,) or not states:
-            raise ValueError("terminal says of each state whether it is one")
+            raise ArgumentError("terminal says of each state whether it is one")
         self._check_lists(states, atoms)
         self._check_trees(states, atoms)
 
@@ -104,7 +105,7 @@ class CompiledModel(NamedTuple):
         exact_starts("rule_starts", self.rule_starts, lists, rules)
         ends = exact("rule_ends", self.rule_ends, length=lists)
         if (ends < self.rule_starts[:-1]).any() or (ends > self.rule_starts[1:]).any():
-            raise ValueError("rule_ends are not among the rules of their lists")
+            raise ArgumentError("rule_ends are not among the rules of their lists")
         outcomes = len(exact("targets", self.targets, 0, states))
         exact_starts("outcome_starts", self.outcome_starts, rules, outcomes)
         conditions = len(exact_reals("probabilities", self.probabilities, low=0.0, high=CERTAIN))
@@ -121,7 +122,7 @@ class CompiledModel(NamedTuple):
         roots = exact_starts("node_starts", self.node_starts, states, nodes, at_least=1)
         leaves = exact("first_leaves", self.first_leaves, length=states)
         if (leaves < roots[:-1]).any() or (leaves >= roots[1:]).any():
-            raise ValueError("first_leaves are not among the nodes of their trees")
+            raise ArgumentError("first_leaves are not among the nodes of their trees")
         seen = len(exact_reals("observation_constants", self.observation_constants))
         exact_reals("observation_signs", self.observation_signs, (seen,))
         exact("observation_atoms", self.observation_atoms, 0, atoms)
@@ -132,9 +133,9 @@ class CompiledModel(NamedTuple):
         place = np.arange(nodes) - np.repeat(roots[:-1], np.diff(roots))  # counted from the root
         is_root = place == 0
         if (above >= place).any() or ((above < 0) != is_root).any():
-            raise ValueError("parents are not nodes before their children")
+            raise ArgumentError("parents are not nodes before their children")
         if ((observed < 0) != is_root).any():
-            raise ValueError("node_observations: something is seen at all nodes but the roots")
+            raise ArgumentError("node_observations: something is seen at all nodes but the roots")
         exact("node_branches", self.node_branches, 0, int(self.branch_starts[-1]))
         branches = len(self.node_branches)
         exact_starts("node_branch_starts", self.node_branch_starts, nodes, branches)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, join, joint_index, starts_of
@@ -96,7 +97,7 @@ class Forecasts(NamedTuple):
             joint = math.prod(sizes[parents[own]].tolist())
             rows, left = divmod(table.stop - table.start, self.horizon * int(sizes[variable]))
             if parents[own.start] != variable or joint != values.stop - values.start or left:
-                raise ValueError(
+                raise ArgumentError(
                     f"the forecast of variable {variable} looks at {parents[own].tolist()} of "
                     f"{joint} joint values; {values.stop - values.start} are looked up in a table "
                     f"of {table.stop - table.start} probabilities"
@@ -139,7 +140,9 @@ def _fit_one(
     size = int(sizes[parents[0]])
     num_values = math.prod(int(sizes[j]) for j in parents)
     if num_values > MAX_JOINT_VALUES:
-        raise ValueError(f"forecast parents of {num_values} joint values are too many to look up")
+        raise ArgumentError(
+            f"forecast parents of {num_values} joint values are too many to look up"
+        )
     values = by_variable()[parents[0]]
     joint = values.astype(np.int32)
     for j in parents[1:]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
 from exo_envs.compiled.threads import in_parts
+from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints
 from planners.core.checks import check_kind
 from planners.forecasting import flat_models as where
@@ -54,10 +55,14 @@ class Models(NamedTuple):
         now, later = self
         shared = ("forecasts", "values", "terminal")
         if any(not np.array_equal(getattr(now, name), getattr(later, name)) for name in shared):
-            raise ValueError("the models for now and later are not about the same atoms and states")
+            raise ArgumentError(
+                "the models for now and later are not about the same atoms and states"
+            )
         states, actions = len(now.terminal), int(now.branch_starts[1])
         if (np.diff(now.branch_starts) != actions).any() or len(now.parents) != states:
-            raise ValueError("the model for now has a branch for each action, and looks at nothing")
+            raise ArgumentError(
+                "the model for now has a branch for each action, and looks at nothing"
+            )
 
 
 def look_ahead(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import (
     as_generator,
     check_flag,
@@ -179,9 +180,11 @@ class ForecastPolicy(Policy, Saved):
         models.check(forecasts)
         states = math.prod(self.sizes)
         if len(models.now.terminal) != states or discount > 1:
-            raise ValueError(f"the models are not of {states} states, or the discount is above 1")
+            raise ArgumentError(
+                f"the models are not of {states} states, or the discount is above 1"
+            )
         if len(forecasts.sizes) != len(mask):
-            raise ValueError(f"forecasts of {len(forecasts.sizes)} variables, for {len(mask)}")
+            raise ArgumentError(f"forecasts of {len(forecasts.sizes)} variables, for {len(mask)}")
         variables = [
             *map(Variable, self.endogenous_names, self.sizes),
             *map(Variable, mask, forecasts.sizes.tolist()),

@@ -18,6 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, join, joint_index, starts_of
@@ -63,7 +64,9 @@ class SharedForecasts:
                 and table.flags.c_contiguous
             )
             if not sound or lookup.min() < 0 or lookup.max() >= len(table):
-                raise ValueError(f"the forecast of variable {i} has no row for some joint values")
+                raise ArgumentError(
+                    f"the forecast of variable {i} has no row for some joint values"
+                )
 
     @classmethod
     def fit(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import (
     as_generator,
     as_mask,
@@ -178,7 +179,7 @@ class ReducedMDP(ExoMDP):
         if data is None:
             data = ExogenousData.collect(mdp, num_rollouts, rng)
         elif num_rollouts is not None:
-            raise ValueError(f"give data or num_rollouts={num_rollouts}, not both")
+            raise ArgumentError(f"give data or num_rollouts={num_rollouts}, not both")
         _check_names("data", data.names, mdp)
         mdp = coarsened(mdp, data.bins)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
@@ -200,7 +201,7 @@ class ReducedMDP(ExoMDP):
         def fit() -> Fit:
             known = known_parents(names) if known_parents is not None else {}
             if not isinstance(known, Mapping):
-                raise TypeError(f"known_parents returns a mapping of names, not {known!r}")
+                raise ArgumentTypeError(f"known_parents returns a mapping of names, not {known!r}")
             parents = {
                 i: tuple(data.positions(tuple(known[name])).tolist())
                 if name in known and set(known[name]) <= set(names)
@@ -250,7 +251,7 @@ class ReducedMDP(ExoMDP):
         seen = coarsened(mdp, [own for own in self.bins if isinstance(own, Grid)])
         same_endogenous = seen.endogenous_variables == self.endogenous_variables
         if mdp.exogenous_names != self.full_names or not same_endogenous:
-            raise ValueError(
+            raise ArgumentError(
                 f"{mdp!r} is not the model that was reduced: that one has the variables "
                 f"{_short((*(v.name for v in self.endogenous_variables), *self.full_names))}"
             )
@@ -344,7 +345,7 @@ def _check_fit(fit: Fit, variables: int) -> None:
 
 def _check_names(what: str, names: tuple[str, ...], mdp: ExoMDP) -> None:
     if names != mdp.exogenous_names:
-        raise ValueError(f"the {what} is of {_short(names)}, not of this model")
+        raise ArgumentError(f"the {what} is of {_short(names)}, not of this model")
 
 
 def _counted(data: ExogenousData) -> dict[str, int]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.contract.checked_mdp import CheckedMDP
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, chunks, joint_values
 from planners.dependence.group_testing import draw_probes
@@ -38,7 +39,7 @@ MIN_LOOKS = 20_000
 TOLERANCE = 1e-9
 
 
-class EndDependsOnExogenousError(ValueError):
+class EndDependsOnExogenousError(ArgumentError):
     """Whether an episode is over cannot be told from n alone."""
 
 

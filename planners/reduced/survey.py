@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, check_choice
 from exo_envs.core.inputs import as_generator, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
 from planners.core.arrays import Ints
@@ -128,7 +128,7 @@ class EndogenousSurvey:
         check_reward(reward)
         check_kind("data", data, ExogenousData)
         if data.names != mdp.exogenous_names:
-            raise ValueError(
+            raise ArgumentError(
                 f"the data has {len(data.names)} variables, not the "
                 f"{len(mdp.exogenous_names)} of the model; collect it for the whole model"
             )
@@ -139,7 +139,7 @@ class EndogenousSurvey:
 
         endogenous, is_complete = survey_states(mdp, rng)
         if reward == "total" and not is_complete:
-            raise ValueError(
+            raise ArgumentError(
                 f"{mdp!r} has too many n to find out what each of them pays from reward='total'; "
                 "use reward='terms'"
             )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, Variable
 from planners.core.checks import check_kind, check_names
 from planners.core.files import Saved
@@ -62,7 +63,7 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         if memory is not None:
             check_kind("memory", memory, MaskMemory)
         if of_part is not None and not callable(of_part):
-            raise TypeError(f"of_part is a function, not {of_part!r}")
+            raise ArgumentTypeError(f"of_part is a function, not {of_part!r}")
         self._of_part = of_part
         FactoredMDP.__init__(
             self,
@@ -139,7 +140,7 @@ def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:
     mdp = checked(mdp)
     model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng) if can_enumerate(mdp) else None
     if not isinstance(model, TabulatedReducedMDP):
-        raise ValueError(
+        raise ArgumentError(
             f"{mdp!r} has more than {MAX_PAIRS:,} pairs (n, a), so there are no tables to plan in; "
             "plan with UCT, which does not enumerate them, or with DefaultPlanner, which chooses "
             "by size"

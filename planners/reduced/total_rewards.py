@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, chunks, joint_values
 from planners.dependence.group_testing import find_relevant
@@ -224,7 +225,7 @@ def _refuse_sum(mdp: ExoMDP, variables: Sequence[int]) -> NoReturn:
     if len(variables) > MAX_SHOWN:
         names += f" and {len(variables) - MAX_SHOWN} more"
     pay = "pays" if len(variables) == 1 else "pay"
-    raise ValueError(
+    raise ArgumentError(
         f"what {names} {pay} depends on other exogenous variables, and it was not found on which; "
         "let the model say which variables each reward term looks at (reward_terms with "
         "reward_scopes), and use reward='terms'"

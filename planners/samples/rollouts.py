@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked, unchecked
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.inputs import MAX_VALUES as MOST_VALUES
 from exo_envs.core.inputs import as_generator, check_horizon, check_rollouts, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Variable
@@ -71,11 +71,11 @@ class ExogenousData:
         )
         values = _values("values", self.values, 3)
         if len(values) < 1 or values.shape[1] < 2:
-            raise ValueError(f"the rollouts have no transitions: their shape is {values.shape}")
+            raise ArgumentError(f"the rollouts have no transitions: their shape is {values.shape}")
         _check_range("values", values, names, sizes)
         endogenous = _values("initial_endogenous", self.initial_endogenous, 2)
         if len(endogenous) != len(values):
-            raise ValueError(f"there are {len(values)} rollouts and {len(endogenous)} initial n")
+            raise ArgumentError(f"there are {len(values)} rollouts and {len(endogenous)} initial n")
         seed = check_whole("the seed of the rollouts", self.seed, 0)
         made = names, sizes, values, endogenous.astype(np.int64, copy=False), seed
         for field, value in zip(fields(self), made, strict=False):
@@ -125,7 +125,7 @@ class ExogenousData:
         """These rollouts and ``num_rollouts`` more: whatever is counted in both parts adds up."""
         rng = as_generator("rng", rng)
         if mdp.is_recorded:
-            raise ValueError(
+            raise ArgumentError(
                 f"{mdp!r} is a record, of which nothing new can be rolled out; give a longer one"
             )
         values, endogenous = _roll_out(mdp, num_rollouts, self.num_steps, rng, self.names)
@@ -158,9 +158,11 @@ class ExogenousData:
         names, of_n = _names(exogenous), _names(endogenous)
         sizes = [variable.size for variable in exogenous]
         if self.names != names:
-            raise ValueError(f"the rollouts are of {self.names}, not of {names}")
+            raise ArgumentError(f"the rollouts are of {self.names}, not of {names}")
         if self.sizes.tolist() != sizes:
-            raise ValueError(f"the rollouts are of variables of {self.sizes} values, not {sizes}")
+            raise ArgumentError(
+                f"the rollouts are of variables of {self.sizes} values, not {sizes}"
+            )
         limits: Ints = np.array([variable.size for variable in endogenous], dtype=np.int64)
         _check_range("initial_endogenous", self.initial_endogenous, of_n, limits)
 
@@ -259,23 +261,23 @@ def _values(name: str, values: Any, ndim: int) -> NDArray[Any]:
     """Whole numbers of so many dimensions, in a type that kernels take."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
-        raise ValueError(f"{name} of the rollouts does not hold whole numbers")
+        raise ArgumentError(f"{name} of the rollouts does not hold whole numbers")
     if array.ndim != ndim:
-        raise ValueError(f"{name} of the rollouts has shape {array.shape}")
+        raise ArgumentError(f"{name} of the rollouts has shape {array.shape}")
     return array if array.dtype in KERNEL_TYPES else array.astype(np.int64)
 
 
 def _check_range(name: str, values: NDArray[Any], names: Sequence[str], sizes: Ints) -> None:
     """Refuse values that the variables (last axis) cannot have."""
     if values.shape[-1] != len(names):
-        raise ValueError(
+        raise ArgumentError(
             f"{name} of the rollouts has shape {values.shape}, not (..., {len(names)})"
         )
     rows = values.reshape(-1, values.shape[-1]) if values.size else values[..., :0]
     high = rows.max(axis=0, initial=0)
     low = rows.min(axis=0, initial=0) if values.dtype.kind == "i" else np.zeros_like(high)
     for j in np.flatnonzero((low < 0) | (high >= sizes)).tolist():
-        raise ValueError(
+        raise ArgumentError(
             f"{name} of the rollouts: those of {names[j]!r} are from 0 to {sizes[j] - 1}, "
             f"but the data has {low[j]} to {high[j]}"
         )

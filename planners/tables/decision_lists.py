@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, join_tables, starts_of, subset_index
@@ -102,7 +103,7 @@ class DecisionLists(_Arrays):
         row = wrong_row(self.entry_starts, self.probabilities, False)
         if row >= 0:
             entries = slice(*self.entry_starts[row : row + 2])
-            raise ValueError(
+            raise ArgumentError(
                 f"the probabilities of row {row} are {self.probabilities[entries]}: they are not "
                 "from 0 to 1, or more than 1 together"
             )
@@ -111,7 +112,7 @@ class DecisionLists(_Arrays):
             n, a = divmod(int(np.searchsorted(self.rule_starts, rule, "right")) - 1, self[1])
             looked_at = self.variables[slice(*self.variable_starts[rule : rule + 2])]
             rows = int(self.row_starts[rule + 1] - self.row_starts[rule])
-            raise ValueError(
+            raise ArgumentError(
                 f"rule {rule}, of state {n} and action {a}, looks at the variables "
                 f"{looked_at.tolist()} of sizes {self.sizes[looked_at].tolist()} and has {rows} "
                 "rows; it should have one for each of their joint values, and the last rule of a "
@@ -142,14 +143,14 @@ class DecisionLists(_Arrays):
         num_states = check_whole("num_states", num_states, 1)
         num_actions = check_whole("num_actions", num_actions, 1)
         if len(rules) != num_states * num_actions:
-            raise ValueError(
+            raise ArgumentError(
                 f"there are rules for {len(rules)} pairs (n, a), not for {num_states} states "
                 f"times {num_actions} actions"
             )
         pairs = [(n, a) for n in range(num_states) for a in range(num_actions)]
         missing = [pair for pair in pairs if pair not in rules]
         if missing:
-            raise ValueError(f"there are no rules for the pair (n, a) = {missing[0]}")
+            raise ArgumentError(f"there are no rules for the pair (n, a) = {missing[0]}")
         lists = [rules[pair] for pair in pairs]
         for rule in chain.from_iterable(lists):
             rule.check()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exo_envs.core.batches import as_lanes, as_pairs, endogenous_lanes, exogenous_lanes
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_size, check_discount, check_horizon, check_whole
 from exo_envs.core.mdp import (
     BoolArray,
@@ -132,7 +133,7 @@ class FactoredMDP(ExoMDP):
         own = self.num_endogenous_states, self.num_actions, self.exogenous_sizes.tolist()
         theirs = lists.num_states, lists.num_actions, lists.sizes.tolist()
         if own != theirs:
-            raise ValueError(
+            raise ArgumentError(
                 f"the decision lists are of {theirs[0]} states, {theirs[1]} actions and variables "
                 f"of sizes {theirs[2]}; the model has {own[0]}, {own[1]} and {own[2]}"
             )
@@ -147,7 +148,7 @@ class FactoredMDP(ExoMDP):
             check_kind("a scope of joint_terms", given, tuple)
             scope = tuple(whole_numbers("a scope of joint_terms", given, 0, len(sizes)).tolist())
             if len(scope) < 2 or list(scope) != sorted(set(scope)):
-                raise ValueError(
+                raise ArgumentError(
                     f"a scope of joint_terms has two or more positions, increasing, not {scope}; "
                     "what one variable pays belongs to terms"
                 )
@@ -163,19 +164,21 @@ class FactoredMDP(ExoMDP):
             sizes = self.endogenous_sizes if part == "endogenous" else self.exogenous_sizes
             array = as_array(f"the {part} part of the initial states", values)
             if array.ndim != 2 or array.shape[1] != len(sizes) or not len(array):
-                raise ValueError(
+                raise ArgumentError(
                     f"the {part} part of the initial states has shape {array.shape}; "
                     f"it should be (states, {len(sizes)})"
                 )
             whole_numbers(f"the {part} part of the initial states", array.reshape(-1), 0)
             if (array >= sizes).any():
-                raise ValueError(
+                raise ArgumentError(
                     f"the {part} part of the initial states has values up to "
                     f"{array.max(axis=0).tolist()}; the sizes are {sizes.tolist()}"
                 )
             parts.append(array.astype(np.int64, copy=False))
         if len(parts[0]) != len(parts[1]):
-            raise ValueError(f"there are {len(parts[0])} initial n and {len(parts[1])} initial x")
+            raise ArgumentError(
+                f"there are {len(parts[0])} initial n and {len(parts[1])} initial x"
+            )
         return State(*parts)
 
     @cached_property
@@ -184,7 +187,7 @@ class FactoredMDP(ExoMDP):
         factors = tuple(self._factors() if callable(self._factors) else self._factors)
         sizes = self.exogenous_sizes
         if len(factors) != len(sizes):
-            raise ValueError(f"there are {len(factors)} factors for {len(sizes)} variables")
+            raise ArgumentError(f"there are {len(factors)} factors for {len(sizes)} variables")
         for variable, factor in zip(self.exogenous_variables, factors, strict=True):
             check_kind(f"the factor of {variable.name!r}", factor, Factor)
             factor.check(variable.name, sizes, variable.size)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, join_tables, joint_values, subset_index
@@ -33,7 +34,7 @@ class Factor:
         object.__setattr__(self, "parents", tuple(parents.tolist()))
         wrong = wrong_row(self.starts, self.probabilities, True)
         if wrong >= 0:
-            raise ValueError(
+            raise ArgumentError(
                 f"row {wrong} of a factor is no probability distribution: its probabilities are "
                 f"{self.probabilities[slice(*self.starts[wrong : wrong + 2])]}"
             )
@@ -57,11 +58,11 @@ class Factor:
         """
         parents = whole_numbers(f"the parents of {name!r}", self.parents, 0, len(sizes))
         if len(np.unique(parents)) < len(parents):
-            raise ValueError(f"{name!r} has a parent twice: {self.parents}")
+            raise ArgumentError(f"{name!r} has a parent twice: {self.parents}")
         rows = math.prod(sizes[parents].tolist())
         highest = self.values.max(initial=0)
         if len(self.starts) != rows + 1 or highest >= size:
-            raise ValueError(
+            raise ArgumentError(
                 f"the factor of {name!r} has {len(self.starts) - 1} rows and values "
                 f"up to {highest}; it should have {rows} rows and values below {size}"
             )
@@ -71,10 +72,10 @@ class Factor:
         """From a dense table of shape (*parent sizes, size), or (rows, size)."""
         array = np.asarray(table, dtype=np.float64)
         if not array.ndim or not array.size:
-            raise ValueError(f"a factor's table has shape (..., size), not {array.shape}")
+            raise ArgumentError(f"a factor's table has shape (..., size), not {array.shape}")
         rows = array.reshape(-1, array.shape[-1])
         if not np.allclose(rows.sum(axis=1), 1.0) or (rows < 0).any():
-            raise ValueError("every row of a factor's table is a probability distribution")
+            raise ArgumentError("every row of a factor's table is a probability distribution")
         row, value = np.nonzero(rows)
         starts = np.concatenate([[0], np.bincount(row, minlength=len(rows)).cumsum()])
         return cls(tuple(parents), starts, value, rows[row, value])

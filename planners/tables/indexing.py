@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
+from exo_envs.core.errors import ExoError
 from exo_envs.core.mdp import ExoMDP
 
 
-class TooLargeError(MemoryError):
+class TooLargeError(ExoError, MemoryError):
     """A model has more states than a memory budget allows; its message says how many more."""
 
 

@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
 from planners.core.checks import check_starts, real_numbers, whole_numbers
@@ -61,7 +62,7 @@ class Rule:
         """From probabilities of shape (rows, len(targets))."""
         matrix, targets = np.asarray(matrix), np.asarray(targets)
         if matrix.ndim != 2 or not len(matrix) or targets.shape != matrix.shape[1:]:
-            raise ValueError(
+            raise ArgumentError(
                 "the probabilities of a rule have shape (rows, targets), at least one row, not "
                 f"{matrix.shape} for targets of shape {targets.shape}"
             )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, check_positive, check_whole, convert
 from exo_envs.core.mdp import ExoMDP
 from planners.core.clock import Clock, OutOfTimeError
@@ -133,7 +134,7 @@ class ValueIteration:
         check_problem(mdp, warm_start)
         clock = Clock(time_limit)
         if not mdp.discount < 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"value iteration needs a discount below 1, not {mdp.discount!r}; "
                 "ForecastPlanner plans up to the horizon and takes any"
             )
@@ -221,5 +222,5 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
         found = None
     # NumPy takes None, and so a comparison with None, for float64.
     if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype is float64 or float32, not {found or repr(dtype)}")
+        raise ArgumentError(f"dtype is float64 or float32, not {found or repr(dtype)}")
     return found

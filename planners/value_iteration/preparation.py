@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Floats, join, starts_of
 from planners.tables.factored_mdp import FactoredMDP
 from planners.value_iteration.elimination import Elimination, eliminate
@@ -95,7 +96,7 @@ def reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
     lows, highs = map(np.stack, zip(*map(_extremes, tables), strict=True))  # (tables, N, A)
     size = float(np.maximum(-lows, highs).max(axis=(1, 2), initial=0.0).sum())
     if not math.isfinite(size):
-        raise ValueError("the rewards are not all finite")
+        raise ArgumentError("the rewards are not all finite")
     alive = ~mdp.terminal
     ended = 0.0 if mdp.terminal.any() else math.inf  # a terminal state pays nothing
     low = lows.sum(axis=0)[alive].min(initial=ended)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_array
 from exo_envs.core.mdp import ExoMDP, IntArray, Variable
 from planners.core.checks import check_names, whole_numbers
@@ -51,7 +52,7 @@ class TabularPolicy(Policy, Saved):
         self.endogenous_names = as_names(endogenous_names, count)
         mask = check_names("mask", mask)
         if len(self.exogenous_sizes) != len(mask):
-            raise ValueError(
+            raise ArgumentError(
                 f"the mask has {len(mask)} variables, but there are "
                 f"{len(self.exogenous_sizes)} exogenous sizes"
             )
@@ -66,13 +67,13 @@ class TabularPolicy(Policy, Saved):
         actions = as_array("the table of actions", actions)
         actions = actions.astype(actions.dtype.newbyteorder("="), copy=False)  # as kernels read it
         if actions.shape != shape or not np.issubdtype(actions.dtype, np.integer):
-            raise ValueError(
+            raise ArgumentError(
                 f"the actions are whole numbers in the shape {shape}, "
                 f"not {actions.dtype} in the shape {actions.shape}"
             )
         if actions.min() < 0 or actions.max() > MOST_ACTIONS:
             wrong = actions.min() if actions.min() < 0 else actions.max()
-            raise ValueError(f"an action cannot be {wrong}")
+            raise ArgumentError(f"an action cannot be {wrong}")
         self.actions: IntArray = np.ascontiguousarray(actions)  # (X, N)
 
     @classmethod

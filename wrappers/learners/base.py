@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_flag, check_function, check_real, check_whole, convert
 from exo_envs.core.mdp import ExoMDP
 from planners.core.clock import OutOfTimeError, check_time_limit
@@ -328,7 +329,7 @@ class MaskLearner(HyperParameters, Answers, ABC):
         self._require_fit()
         if self._cost_of_ignoring is None:
             if self.objective_ is None:
-                raise ValueError(
+                raise ArgumentError(
                     f"learning was stopped ({self.status_}) before there was a policy, so it is "
                     "not known what it gives up"
                 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole, convert
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
@@ -39,7 +40,7 @@ class BruteForceMaskLearner(MaskLearner):
     def _steps(self, session: Session) -> Iterator[Record]:
         names = session.study.mdp.exogenous_names
         if len(names) > self.max_variables:
-            raise ValueError(
+            raise ArgumentError(
                 f"{len(names)} exogenous variables have 2 ** {len(names)} masks; brute force is "
                 f"for up to max_variables={self.max_variables}. Use CalibratedMaskLearner"
             )

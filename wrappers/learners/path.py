@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_real
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
@@ -99,7 +100,7 @@ class MaskPath:
             if point.low <= cost_weight <= point.high:
                 return point
         known = ", ".join(f"{point.cost_weight:g}" for point in self.points)
-        raise ValueError(
+        raise ArgumentError(
             f"this path has no mask for a cost_weight of {cost_weight:g}, only for {known}; call "
             "path() without cost_weights"
         )

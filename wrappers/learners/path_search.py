@@ -16,6 +16,7 @@ from functools import cache
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import check_real, check_whole
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
@@ -78,10 +79,10 @@ def _checked(cost_weights: Sequence[float] | None) -> list[float] | None:
     except TypeError:
         given = None
     if given is None:
-        raise TypeError(f"cost_weights is a sequence of numbers, not {cost_weights!r:.80}")
+        raise ArgumentTypeError(f"cost_weights is a sequence of numbers, not {cost_weights!r:.80}")
     weights = [check_real("each of cost_weights", weight, 0.0) for weight in given]
     if not weights:
-        raise ValueError("cost_weights is a sequence of numbers, and there is none in it")
+        raise ArgumentError("cost_weights is a sequence of numbers, and there is none in it")
     return weights
 
 

@@ -19,6 +19,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP
 from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
@@ -57,7 +58,7 @@ def take_over(earlier: Study, study: Study) -> None:
             error_probability=ERROR_PROBABILITY,
         )
         if compared.difference is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"x moves by itself otherwise in {study.mdp!r} than in the model that was learned "
                 f"on: {compared.difference}. What is known about x does not hold for it; fit anew"
             )
@@ -85,7 +86,7 @@ def _refuse_other_variables(before: ExoMDP, mdp: ExoMDP) -> None:
     pairs = zip_longest(own, known)
     differ = [repr((a or b).name) for a, b in pairs if a != b]
     more = f" and {len(differ) - LISTED} more" if len(differ) > LISTED else ""
-    raise ValueError(
+    raise ArgumentError(
         f"{mdp!r} has other exogenous variables than the model that was learned on, which has "
         f"{len(known)} of them; look at {', '.join(differ[:LISTED])}{more}. What is known about x "
         "does not hold for it; fit anew"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from exo_envs.core.errors import ArgumentTypeError
+
 
 def pandas_frame(caller: str, cells: Sequence[Sequence[Any]], columns: Sequence[str]) -> Any:
     """A ``pandas.DataFrame``; without pandas, an error that says who needs it."""
@@ -19,7 +21,7 @@ def axes(caller: str, ax: Any = None, *, width: float = 7.5, height: float = 4.0
     """Axes to draw on: those that are given, or new ones of ``matplotlib.pyplot``."""
     if ax is not None:
         if not hasattr(ax, "plot"):
-            raise TypeError(f"ax is axes of matplotlib, not {type(ax).__name__}")
+            raise ArgumentTypeError(f"ax is axes of matplotlib, not {type(ax).__name__}")
         return ax
     try:
         import matplotlib.pyplot as plt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from exo_envs.core.errors import ExoError
 from planners.core.policy import Mask, Policy
 from planners.worth import Objective
 from wrappers.learners.history import History
@@ -20,7 +21,7 @@ class LearningStoppedWarning(UserWarning):
     """Learning was stopped before it had finished; the mask is the best so far."""
 
 
-class NotFittedError(ValueError, AttributeError):
+class NotFittedError(ExoError, ValueError, AttributeError):
     """A learner was asked for what it found before it was fitted, as in scikit-learn."""
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import __version__
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_actions, check_real
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
@@ -97,15 +98,17 @@ class SavedMask:
         where = os.fspath(path)
         archived = read_text(path, MEMBER) if _is_archive(path) else ""
         if archived is None:
-            raise ValueError(f"{where!r} does not hold a mask: there is no {MEMBER} in it")
+            raise ArgumentError(f"{where!r} does not hold a mask: there is no {MEMBER} in it")
         try:
             content = json.loads(archived or _read_json(path), parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where!r} does not hold a mask: it is not JSON ({error})") from error
+            raise ArgumentError(
+                f"{where!r} does not hold a mask: it is not JSON ({error})"
+            ) from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{where!r} does not hold a mask: its format is not {FORMAT!r}")
+            raise ArgumentError(f"{where!r} does not hold a mask: its format is not {FORMAT!r}")
         if content.get("version") != VERSION:
-            raise ValueError(
+            raise ArgumentError(
                 f"{where!r} has version {content.get('version')!r} of the format; this is {VERSION}"
             )
         return cls._checked(where, content)
@@ -120,14 +123,14 @@ class SavedMask:
             return None
         policy = Policy.load(path)
         if policy.full != self.names or not set(policy.mask) <= set(self.mask):
-            raise ValueError(
+            raise ArgumentError(
                 f"{os.fspath(path)!r} does not hold a whole mask: its policy looks at "
                 f"{policy.mask[:3]} ..., and the mask keeps {self.mask[:3]} ..."
             )
         known = (policy.variables or mdp.endogenous_variables)[: policy.endogenous_size]
         sizes = [variable.size for variable in known]
         if sizes != mdp.endogenous_sizes.tolist():
-            raise ValueError(
+            raise ArgumentError(
                 f"the policy in {os.fspath(path)!r} is for endogenous variables of sizes {sizes}, "
                 f"not for those of this model, {mdp.endogenous_sizes.tolist()}"
             )
@@ -135,7 +138,7 @@ class SavedMask:
         for variable in (policy.variables or ())[policy.endogenous_size :]:
             # A policy that ignores a variable of its mask takes any value of it for 0.
             if variable.size not in (1, own[variable.name]):
-                raise ValueError(
+                raise ArgumentError(
                     f"the policy in {os.fspath(path)!r} is for {variable.name!r} with "
                     f"{variable.size} values, not with the {own[variable.name]} of this model"
                 )
@@ -158,31 +161,31 @@ class SavedMask:
         for name, kinds in wanted.items():
             value = content.get(name, ...)
             if not isinstance(value, kinds) or (name == "seed" and isinstance(value, bool)):
-                raise ValueError(f"{where!r} does not hold a whole mask: {name!r} is missing")
+                raise ArgumentError(f"{where!r} does not hold a whole mask: {name!r} is missing")
             if name in ("mask", "names") and (
                 not all(isinstance(entry, str) for entry in value) or len(set(value)) < len(value)
             ):
-                raise ValueError(f"{where!r}: {name!r} is not a list of different names")
+                raise ArgumentError(f"{where!r}: {name!r} is not a list of different names")
         parts = {name: content[name] for name in wanted}
         parts |= {name: tuple(content[name]) for name in ("mask", "names")}
         if parts["seed"] < 0:
-            raise ValueError(f"{where!r}: the seed of the mask is {parts['seed']}")
+            raise ArgumentError(f"{where!r}: the seed of the mask is {parts['seed']}")
         try:
             for name, value in (parts["objective"] or {}).items():
                 if value is not None:
                     check_real(name, value)
         except ValueError as error:
-            raise ValueError(f"{where!r} does not hold a whole mask: {error}") from error
+            raise ArgumentError(f"{where!r} does not hold a whole mask: {error}") from error
         unknown = set(parts["mask"]).difference(parts["names"])
         if unknown:
-            raise ValueError(f"{where!r} keeps {sorted(unknown)}, which it does not name")
+            raise ArgumentError(f"{where!r} keeps {sorted(unknown)}, which it does not name")
         return cls(**parts)
 
     def check(self, mdp_or_env: Any) -> None:
         """Refuse a model with other exogenous variables than the mask was learned on."""
         names = as_mdp(mdp_or_env).exogenous_names
         if names != self.names:
-            raise ValueError(
+            raise ArgumentError(
                 f"the mask was learned on {len(self.names)} exogenous variables "
                 f"({', '.join(self.names[:3])} ...), not on the {len(names)} of this model "
                 f"({', '.join(names[:3])} ...)"
@@ -198,12 +201,12 @@ def _read_json(path: str | os.PathLike[str]) -> str:
     with Path(path).open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+        raise ArgumentError(f"it has more than {MAX_BYTES:,} bytes")
     return content.decode("utf-8")
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"it holds {constant}")
+    raise ArgumentError(f"it holds {constant}")
 
 
 def versions() -> dict[str, str]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.inputs import shown
 from exo_envs.core.mdp import FloatArray
 from planners.core.clock import Clock, OutOfTimeError
@@ -82,7 +83,7 @@ class Session:
             except TypeError as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise  # from within the callback, whose own affair it is
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"callback={shown(self._callback)} cannot be called with a Progress: {error}"
                 ) from error
         self._reported = self.clock.seconds()

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv, VectorObservationWrapper, VectorWrapper
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, IntArray
 from planners.core.policy import Policy
 from wrappers.observation.flat import Encoding, FlatWrapper
@@ -68,10 +69,14 @@ class AgentPolicy(Policy):
         deterministic: bool = True,
     ) -> None:
         if not isinstance(agent, Predictor) and not callable(agent):
-            raise TypeError(f"an agent has a method predict or is a function, not {agent!r}")
+            raise ArgumentTypeError(
+                f"an agent has a method predict or is a function, not {agent!r}"
+            )
         mdp = getattr(getattr(env, "unwrapped", None), "mdp", None)
         if not isinstance(mdp, ExoMDP):
-            raise TypeError(f"{env} has no model: wrap ExoEnv(mdp) or ExoVectorEnv(mdp, ...)")
+            raise ArgumentTypeError(
+                f"{env} has no model: wrap ExoEnv(mdp) or ExoVectorEnv(mdp, ...)"
+            )
         mask, full, endogenous_size = self.names_of(mdp)
         self._encoding: Encoding | None = None
         for layer in reversed(list(layers(env))):
@@ -80,7 +85,9 @@ class AgentPolicy(Policy):
             elif isinstance(layer, FlatWrapper):
                 self._encoding = layer.encoding
             elif _changes_observations(layer):
-                raise TypeError(f"{type(layer).__name__} changes observations in a way of its own")
+                raise ArgumentTypeError(
+                    f"{type(layer).__name__} changes observations in a way of its own"
+                )
         seen = [mdp.exogenous_variables[mdp.exogenous_names.index(name)] for name in mask]
         variables = [*mdp.endogenous_variables, *seen]
         super().__init__(mask, full, endogenous_size, variables=variables)

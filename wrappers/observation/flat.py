@@ -15,7 +15,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import DTypeLike, NDArray
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.inputs import kind_of
 from exo_envs.core.spaces import batched_space
 from wrappers.observation.flat_parts import Flat, Part, RealPart, parts_of
@@ -84,17 +84,21 @@ class Encoding:
         try:
             dtype = np.dtype(dtype)
         except (TypeError, ValueError):
-            raise TypeError(f"dtype names a type of numbers, not {dtype!r}") from None
+            raise ArgumentTypeError(f"dtype names a type of numbers, not {dtype!r}") from None
         if dtype.kind not in "iuf" or dtype.itemsize > 8 or not dtype.isnative:
             wanted = "a native real dtype of at most 64 bits"
-            raise ValueError(f"a flat observation has {wanted}, not {dtype}")
+            raise ArgumentError(f"a flat observation has {wanted}, not {dtype}")
         if kind == "scaled" and dtype.kind != "f":
-            raise ValueError(f"scaled values are fractions; dtype is a floating one, not {dtype}")
+            raise ArgumentError(
+                f"scaled values are fractions; dtype is a floating one, not {dtype}"
+            )
         made = cls(str(kind), dtype, tuple(parts_of(space, wide=kind == "one-hot")))
         if dtype.kind != "f" and any(isinstance(part, RealPart) for part in made._parts):
-            raise ValueError(f"real variables are fractions; dtype is a floating one, not {dtype}")
+            raise ArgumentError(
+                f"real variables are fractions; dtype is a floating one, not {dtype}"
+            )
         if made._width > MAX_WIDTH:
-            raise ValueError(
+            raise ArgumentError(
                 f"a one-hot observation of {made._width:,} numbers is too long, at most "
                 f'{MAX_WIDTH:,} will do; encoding="scaled" has one number for each variable'
             )
@@ -117,12 +121,12 @@ class Encoding:
             ValueError: if a part is missing, or has a wrong shape or value.
         """
         if not isinstance(observation, Mapping):
-            raise TypeError(f"an observation is a mapping, not {kind_of(observation)}")
+            raise ArgumentTypeError(f"an observation is a mapping, not {kind_of(observation)}")
         parts: list[Any] = [part.values(observation) for part in self._parts]
         batch = parts[0].shape[:-1]
         if any(values.shape[:-1] != batch for values in parts):
             shapes = {part.key: parts[i].shape[:-1] for i, part in enumerate(self._parts)}
-            raise ValueError(
+            raise ArgumentError(
                 f"the parts of the observation are batches of different shapes: {shapes}"
             )
         lanes = math.prod(batch)

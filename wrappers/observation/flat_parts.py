@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_array, as_integers
 from exo_envs.core.mdp import IntArray
 from exo_envs.core.spaces import NEEDED_SPACE
@@ -62,7 +63,7 @@ class WholePart:
         """The error for one number, at an index into the flattened ``values``."""
         i = entry % len(self.sizes)
         first = self.starts[i]
-        return ValueError(
+        return ArgumentError(
             f"variable {i} in {_what(self.key)} cannot be "
             f"{values.flat[entry]}; its values are {first} ... {first + self.sizes[i] - 1}"
         )
@@ -93,14 +94,16 @@ class RealPart:
         """The numbers of this part, (..., m)."""
         values = _given(observation, self.key)
         if values.dtype.kind not in "iuf":
-            raise TypeError(f"{_what(self.key)} has dtype {values.dtype}; it should hold numbers")
+            raise ArgumentTypeError(
+                f"{_what(self.key)} has dtype {values.dtype}; it should hold numbers"
+            )
         values = values.astype(np.float64)
         _check_width(self.key, values, len(self.low))
         wrong = ~((values >= self.low) & (values <= self.high))
         if wrong.any():
             where = tuple(np.argwhere(wrong)[0].tolist())
             low, high = self.low[where[-1]], self.high[where[-1]]
-            raise ValueError(
+            raise ArgumentError(
                 f"variable {where[-1]} in {_what(self.key)} cannot be {values[where]}; its values "
                 f"are {low:g} to {high:g}"
             )
@@ -119,13 +122,13 @@ def _what(key: str) -> str:
 def _given(observation: Mapping[str, Any], key: str) -> NDArray[Any]:
     if key not in observation:
         given = ", ".join(map(repr, observation)) or "nothing"
-        raise ValueError(f"{_what(key)} is missing; there is {given}")
+        raise ArgumentError(f"{_what(key)} is missing; there is {given}")
     return as_array(_what(key), observation[key])
 
 
 def _check_width(key: str, values: NDArray[Any], width: int) -> None:
     if values.shape[-1:] != (width,):
-        raise ValueError(f"{_what(key)} has shape {values.shape}; it should be (..., {width})")
+        raise ArgumentError(f"{_what(key)} has shape {values.shape}; it should be (..., {width})")
 
 
 Part: TypeAlias = WholePart | RealPart
@@ -153,7 +156,7 @@ def parts_of(space: Any, *, wide: bool) -> list[Part]:
             column += size if wide else 1
         parts.append(WholePart(key, tuple(sizes), tuple(starts), tuple(columns), scalar))
     if not parts or len(parts) < len(entries):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the observation space is {space}, not {NEEDED_SPACE}; only one-dimensional "
             "MultiDiscrete, Box and Discrete parts can be encoded, and there has to be one"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from typing_extensions import Self
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.policy import Policy
 from wrappers.learners.base import MaskLearner
@@ -55,14 +56,14 @@ class LearnedMask(MaskedObservation):
     ) -> None:
         given: Any = env
         if isinstance(given, VectorEnv):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "LearnedMask learns on one environment, not on a vector environment: learn on "
                 "gym.make(...), then MaskedVectorObservation(vector_env, learned.mask)"
             )
         if not isinstance(given, gym.Env):
-            raise TypeError(f"LearnedMask wraps a gymnasium Env, not {env!r}")
+            raise ArgumentTypeError(f"LearnedMask wraps a gymnasium Env, not {env!r}")
         if learner is not None and not isinstance(learner, MaskLearner):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
             )
         self.learner: MaskLearner | None = None
@@ -75,7 +76,7 @@ class LearnedMask(MaskedObservation):
             self._policy, self._saved = self.learner.policy_, self.learner.saved()
             mask = self.learner.get_support()  # not names: a foreign environment may have others
         elif learner is not None:
-            raise ValueError("give a learner or a mask that was learned before, not both")
+            raise ArgumentError("give a learner or a mask that was learned before, not both")
         super().__init__(env, mask, show_mask=show_mask)
 
     @property
@@ -98,7 +99,7 @@ class LearnedMask(MaskedObservation):
                 was stopped before there was a policy.
         """
         if self.learner is None:
-            raise ValueError(
+            raise ArgumentError(
                 "this mask was not learned here: it was given, or this is a copy, and copies do "
                 "not carry the learner; ask the one that learned it"
             )
@@ -115,7 +116,9 @@ class LearnedMask(MaskedObservation):
             ValueError: the mask was given, so nobody knows how it was learned.
         """
         if self._saved is None:
-            raise ValueError("this mask was given, not learned or loaded: there is nothing to save")
+            raise ArgumentError(
+                "this mask was given, not learned or loaded: there is nothing to save"
+            )
         self._saved.save(path, policy=self._policy)
 
     @classmethod
@@ -142,7 +145,7 @@ def check_unmasked(env: gym.Env[Any, Any]) -> None:
     seen = getattr(env.observation_space, "spaces", {}).get("exogenous")
     named = len(as_mdp(env).exogenous_names)
     if (0 if seen is None else seen.shape[0]) != named:
-        raise ValueError(
+        raise ArgumentError(
             f"the observation does not show all {named} exogenous variables; learn on the "
             "environment underneath, and mask it again"
         )

@@ -15,7 +15,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.inputs import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, batched_space, observed_variables
@@ -39,7 +39,9 @@ class MaskWrapper(RecordConstructorArgs):
         part = _exogenous_part(space)
         observed = _observed(env, part)
         if (given := part.shape[0]) != (named := len(observed.exogenous_names)):
-            raise ValueError(f"{given} exogenous variables with {named} names are observed; {HINT}")
+            raise ArgumentError(
+                f"{given} exogenous variables with {named} names are observed; {HINT}"
+            )
         self.mask: Names = as_mask(cast("ExoMDP", observed), mask)
         # Names survive JSON, and mean the same whatever the user gave.
         RecordConstructorArgs.__init__(self, mask=self.mask, show_mask=show_mask)
@@ -56,14 +58,14 @@ class MaskWrapper(RecordConstructorArgs):
     def observation(self, observation: Mapping[str, Any]) -> Observation:
         """What the mask keeps of an observation, or of a batch of them; all of it copied."""
         if not isinstance(observation, Mapping) or (self.mask and "exogenous" not in observation):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"an observation is a mapping with an 'exogenous' part, not {observation!r}"
             )
         kept = {k: copy.deepcopy(v) for k, v in observation.items() if k != "exogenous"}
         if self.mask:
             given = np.asarray(observation["exogenous"])
             if given.shape[-1:] != (self._width,):
-                raise ValueError(
+                raise ArgumentError(
                     f"the exogenous part of the observation has shape {given.shape}; it should be "
                     f"(..., {self._width})"
                 )
@@ -197,7 +199,7 @@ class _Observed:
             if not isinstance(name, str) or name not in self.known:
                 raise unknown_name("exogenous variable", name, self.exogenous_names)
             if name not in positions:
-                raise ValueError(
+                raise ArgumentError(
                     f"exogenous variable {name!r} is no longer there: a mask underneath keeps "
                     f"{len(positions)} of {len(self.known)} variables, and not this one"
                 )
@@ -210,7 +212,7 @@ def _exogenous_part(space: spaces.Space[Any]) -> spaces.MultiDiscrete[Any] | spa
     if part is None and "endogenous" in parts:
         return spaces.MultiDiscrete([])  # an empty part is left out of an observation
     if not isinstance(part, (spaces.MultiDiscrete, spaces.Box)) or len(part.shape) != 1:
-        raise TypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
+        raise ArgumentTypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
     return part
 
 

@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.inputs import as_mask, check_flag, check_whole
 from exo_envs.core.mdp import ExoMDP, IntArray
 from exo_envs.shells.env import ExoEnv
@@ -188,7 +188,7 @@ class RemaskingObservation(MaskedObservation):
                 as ``"state"``, a full one.
         """
         if options is not None and not isinstance(options, Mapping):
-            raise TypeError(f"the options of a reset are a dictionary, not {options!r}")
+            raise ArgumentTypeError(f"the options of a reset are a dictionary, not {options!r}")
         seed = check_whole("seed", seed, 0, optional=True)
         rest = dict(options or {})
         task = rest.pop("task", self.task)
@@ -243,23 +243,27 @@ class WidenedPolicy(Policy):
 def _check_arguments(env: Any, tasks: Any, learner: Any, masks: Any) -> None:
     """Refuse what is of another kind, before anything is learned."""
     if not isinstance(env, gym.Env):
-        raise TypeError(f"RemaskingObservation wraps a gymnasium Env, one at a time, not {env!r}")
+        raise ArgumentTypeError(
+            f"RemaskingObservation wraps a gymnasium Env, one at a time, not {env!r}"
+        )
     if not isinstance(tasks, Mapping) or not tasks:
-        raise TypeError(f"tasks is a mapping from names to tasks, at least one, not {tasks!r}")
+        raise ArgumentTypeError(
+            f"tasks is a mapping from names to tasks, at least one, not {tasks!r}"
+        )
     for name in tasks:
         if not isinstance(name, str):
-            raise TypeError(f"tasks have names, not {name!r}")
+            raise ArgumentTypeError(f"tasks have names, not {name!r}")
     if learner is not None and not isinstance(learner, MaskLearner):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
         )
     if masks is None:
         check_unmasked(env)
         return
     if learner is not None:
-        raise ValueError("give a learner or masks that were learned before, not both")
+        raise ArgumentError("give a learner or masks that were learned before, not both")
     if not isinstance(masks, Mapping) or masks.keys() != tasks.keys():
-        raise ValueError(f"masks has a mask for each task, {sorted(tasks)}, not {masks!r}")
+        raise ArgumentError(f"masks has a mask for each task, {sorted(tasks)}, not {masks!r}")
 
 
 def _environment(env: Env, name: str, task: Any) -> Env:
@@ -269,14 +273,14 @@ def _environment(env: Env, name: str, task: Any) -> Env:
     if isinstance(task, ExoMDP):
         return ExoEnv(task, render_mode=env.render_mode)
     if not isinstance(task, Mapping):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"task {name!r} is a mapping of keyword arguments, an environment or a model, "
             f"not {task!r}"
         )
     if not task:
         return env
     if env.spec is None:
-        raise ValueError(
+        raise ArgumentError(
             f"{env} was not made by gymnasium.make, so task {name!r} cannot be made from keyword "
             "arguments; give an environment or a model"
         )
@@ -289,7 +293,7 @@ def _check_spaces(env: Env, name: str, other: Env) -> None:
     for kind in ("observation_space", "action_space"):
         own, wanted = getattr(other, kind), getattr(env, kind)
         if own != wanted:
-            raise ValueError(f"the {kind} of task {name!r} is {own}, not {wanted}")
+            raise ArgumentError(f"the {kind} of task {name!r} is {own}, not {wanted}")
 
 
 def _learn(
@@ -304,7 +308,9 @@ def _learn(
         first = next(iter(envs))
         found[first] = learner = learner.clone().fit(envs[first], rng=rng)
     elif rng is not None:
-        raise ValueError(f"a learner that is fitted has a seed of its own; rng={rng!r} is too much")
+        raise ArgumentError(
+            f"a learner that is fitted has a seed of its own; rng={rng!r} is too much"
+        )
     for name, env in envs.items():
         if name not in found:
             found[name] = learner.refit(env)
@@ -332,5 +338,5 @@ def _blank(space: spaces.Space[Any]) -> NDArray[Any]:
 def _with_task(space: spaces.Space[Any], count: int) -> spaces.Dict:
     parts = dict(getattr(space, "spaces", {}))
     if "task" in parts:
-        raise ValueError("the observation has a part 'task' already; give observe_task=False")
+        raise ArgumentError("the observation has a part 'task' already; give observe_task=False")
     return spaces.Dict(parts | {"task": spaces.Discrete(count)})

@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium.vector import VectorWrapper
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentTypeError
+
 
 def layers(env: Any) -> Iterator[Any]:
     """The wrappers, from the outermost, and then what they wrap; single or vector environments."""
@@ -56,5 +58,5 @@ def observed_space(wrapper: Any, env: Any, wraps: type[Any]) -> Any:
     """What one lane of ``env`` shows, if it is what ``wrapper`` wraps."""
     if not isinstance(env, wraps):
         wanted = f"a gymnasium {wraps.__name__}"
-        raise TypeError(f"{type(wrapper).__name__} wraps {wanted}, not {env!r}")
+        raise ArgumentTypeError(f"{type(wrapper).__name__} wraps {wanted}, not {env!r}")
     return getattr(env, "single_observation_space", env.observation_space)

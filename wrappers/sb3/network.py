@@ -9,6 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole
 
 #: Numbers that the network makes of an observation, at most.
@@ -52,7 +53,7 @@ class GatedExtractor(BaseFeaturesExtractor):
         check_whole("endogenous", endogenous, 0)
         width = check_whole("width", width, 1, MAX_WIDTH)
         if shape is None or len(shape) != 1 or not 1 <= endogenous <= shape[0]:
-            raise ValueError(
+            raise ArgumentError(
                 f"n cannot take {endogenous} columns of the observations of {observation_space}"
             )
         super().__init__(observation_space, width)

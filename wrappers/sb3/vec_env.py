@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_state, check_whole
 from exo_envs.core.mdp import ExoMDP, State
 from exo_envs.shells.vector_env import ExoVectorEnv
@@ -75,12 +76,12 @@ class SB3VecEnv(VecEnv):
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         if not isinstance(env, VectorEnv):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"SB3VecEnv takes a gymnasium VectorEnv, such as gym.make_vec makes, not {env!r}"
             )
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(
+            raise ArgumentError(
                 f"the autoreset mode of {env} is {getattr(mode, 'value', mode)!r}, but SB3 needs "
                 "'SameStep': make the environment with "
                 'gym.make_vec(..., autoreset_mode="SameStep")'
@@ -154,7 +155,7 @@ class SB3VecEnv(VecEnv):
         elif isinstance(options, (list, tuple)) and all(isinstance(one, dict) for one in options):
             self._reset_with = copy.deepcopy(self._merged(list(options)))
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"options is a dictionary, or a list of one for each lane, not {options!r}"
             )
 
@@ -210,7 +211,7 @@ class SB3VecEnv(VecEnv):
         """
         left_out = sorted({*range(self.num_envs)} - {*self._lanes(indices)})
         if left_out:
-            raise ValueError(
+            raise ArgumentError(
                 f"all lanes are one object: {attr_name!r} is set for all of them, so it cannot "
                 f"be left as it is in lanes {left_out}"
             )
@@ -278,11 +279,11 @@ class SB3VecEnv(VecEnv):
     def _merged(self, options: list[dict[str, Any]]) -> dict[str, Any]:
         """The options of one reset that gives every lane its own."""
         if len(options) != self.num_envs:
-            raise ValueError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
+            raise ArgumentError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
         first = options[0]
         for lane, other in enumerate(options):
             if other.keys() != first.keys():
-                raise ValueError(
+                raise ArgumentError(
                     f"lanes are reset together: the options of lane {lane} are {sorted(other)}, "
                     f"those of lane 0 are {sorted(first)}"
                 )
@@ -298,7 +299,7 @@ class SB3VecEnv(VecEnv):
     def _stacked(self, key: str, values: list[Any]) -> State:
         mdp = getattr(self.env.unwrapped, "mdp", None)
         if key != "state" or not isinstance(mdp, ExoMDP):
-            raise ValueError(
+            raise ArgumentError(
                 f"lanes are reset together: option {key!r} cannot differ from lane to lane"
             )
         states = [as_state(mdp, value, (1,)) for value in values]

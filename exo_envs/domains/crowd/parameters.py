@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.inputs import (
     check_discount,
     check_horizon,
@@ -84,20 +84,20 @@ class CrowdParameters:
         """Refuse counts that do not go together."""
         for name, limit in (("num_agents", self.num_agents), ("num_objects", self.num_objects)):
             if self.num_porters > limit:
-                raise ValueError(
+                raise ArgumentError(
                     f"num_porters={self.num_porters} is more than {name}={limit}: "
                     "every porter is an agent and has an object of its own"
                 )
         if self.goal == "movable" and self.num_porters == 0:
-            raise ValueError('goal="movable" needs a porter, and num_porters is 0')
+            raise ArgumentError('goal="movable" needs a porter, and num_porters is 0')
         if self.goal == "fixed" and self.num_objects == self.num_porters:
-            raise ValueError(
+            raise ArgumentError(
                 f'goal="fixed" needs an object without a porter, and each of the '
                 f"num_objects={self.num_objects} has one"
             )
         places = len(cells_for_tables(Floor(self.grid_size, self.grid_size)))
         if self.num_tables > places:
-            raise ValueError(
+            raise ArgumentError(
                 f"num_tables={self.num_tables} do not fit: a floor with grid_size="
                 f"{self.grid_size} has {places} cells outside its lower left quarter"
             )

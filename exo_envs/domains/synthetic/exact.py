@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_mask, as_state
 from exo_envs.core.mdp import FloatArray, IntArray, State
 from exo_envs.core.numbers import shown
@@ -62,7 +63,9 @@ def exact_return(
         ValueError: if there are too many joint values to enumerate.
     """
     if not isinstance(mdp, SyntheticMDP):
-        raise TypeError(f"mdp is a SyntheticMDP, whose right mask is known, not {shown(mdp)}")
+        raise ArgumentTypeError(
+            f"mdp is a SyntheticMDP, whose right mask is known, not {shown(mdp)}"
+        )
     kept = mdp.required_mask if mask is None else as_mask(mdp, mask)
     start = None if state is None else as_state(mdp, state, ())
     if not by_site:
@@ -119,7 +122,7 @@ class _Process:
 def _joint_process(mdp: SyntheticMDP, names: tuple[str, ...]) -> _Process:
     sizes = mdp.exogenous_sizes[mdp.exogenous_indices(names)]
     if math.prod(sizes.tolist()) > MAX_VALUES:
-        raise ValueError(
+        raise ArgumentError(
             f"{len(names)} variables have {math.prod(sizes.tolist())} joint values; at most "
             f"{MAX_VALUES} can be enumerated"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import (
     check_discount,
     check_horizon,
@@ -97,7 +98,7 @@ class SyntheticParameters:
             convert(self, check_whole, name, least=least, most=most)
         for name in ("num_xor_pairs", "num_pairs", "num_moving"):
             if getattr(self, name) > self.num_paying:
-                raise ValueError(
+                raise ArgumentError(
                     f"{name} counts sites, of which there are num_paying={self.num_paying}, "
                     f"not {getattr(self, name)}"
                 )
@@ -116,7 +117,7 @@ class SyntheticParameters:
 
     def _check(self, name: str, holds: bool, choices: str) -> None:
         if not holds:
-            raise ValueError(f"{name} is a number {choices}, not {getattr(self, name)!r}")
+            raise ArgumentError(f"{name} is a number {choices}, not {getattr(self, name)!r}")
 
     def _check_totals(self) -> None:
         """Refuse more than fits into memory."""

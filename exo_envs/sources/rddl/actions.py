@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.numbers import shown
 from exo_envs.sources.rddl.errors import RDDLRefusedError
 from exo_envs.sources.rddl.grounding import Grounded
@@ -85,7 +85,7 @@ def tabulate_actions(
         lifted = grounded.lifted[name][0]
         unused = set(values) - set(columns[name].tolist())
         if unused and (name in action_values or lifted in action_values):
-            raise ValueError(
+            raise ArgumentError(
                 f"{name!r} cannot be {min(unused)}: no action with it keeps the preconditions and "
                 f"sets at most {most_at_once} fluents"
             )
@@ -134,12 +134,14 @@ def _choices(grounded: Grounded, given: Mapping[str, Sequence[Any]]) -> dict[str
 
 def _given_values(name: str, kind: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes)) or not np.iterable(values):
-        raise TypeError(f"action_values of {name!r} are a sequence of numbers, not {shown(values)}")
+        raise ArgumentTypeError(
+            f"action_values of {name!r} are a sequence of numbers, not {shown(values)}"
+        )
     numbers = tuple(dict.fromkeys(np.asarray(list(values), dtype=np.float64).tolist()))
     if not numbers or not np.all(np.isfinite(numbers)):
-        raise ValueError(f"action_values of {name!r} are finite numbers, not {shown(values)}")
+        raise ArgumentError(f"action_values of {name!r} are finite numbers, not {shown(values)}")
     if kind != "real" and any(number != math.floor(number) for number in numbers):
-        raise ValueError(f"{name!r} takes whole numbers, not {shown(values)}")
+        raise ArgumentError(f"{name!r} takes whole numbers, not {shown(values)}")
     return numbers if kind == "real" else tuple(int(number) for number in numbers)
 
 

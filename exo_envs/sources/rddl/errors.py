@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from exo_envs.core.errors import ArgumentError
 
-class RDDLRefusedError(ValueError):
+
+class RDDLRefusedError(ArgumentError):
     """The description cannot be represented exactly; ``reason`` is one short name of why.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.core.errors import check_choice, unknown_name
+from exo_envs.core.errors import ArgumentError, check_choice, unknown_name
 from exo_envs.core.inputs import check_flag, check_whole
 from exo_envs.core.numbers import shown
 from exo_envs.sources.rddl.actions import limits_of, state_dependent_preconditions, tabulate_actions
@@ -192,7 +192,7 @@ def _stated_bounds(
         if name not in known:
             raise unknown_name("state fluent", name, sorted(known))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not pair[0] < pair[1]:
-            raise ValueError(f"bounds of {name!r} are a pair (low, high), not {shown(pair)}")
+            raise ArgumentError(f"bounds of {name!r} are a pair (low, high), not {shown(pair)}")
     together = grounded.graph.all(grounded.invariants)
     conjuncts = list(together.args) if together.op == "and" else [together]
     invariant = limits_of(conjuncts, "state")
@@ -207,7 +207,7 @@ def _stated_bounds(
             low, high = given.get(name, given.get(lifted, (0, 0)))
             stated[name] = (float(low), float(high))
             if not low <= grounded.initial[name] <= high:
-                raise ValueError(
+                raise ArgumentError(
                     f"{name!r} begins with {grounded.initial[name]}, which is outside its bounds "
                     f"{low} and {high}"
                 )

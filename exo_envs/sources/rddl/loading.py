@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from exo_envs.core.errors import check_choice, unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice, unknown_name
 from exo_envs.core.numbers import shown
 
 #: A text of RDDL has one of these; a path or a name has none.
@@ -38,7 +38,7 @@ def load(domain: Any, instance: Any) -> Any:
         return _parse(Path(domain), Path(instance))
     if isinstance(domain, str) and not _is_text(domain):
         return _parse(*_from_repository(domain, instance))
-    raise TypeError(
+    raise ArgumentTypeError(
         "domain and instance are a name of rddlrepository and the number of an instance, two "
         f"paths, or two texts of RDDL, not {shown(domain)} and {shown(instance)}"
     )
@@ -95,7 +95,7 @@ def _parse(domain: Path, instance: Path) -> Any:
             return RDDLLiftedModel(parser.parse(text))
         except Exception as error:  # a SyntaxError, or whatever it stumbles over
             what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-            raise ValueError(
+            raise ArgumentError(
                 f"this is not RDDL as pyRDDLGym reads it: {what} (it needs a domain, a block of "
                 "non-fluents, which may be empty, and an instance)"
             ) from error

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.ends import DONE, CarriedEnd
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.core.numbers import check_whole
@@ -223,7 +224,7 @@ class RDDLMDP(ExoMDP):
         """What an action sets the grounded action fluents to."""
         index = check_whole("action", action, 0)
         if index >= self.num_actions:
-            raise ValueError(
+            raise ArgumentError(
                 f"there is no action {index}; actions are 0 ... {self.num_actions - 1}"
             )
         return {name: column[index].item() for name, column in self._actions.columns.items()}

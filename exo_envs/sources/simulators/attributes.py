@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.simulators.episodes import flat
 from exo_envs.sources.simulators.foreign import Env
@@ -36,7 +37,7 @@ EPISODE = 25
 MET_AGAIN = 0.1
 
 
-class UnmetStateError(ValueError):
+class UnmetStateError(ArgumentError):
     """No episode met a state, and nothing else says how to put the environment into it."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_array, check_level
 from exo_envs.core.mdp import FloatArray, State
 from exo_envs.sources.simulators.playing import PlayableMDP
@@ -103,11 +104,11 @@ def _returns(name: str, values: Any) -> FloatArray:
     """Two finite returns at least."""
     array = as_array(name, values)
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} has dtype {array.dtype}; it should hold returns")
+        raise ArgumentTypeError(f"{name} has dtype {array.dtype}; it should hold returns")
     if array.ndim != 1 or len(array) < 2:
-        raise ValueError(f"{name} has shape {array.shape}; two returns are needed at least")
+        raise ArgumentError(f"{name} has shape {array.shape}; two returns are needed at least")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} has returns that are not finite")
+        raise ArgumentError(f"{name} has returns that are not finite")
     return array.astype(np.float64)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, num_shown
 from exo_envs.sources.simulators.mdp import AdaptedMDP
@@ -35,7 +36,7 @@ def as_mdp(mdp_or_env: Any) -> ExoMDP:
     if isinstance(mdp_or_env, gym.Env):
         return AdaptedMDP(_that_shows_most(mdp_or_env))
     hint = "; of a vector environment, give one of its lanes"
-    raise TypeError(
+    raise ArgumentTypeError(
         "needed: an ExoMDP, an environment made of one, or a gymnasium.Env with the observation "
         f'{NEEDED_SPACE} and reset(options={{"state": ...}}), not {mdp_or_env!r}'
         f"{hint if isinstance(mdp_or_env, VectorEnv) else ''}"

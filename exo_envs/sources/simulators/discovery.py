@@ -22,7 +22,7 @@ from gymnasium import spaces
 
 from exo_envs.audit.audit import audit
 from exo_envs.audit.results import CONSTANT, Audit, Finding
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.spaces import num_shown
 from exo_envs.sources.simulators.chance import affordable_samples, find_chance
@@ -121,7 +121,7 @@ def _discover(
     own = [column.name for column in access.columns]
     names = own if names is None else list(names)
     if len(names) != len(own) or len(set(names)) < len(names):
-        raise ValueError(
+        raise ArgumentError(
             f"names has {len(names)} names ({names}); needed: {len(own)}, all different, for {own}"
         )
     pairs = zip(access.columns, names, strict=True)
@@ -241,14 +241,14 @@ class ChosenActions(gym.ActionWrapper[Any, Any, Any]):
 def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
     """The environment with actions 0, 1 ...: those that are given, or all of its own."""
     if not isinstance(env, gym.Env):
-        raise TypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
+        raise ArgumentTypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
     space = env.action_space
     if actions is not None:
         if len(actions) == 0:
-            raise ValueError("actions has one action at least")
+            raise ArgumentError("actions has one action at least")
         for action in actions:
             if not space.contains(action):
-                raise ValueError(f"{action!r} is no action of {space}")
+                raise ArgumentError(f"{action!r} is no action of {space}")
         return ChosenActions(env, actions)
     if isinstance(space, spaces.Discrete):
         first = int(space.start)
@@ -261,7 +261,7 @@ def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
         ]
         made = [np.array(c, dtype=space.dtype).reshape(space.shape) for c in product(*choices)]
         return ChosenActions(env, made)
-    raise TypeError(
+    raise ArgumentTypeError(
         f"the actions are {space}; give actions=[...], those of them to choose from "
         f"(for MultiDiscrete with at most {MAX_ACTIONS} they are found)"
     )

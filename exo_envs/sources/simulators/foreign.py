@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import PARTS, as_array, as_integers
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
 from exo_envs.core.spaces import Variables
@@ -79,7 +80,7 @@ class ForeignEnv:
             tells_terms: whether it does. By default that is found out, with whether it obeys.
         """
         if not isinstance(env.action_space, spaces.Discrete) or env.action_space.start != 0:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"the action space must be Discrete(n) with actions from 0, not {env.action_space}"
             )
         self.num_actions = int(env.action_space.n)
@@ -139,7 +140,7 @@ class ForeignEnv:
         if isinstance(given, Mapping):  # an empty part may be missing
             given = tuple(given.get(part, ()) for part in PARTS)
         if not isinstance(given, (tuple, list)) or len(given) != len(PARTS):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{source} a pair (endogenous, exogenous) or a mapping with these keys, "
                 f"not {given!r}"
             )
@@ -149,7 +150,7 @@ class ForeignEnv:
             vector = _numbers(f"the {part} part of the state", values, kind)
             if vector.shape != (len(variables),):
                 names = ", ".join(v.name for v in variables)
-                raise ValueError(
+                raise ArgumentError(
                     f"the {part} part of the state has shape {vector.shape}; it should be "
                     f"({len(variables)},), one value for each of: {names or 'nothing'}"
                 )
@@ -174,7 +175,7 @@ class ForeignEnv:
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             variable = self.ranges.variables[column]
-            raise ValueError(
+            raise ArgumentError(
                 f"variable {variable.name!r} cannot be {rows[row, column]}; its values are "
                 f"{variable.range}{hint}"
             )
@@ -207,7 +208,7 @@ class ForeignEnv:
     def _terms(self, info: Mapping[str, Any]) -> FloatArray:
         terms = np.asarray(info.get("reward_terms"), dtype=np.float64)
         if terms.shape != (self.num_terms,):
-            raise ValueError(
+            raise ArgumentError(
                 f'info["reward_terms"] is {info.get("reward_terms")!r}; it used to hold '
                 f"{self.num_terms} numbers, one for each term of the reward"
             )
@@ -226,7 +227,7 @@ class ForeignEnv:
                 self._check_arrival(row)
         elif len(rows) > 1 and not self._is_moved(rows):
             # Here nothing shows the state before a step, so this is all that can be found out.
-            raise ValueError(
+            raise ArgumentError(
                 f"set_state has no effect: put into {len(rows)} different states, the "
                 "environment always took the same step"
             )
@@ -255,8 +256,8 @@ class ForeignEnv:
         k = len(self.parts[0])
         wanted, got = (f"n = {r[:k].tolist()}, x = {r[k:].tolist()}" for r in (row, found))
         if self._set_state is not None:
-            raise ValueError(f"set_state was given {wanted}, but get_state then says {got}")
-        raise ValueError(
+            raise ArgumentError(f"set_state was given {wanted}, but get_state then says {got}")
+        raise ArgumentError(
             f'reset(options={{"state": ...}}) was to start at {wanted}, but the environment is at '
             f"{got}; if it does not know this option, give a set_state function"
         )
@@ -277,7 +278,7 @@ def _numbers(what: str, values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
         return as_integers(what, values)
     array = as_array(what, values)
     if array.dtype.kind not in "iufb":
-        raise TypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
+        raise ArgumentTypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
     return array.astype(np.float64)
 
 

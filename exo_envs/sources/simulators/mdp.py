@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.core.ends import DONE
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentTypeError, check_choice
 from exo_envs.core.inputs import (
     as_action,
     as_generator,
@@ -153,7 +153,7 @@ class AdaptedMDP(PlayableMDP):
         make_env: Callable[[], Env] | None = None,
     ) -> None:
         if not isinstance(env, gym.Env):
-            raise TypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
+            raise ArgumentTypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
         check_functions(split=split, get_state=get_state, set_state=set_state)
         check_function("make_env", make_env, optional=True)
         check_choice("way to take differences", differences, ("refuse", "warn"))

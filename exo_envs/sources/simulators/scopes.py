@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import IntArray
 from exo_envs.sources.simulators.foreign import Rows
 from exo_envs.sources.simulators.rewards import NOTHING, Pay, RecoveredTerms, Scope
@@ -19,7 +20,7 @@ MAX_JOINT = 64
 ROUNDING = 1e-8
 
 
-class ScopesError(ValueError):
+class ScopesError(ArgumentError):
     """The reward does not split into few terms of few variables each."""
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.simulators.episodes import flat
 from exo_envs.sources.simulators.foreign import Env
@@ -68,7 +69,7 @@ class TabularState:
         """Set ``env.s``."""
         key = tuple(int(value) for value in values)
         if key not in self._numbers:
-            raise ValueError(f"no state of {env} has the parts {key}")
+            raise ArgumentError(f"no state of {env} has the parts {key}")
         env.s = self._numbers[key]
 
 

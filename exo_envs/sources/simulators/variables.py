@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import check_horizon
 from exo_envs.core.mdp import ExoMDP, Variable
 from exo_envs.core.spaces import Variables, Wanted, num_shown
@@ -23,7 +24,7 @@ def check_all_shown(env: gym.Env[Any, Any]) -> None:
     while isinstance(layer, gym.Wrapper):
         shown, all_of_them = num_shown(layer), num_shown(layer.env)
         if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
-            raise ValueError(
+            raise ArgumentError(
                 f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
                 f"give the environment underneath, {layer.env}"
             )
@@ -35,7 +36,7 @@ def declared_variables(part: str, wanted: Wanted) -> Variables:
     given = wanted if isinstance(wanted, (list, tuple)) else ()
     variables = tuple(entry for entry in given if isinstance(entry, Variable))
     if given is not wanted or len(variables) < len(given):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"with split or get_state, {part}_variables is a sequence of Variable(name, size) "
             f"that says what they return, not {wanted!r}"
         )
@@ -48,25 +49,27 @@ def check_names(variables: Variables) -> None:
     for name in names:
         if names.count(name) > 1:
             hint = " (one of them is the adapter's own)" if name == "done" else ""
-            raise ValueError(f"there are two variables named {name!r}{hint}")
+            raise ArgumentError(f"there are two variables named {name!r}{hint}")
 
 
 def check_functions(**functions: Callable[..., Any] | None) -> None:
     """Refuse what cannot be called, and two functions that read the state."""
     if functions["split"] is not None and functions["get_state"] is not None:
-        raise TypeError("give either split or get_state: both say where n and x are read")
+        raise ArgumentTypeError("give either split or get_state: both say where n and x are read")
     for name, function in functions.items():
         if function is not None and not callable(function):
-            raise TypeError(f"{name} is a function, not {function!r}")
+            raise ArgumentTypeError(f"{name} is a function, not {function!r}")
 
 
 def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
     """Scopes of the reward as positions in x."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
-        raise TypeError(f"reward_scopes is a collection of collections of names, not {given!r}")
+        raise ArgumentTypeError(
+            f"reward_scopes is a collection of collections of names, not {given!r}"
+        )
     scopes = [frozenset(mdp.exogenous_indices(scope).tolist()) for scope in given]
     if not all(scopes):
-        raise ValueError("a scope of the reward has one name at least")
+        raise ArgumentError("a scope of the reward has one name at least")
     return scopes
 
 
@@ -83,7 +86,7 @@ def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
     if horizon is None:
         horizon = min(_time_limits(env), default=None)
     if horizon is None:
-        raise ValueError(f"{env} does not say how long an episode is; give horizon")
+        raise ArgumentError(f"{env} does not say how long an episode is; give horizon")
     return check_horizon("horizon", horizon)
 
 

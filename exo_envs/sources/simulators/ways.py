@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.sources.simulators.attributes import AttributeState, UnmetStateError
 from exo_envs.sources.simulators.episodes import NUM_SEEDS
 from exo_envs.sources.simulators.foreign import Env
@@ -31,7 +32,7 @@ NUM_STEPS = 60
 ENOUGH = 0.5
 
 
-class NoWayError(ValueError):
+class NoWayError(ArgumentError):
     """No way to put an environment into a state works."""
 
 

@@ -17,13 +17,15 @@ import numpy as np
 from gymnasium.vector.utils import CloudpickleWrapper
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ExoError
+
 #: Rows that a process is handed at a time: between them, time limits are looked at.
 CHUNK = 16
 #: Seconds that a process has to close its environment before it is ended.
 PATIENCE = 5.0
 
 
-class WorkerError(RuntimeError):
+class WorkerError(ExoError, RuntimeError):
     """A process that stepped a copy of the environment came to an end."""
 
 

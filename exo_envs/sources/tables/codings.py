@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_values
 from exo_envs.core.mdp import FloatArray, Variable
 from exo_envs.core.numbers import as_array, check_whole, shown
@@ -52,11 +53,11 @@ class Coding:
         values = as_column(name, values)
         max_levels = check_whole("max_levels", max_levels, 1)
         if not len(values) or missing_values(values).any():
-            raise ValueError(f"column {name!r} has no values, or some are missing")
+            raise ArgumentError(f"column {name!r} has no values, or some are missing")
         if values.dtype.kind == "O":
             levels = np.unique(values.astype(str))
             if len(levels) > MAX_STRINGS:
-                raise ValueError(
+                raise ArgumentError(
                     f"column {name!r} has {len(levels)} different strings, {shown(str(levels[0]))} "
                     f"... {shown(str(levels[-1]))}; at most {MAX_STRINGS} are told apart. Join "
                     "those that act alike, or drop the column"
@@ -94,7 +95,7 @@ class Coding:
         values = as_column(self.name, values)
         wants_strings = self.levels is not None and self.levels.dtype.kind == "U"
         if wants_strings != (values.dtype.kind == "O"):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"column {self.name!r} holds {'strings' if wants_strings else 'numbers'}, not "
                 f"{shown(values[:1].tolist())}"
             )
@@ -104,7 +105,7 @@ class Coding:
         found = np.minimum(np.searchsorted(self.levels, asked), len(self.levels) - 1)
         unknown = self.levels[found] != asked
         if unknown.any():
-            raise ValueError(
+            raise ArgumentError(
                 f"column {self.name!r} is never {shown(asked[unknown].tolist()[0])}; its values "
                 f"are {shown(self.levels.tolist())}"
             )
@@ -142,7 +143,7 @@ def codings_of(
         if more is not None:
             other = more[name]
             if (other.dtype.kind == "O") != (values.dtype.kind == "O"):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"column {name!r} holds strings in one table and numbers in another"
                 )
             everything = np.concatenate([values, other])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
 from exo_envs.core.numbers import MAX_HORIZON, check_whole, shown
 from exo_envs.sources.tables.tables import Column, Table
@@ -29,7 +30,7 @@ def check_settings(name: str, settings: Any) -> Mapping[Any, Any]:
     if settings is None:
         return {}
     if not isinstance(settings, Mapping):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{name} is a mapping from names of columns, or None, not {shown(settings)}"
         )
     return settings
@@ -41,11 +42,11 @@ def check_steps(name: str, steps: Any) -> list[int]:
     is_list = is_list or (isinstance(steps, np.ndarray) and steps.ndim > 0)
     given = list(steps) if is_list else [steps]
     if not given:
-        raise ValueError(f"{name} is one or several numbers of rows, not {shown(steps)}")
+        raise ArgumentError(f"{name} is one or several numbers of rows, not {shown(steps)}")
     why = "more than any table has"
     whole = [check_whole(name, number, 1, MAX_HORIZON, why=why) for number in given]
     if len(set(whole)) != len(whole):
-        raise ValueError(f"{name} names a number of rows more than once: {shown(steps)}")
+        raise ArgumentError(f"{name} names a number of rows more than once: {shown(steps)}")
     return whole
 
 
@@ -71,7 +72,7 @@ def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
     """
     time = table.wall_time
     if time is None or time.dtype.kind != "M":
-        raise ValueError(
+        raise ArgumentError(
             "calendar=True needs dates: a pandas DatetimeIndex, or time= with the name of a column "
             "that holds dates"
         )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
 from exo_envs.core.numbers import MAX_HORIZON, as_array, check_real, check_whole, shown
 from exo_envs.sources.tables.features import check_settings, check_steps, shifted
@@ -80,12 +81,14 @@ class Noisy(Forecast):
         given = as_array("sigma", self.sigma)
         sigmas = [self.sigma] * len(found) if not given.ndim else [*given]
         if len(sigmas) != len(found):
-            raise ValueError(
+            raise ArgumentError(
                 f"sigma is one number, or one for each of {len(found)} steps, not "
                 f"{shown(self.sigma)}"
             )
         if table.column(name).dtype.kind == "O":
-            raise TypeError(f"column {name!r} holds strings, which noise cannot be added to")
+            raise ArgumentTypeError(
+                f"column {name!r} holds strings, which noise cannot be added to"
+            )
         # Of the name as well: the noise of one column must not depend on which others have some.
         rng = np.random.default_rng([check_whole("seed", self.seed, 0), zlib.crc32(name.encode())])
         out = {}
@@ -119,7 +122,7 @@ class Persistence(Forecast):
         season = check_whole("season", self.season, 1, MAX_HORIZON, optional=True)
         for step in check_steps(f"the steps of the forecast of {name!r}", self.steps):
             if season is not None and step > season:
-                raise ValueError(
+                raise ArgumentError(
                     f"season={season} is not known {step} rows ahead; it is at least {step}"
                 )
             back = 0 if season is None else season - step
@@ -170,7 +173,7 @@ def _as_made(table: Table, handler: Forecast, name: str, values: Any) -> Column:
     """A column that a handler made, with a value for each row of the table."""
     column = as_column(name, values)
     if len(column) != len(table):
-        raise ValueError(
+        raise ArgumentError(
             f"{type(handler).__name__} made {name!r} with {len(column)} values for {len(table)} "
             "rows"
         )
@@ -190,7 +193,7 @@ def with_forecasts(
         if handler is None:
             continue
         if not isinstance(handler, Forecast):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"the forecast of {name!r} is Perfect, Noisy, Persistence, FromColumns or None, "
                 f"not {shown(handler)}"
             )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import hint_at, unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
 from exo_envs.core.inputs import check_function
 from exo_envs.core.mdp import BoolArray, FloatArray, Variable
 from exo_envs.core.numbers import as_array, check_whole, shown
@@ -137,7 +137,7 @@ class Interface:
             elif array.shape == n.shape:
                 parts = [*array.T]
             else:
-                raise ValueError(
+                raise ArgumentError(
                     f"step returned an array of shape {array.shape} for {len(n)} states; n' is a "
                     f"mapping or a tuple of {len(self.endogenous)} arrays, or an array of shape "
                     f"{n.shape}"
@@ -162,7 +162,7 @@ class Interface:
             return {None: _as_rewards("reward", found, len(n))}
         named = {_as_scope(scope, self._exogenous_names): part for scope, part in found.items()}
         if len(named) != len(found):
-            raise ValueError(f"reward returned two terms of the same columns: {list(found)}")
+            raise ArgumentError(f"reward returned two terms of the same columns: {list(found)}")
         return {
             scope: _as_rewards(f"reward[{scope}]", part, len(n)) for scope, part in named.items()
         }
@@ -193,7 +193,7 @@ def fitting(what: str, variable: Variable, values: Any, size: int) -> NDArray[An
     is_near = np.abs(column - whole) <= DUST * np.maximum(1.0, magnitude)
     fits = is_near & (magnitude < 2.0**63)
     if not fits.all():  # NaN does not fit, either
-        raise ValueError(
+        raise ArgumentError(
             f"{what} returned {name!r} = {shown(float(column[~fits][0]))}; its values are whole, "
             f"{variable.range}. Round it, or declare a real variable: "
             f"Variable({name!r}, low=..., high=...)"
@@ -212,12 +212,12 @@ def _as_scope(scope: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Names of columns: one, or several different ones."""
     given = (scope,) if isinstance(scope, str) else scope
     if not isinstance(given, (tuple, list, frozenset)):
-        raise TypeError(f"a scope is a tuple of names of columns, not {shown(scope)}")
+        raise ArgumentTypeError(f"a scope is a tuple of names of columns, not {shown(scope)}")
     for name in given:
         if name not in names:
             raise unknown_name("column in a scope of the reward", name, names)
     if len(set(given)) != len(given):
-        raise ValueError(f"the scope {shown(scope)} names a column more than once")
+        raise ArgumentError(f"the scope {shown(scope)} names a column more than once")
     return tuple(sorted(given, key=list(names).index))
 
 
@@ -239,9 +239,9 @@ def _as_answers(
     """What a function returned for so many states: one value, or one for each of them."""
     array = as_array(f"what {what} returned", values)
     if array.dtype.kind not in kinds:
-        raise TypeError(f"{what} returned {array.dtype}, not {wanted}")
+        raise ArgumentTypeError(f"{what} returned {array.dtype}, not {wanted}")
     if array.shape not in ((), (1,), (size,)):
-        raise ValueError(f"{what} returned shape {array.shape} for {size} states")
+        raise ArgumentError(f"{what} returned shape {array.shape} for {size} states")
     return array
 
 
@@ -252,13 +252,13 @@ def _as_actions(actions: Any) -> NDArray[Any]:
         why = "each is kept in memory"
         return np.arange(check_whole("actions", actions, 1, MAX_ACTIONS, why=why))
     if named.ndim != 1 or not len(named) or named.dtype.kind not in "biufU":
-        raise TypeError(
+        raise ArgumentTypeError(
             f"actions are a number, or a list of names or numbers, not {shown(actions)}"
         )
     if named.dtype.kind == "f" and not np.isfinite(named).all():
-        raise ValueError(f"actions are names or finite numbers, not {shown(actions)}")
+        raise ArgumentError(f"actions are names or finite numbers, not {shown(actions)}")
     if len(np.unique(named)) != len(named):
-        raise ValueError(f"actions are all different, not {shown(actions)}")
+        raise ArgumentError(f"actions are all different, not {shown(actions)}")
     return named
 
 

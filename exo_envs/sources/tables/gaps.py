@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.mdp import BoolArray
 from exo_envs.core.numbers import check_real, shown
 from exo_envs.sources.tables.tables import Column, Table, missing_values
@@ -38,14 +38,14 @@ def without_gaps(table: Table, fill: Fill) -> Table:
     missing = _missing_steps(table)
     number = float(missing.sum())
     if number and fill is None:
-        raise ValueError(
+        raise ArgumentError(
             f"{number:.15g} rows are missing in {np.count_nonzero(missing)} gaps of time, the "
             f"first after {table.where(int(np.argmax(missing > 0)))}; {_HELP}"
         )
     if fill == "split":
         return _split(table, missing)
     if number > MAX_ADDED:
-        raise ValueError(
+        raise ArgumentError(
             f"fill={shown(fill)} would add {number:.15g} rows, more than {MAX_ADDED:,}; most of "
             f"them after {table.where(int(np.argmax(missing)))}. Is that time right? If so, "
             "fill='split' leaves the gap out"
@@ -69,7 +69,9 @@ def _check_fill(table: Table, fill: Fill) -> None:
             if isinstance(how, str) and not is_text:
                 check_choice("way to fill a column", how, COLUMN_FILLS)
             elif is_text and how is not None and not isinstance(how, str):
-                raise TypeError(f"column {name!r} holds strings; fill it with one, not {how!r}")
+                raise ArgumentTypeError(
+                    f"column {name!r} holds strings; fill it with one, not {how!r}"
+                )
             elif how is not None and not is_text:
                 check_real(f"what column {name!r} is filled with", how)
     elif fill is not None:
@@ -85,7 +87,9 @@ def _missing_steps(table: Table) -> NDArray[np.float64]:
     wrong = inside & (table.time[1:] <= table.time[:-1])
     if wrong.any():
         row = int(np.argmax(wrong)) + 1
-        raise ValueError(f"times increase, but {table.where(row)} is not after the row before it")
+        raise ArgumentError(
+            f"times increase, but {table.where(row)} is not after the row before it"
+        )
     steps = np.where(inside, _differences(table.time), 0.0)
     step = float(np.median(steps[inside]))
     with np.errstate(invalid="ignore"):
@@ -97,7 +101,7 @@ def _missing_steps(table: Table) -> NDArray[np.float64]:
         if _are_months(table.time):
             return missing
         row = int(np.argmax(odd)) + 1
-        raise ValueError(
+        raise ArgumentError(
             f"times are evenly spaced, but {table.where(row)} is {ratio[row - 1]:.3g} steps after "
             "the row before it; resample the table, or drop the times to take rows as they are"
         )
@@ -128,7 +132,7 @@ def _split(table: Table, missing: NDArray[np.float64]) -> Table:
     for values in table.columns.values():
         bad |= missing_values(values)
     if bad.all():
-        raise ValueError("every row of the table lacks a value")
+        raise ArgumentError("every row of the table lacks a value")
     begins = np.ones(len(table), dtype=bool)
     begins[1:] = (np.diff(table.segment) != 0) | (missing[:-1] > 0) | bad[:-1]
     segment = np.cumsum(begins) - 1
@@ -163,7 +167,7 @@ def _filled(table: Table, name: str, values: Column, fill: Fill) -> Column:
         return values
     how = fill.get(name) if isinstance(fill, Mapping) else fill
     if how is None:
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} has no value in {int(missing.sum())} of {len(table)} rows, the first "
             f"is {table.where(int(np.argmax(missing)))}; {_HELP}"
         )
@@ -180,7 +184,7 @@ def _forward(table: Table, name: str, values: Column, missing: BoolArray) -> Col
     source = np.maximum.accumulate(np.where(missing, -1, np.arange(len(values))))
     lost = (source < 0) | (table.segment[source] != table.segment)
     if lost.any():
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} has no value before {table.where(int(np.argmax(lost)))} to repeat "
             "(fill='forward'); begin the table later, or give the value: "
             f"fill={{{name!r}: 0.0}}"
@@ -190,7 +194,7 @@ def _forward(table: Table, name: str, values: Column, missing: BoolArray) -> Col
 
 def _linear(table: Table, name: str, values: Column, missing: BoolArray) -> Column:
     if values.dtype.kind == "O":
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} holds strings, which 'linear' cannot fill; say for each column how "
             f"it is filled: fill={{{name!r}: 'forward', ...: 'linear'}}"
         )
@@ -199,7 +203,7 @@ def _linear(table: Table, name: str, values: Column, missing: BoolArray) -> Colu
         rows = np.flatnonzero(table.segment == number)
         known = rows[~missing[rows]]
         if not len(known) or missing[rows[0]] or missing[rows[-1]]:
-            raise ValueError(
+            raise ArgumentError(
                 f"column {name!r} begins or ends without a value around "
                 f"{table.where(int(rows[np.argmax(missing[rows])]))}, where fill='linear' has "
                 "nothing to draw a line from"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.inputs import as_actions, as_part, as_size, check_function, flat_rows, flatten
 from exo_envs.core.mdp import (
     BoolArray,
@@ -66,7 +66,7 @@ class TraceMDP(ExoMDP):
         held_out: TraceMDP | None = None,
     ) -> None:
         if not isinstance(record, Record) or not isinstance(interface, Interface):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "a TraceMDP is made by TraceMDP.from_frame(table, ...), which makes its record, "
                 f"not of {shown(record)}"
             )
@@ -187,12 +187,12 @@ class TraceMDP(ExoMDP):
         second = prepare(test)[0] if test is not None and is_table(test) else None
         if second is not None and second.columns.keys() != table.columns.keys():
             odd = sorted(second.columns.keys() ^ table.columns.keys())
-            raise ValueError(f"the two tables have the same columns, but these differ: {odd}")
+            raise ArgumentError(f"the two tables have the same columns, but these differ: {odd}")
         codings = codings_of(
             table.columns, None if second is None else second.columns, ranges, max_levels
         )
         for name in {v.name for v in variables} & table.columns.keys():
-            raise ValueError(f"{name!r} is an endogenous variable and a column of the table")
+            raise ArgumentError(f"{name!r} is an endogenous variable and a column of the table")
         horizon = horizon_of(table, horizon, episode)
         interface = Interface(variables, codings, actions, step)
 
@@ -254,7 +254,7 @@ class TraceMDP(ExoMDP):
         if given is None:
             return n
         if not isinstance(given, Mapping):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "initial is a mapping from names to values, or a function that returns one, not "
                 f"{shown(given)}"
             )
@@ -349,7 +349,7 @@ def _try_out(mdp: TraceMDP) -> None:
     state = mdp.sample_initial(8, rng)
     misfit = mdp.endogenous_ranges.misfit(state.endogenous)
     if misfit is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"initial gives {misfit.variable.name!r} the value {misfit.value}; its values are "
             f"{misfit.variable.range}"
         )
@@ -357,7 +357,7 @@ def _try_out(mdp: TraceMDP) -> None:
     a = rng.integers(mdp.num_actions, size=NUM_PROBES)
     misfit = mdp.endogenous_ranges.misfit(mdp.sample_endogenous(anywhere, a, rng))
     if misfit is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"step moves {misfit.variable.name!r} to {misfit.value}; its values are "
             f"{misfit.variable.range}. Clip it: np.clip(..., low, high)"
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import Variable
 from exo_envs.core.numbers import check_flag, check_horizon, shown
 from exo_envs.sources.tables.features import with_calendar, with_lags
@@ -39,7 +40,7 @@ def prepared(
     table, are_forecast, ahead = with_forecasts(table, forecasts)
     kept = are_known & are_forecast
     if not kept.any():
-        raise ValueError(
+        raise ArgumentError(
             f"no row has all lags (up to {longest}) and forecasts (up to {ahead} rows ahead): the "
             "parts of the table are too short"
         )
@@ -51,11 +52,11 @@ def horizon_of(table: Table, horizon: int | None, episode: str | None) -> int:
     lengths = np.bincount(np.unique(table.segment, return_inverse=True)[1])
     if horizon is None:
         if episode is None:
-            raise ValueError("one long series needs the steps of an episode: horizon=...")
+            raise ArgumentError("one long series needs the steps of an episode: horizon=...")
         return int(lengths.min())
     horizon = check_horizon("horizon", horizon)
     if horizon > lengths.max():
-        raise ValueError(
+        raise ArgumentError(
             f"horizon={horizon} needs as many rows that follow each other; the longest part of the "
             f"table without a gap has {int(lengths.max())}"
         )
@@ -67,22 +68,24 @@ def as_variables(endogenous: Any) -> tuple[Variable, ...]:
     try:
         given = [endogenous] if isinstance(endogenous, Variable) else list(endogenous)
     except TypeError:
-        raise TypeError(f"endogenous is a sequence of Variable, not {shown(endogenous)}") from None
+        raise ArgumentTypeError(
+            f"endogenous is a sequence of Variable, not {shown(endogenous)}"
+        ) from None
     if not given:
-        raise ValueError("endogenous has one Variable at least: what the agent moves")
+        raise ArgumentError("endogenous has one Variable at least: what the agent moves")
     for variable in given:
         if not isinstance(variable, Variable):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"endogenous is a sequence of Variable, such as [Variable('stock', 12)], not of "
                 f"{shown(variable)}"
             )
         low, high = variable.bounds
         if variable.is_real and not math.isfinite(high - low):
-            raise ValueError(
+            raise ArgumentError(
                 f"endogenous variable {variable.name!r} needs finite bounds: low=..., high=..."
             )
     if len({variable.name for variable in given}) != len(given):
-        raise ValueError("endogenous variables have different names")
+        raise ArgumentError("endogenous variables have different names")
     return tuple(given)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.answers import is_plain
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_integers, as_values, flat_rows
 from exo_envs.core.mdp import BoolArray, IntArray
 from exo_envs.core.numbers import MAX_HORIZON, check_lanes, check_whole
@@ -71,7 +72,7 @@ class Record:
         num_steps = _check_steps("num_steps", num_steps)
         found = np.flatnonzero(self.remaining >= num_steps)
         if not len(found):
-            raise ValueError(
+            raise ArgumentError(
                 f"windows of {num_steps + 1} rows were asked for, and the longest part of the "
                 f"record without a gap has {self.longest}"
             )
@@ -81,17 +82,19 @@ class Record:
         """Rows at which windows of so many steps begin, shape (windows,); others are refused."""
         num_steps, rows = _check_steps("num_steps", num_steps), as_integers("starts", starts)
         if rows.ndim != 1:
-            raise ValueError(f"starts has one axis, a row for each window, not shape {rows.shape}")
+            raise ArgumentError(
+                f"starts has one axis, a row for each window, not shape {rows.shape}"
+            )
         wrong = (rows < 0) | (rows >= len(self))
         if wrong.any():
-            raise ValueError(
+            raise ArgumentError(
                 f"there is no row {rows[wrong][0]}; the rows of the record are 0 ... "
                 f"{len(self) - 1}"
             )
         short = self.remaining[rows] < num_steps
         if short.any():
             row = int(rows[short][0])
-            raise ValueError(
+            raise ArgumentError(
                 f"a window of {num_steps + 1} rows cannot begin at row {row}, which "
                 f"{int(self.remaining[row])} follow without a gap"
             )
@@ -194,7 +197,7 @@ class Record:
                 for j, coding in enumerate(self._codings[:SHOWN])
             )
             more = " ..." if len(self._codings) > SHOWN else ""
-            raise ValueError(
+            raise ArgumentError(
                 f"x = ({shown}{more}) was never recorded, so nobody knows what follows it: a "
                 "record can be followed where it has been, and there are no interventions on x"
             )

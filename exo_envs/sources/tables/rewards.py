@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.tables.functions import Interface, as_scopes
 
@@ -70,7 +71,7 @@ class NamedTerms(RewardRule):
         self._anywhere = probes.x[:1]
         said = tuple(interface.paid(reward, probes.n, probes.a, probes.x))
         if scopes is not None and set(as_scopes(scopes, _names(interface))) != {*said} - {()}:
-            raise ValueError(
+            raise ArgumentError(
                 f"reward returns terms for {list(said)}, but scopes={scopes!r}; leave scopes out"
             )
         self._has_base = () in said
@@ -81,7 +82,7 @@ class NamedTerms(RewardRule):
     def _paid(self, asked: Asked) -> dict[Any, FloatArray]:
         found = self._interface.paid(self._reward, *asked)
         if found.keys() != self._said:
-            raise ValueError(
+            raise ArgumentError(
                 f"reward returned terms for {sorted(map(str, found))}; before, it was "
                 f"{sorted(map(str, self._said))}: the scopes are always the same"
             )
@@ -96,11 +97,11 @@ class NamedTerms(RewardRule):
                 continue
             for j in outside:
                 if _differ(values, self._paid(probes.changed([j]))[scope]).any():
-                    raise ValueError(
+                    raise ArgumentError(
                         f"the reward term of {scope} also looks at {names[j]!r}; its scope is "
                         f"{(*scope, names[j])}"
                     )
-            raise ValueError(f"the reward term of {scope} looks at columns outside its scope")
+            raise ArgumentError(f"the reward term of {scope} looks at columns outside its scope")
 
     def terms(self, n: NDArray[Any], a: NDArray[np.int64], x: NDArray[Any]) -> FloatArray:
         """As the function says."""
@@ -134,14 +135,14 @@ class SplitSum(RewardRule):
         self._groups = [[names.index(name) for name in scope] for scope in scopes]
         columns = [j for group in self._groups for j in group]
         if len(set(columns)) != len(columns):
-            raise ValueError(
+            raise ArgumentError(
                 f"the scopes {scopes} share columns, so one array cannot be split into them; let "
                 "reward return a mapping from scopes to arrays"
             )
         for asked in ((probes.n, probes.a, probes.x), probes.changed(range(len(names)))):
             parts = self.base(*asked[:2]) + self.terms(*asked).sum(axis=-1)
             if _differ(self._paid(asked), parts).any():
-                raise ValueError(
+                raise ArgumentError(
                     f"the reward is no sum of terms with the scopes {scopes}: it looks at more "
                     f"columns, or some pay only together. {_HOW_TO_WRITE}"
                 )
@@ -149,7 +150,7 @@ class SplitSum(RewardRule):
     def _paid(self, asked: Asked) -> FloatArray:
         found = self._interface.paid(self._reward, *asked)
         if found.keys() != {None}:
-            raise ValueError("reward returned a mapping; before, it was one array")
+            raise ArgumentError("reward returned a mapping; before, it was one array")
         return found[None]
 
     def base(self, n: NDArray[Any], a: NDArray[np.int64]) -> FloatArray:
@@ -181,7 +182,7 @@ class Whole(RewardRule):
         before, after = (self.terms(*asked) for asked in ((*probes[:3],), probes.changed(outside)))
         if _differ(before, after).any():
             looked = columns_seen(interface, reward, probes)
-            raise ValueError(
+            raise ArgumentError(
                 f"the reward has the scope {scope}, but it looks at {looked}. {_HOW_TO_WRITE}"
             )
 
@@ -193,7 +194,7 @@ class Whole(RewardRule):
         """The reward."""
         found = self._interface.paid(self._reward, n, a, x)
         if found.keys() != {None}:
-            raise ValueError("reward returned a mapping; before, it was one array")
+            raise ArgumentError("reward returned a mapping; before, it was one array")
         return found[None][:, None]
 
 
@@ -211,7 +212,7 @@ def find_rule(
     for scope, values in first.items():
         if not np.isfinite(values).all():
             term = "" if scope is None else f" for {scope}"
-            raise ValueError(
+            raise ArgumentError(
                 f"reward returned {values[~np.isfinite(values)][0]}{term}; rewards are finite "
                 "numbers"
             )
@@ -225,7 +226,7 @@ def find_rule(
     groups = _together(interface, reward, probes, columns_seen(interface, reward, probes))
     large = [group for group in groups if len(group) > MAX_TOGETHER]
     if large:
-        raise ValueError(
+        raise ArgumentError(
             f"the reward looks at {', '.join(map(repr, large[0]))} together, which is more than "
             f"{MAX_TOGETHER} columns; plans would need tables of all of them. {_HOW_TO_WRITE}; or "
             f"say scopes=[{large[0]}] if that is what it is"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray
 from exo_envs.core.numbers import shown
 from exo_envs.sources.tables.tables import Table
@@ -41,7 +42,7 @@ def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[BoolA
     held_out = rows >= first
     training = rows < (first if by_segment else first - gap)
     if not training.any() or not held_out.any():
-        raise ValueError(
+        raise ArgumentError(
             f"test={shown(test)} leaves {int(training.sum())} of {len(table)} rows to learn from "
             f"and {int(held_out.sum())} to be judged on, with {0 if by_segment else gap} left out "
             "between them; both need some"
@@ -53,7 +54,7 @@ def _first_row(table: Table, test: Any, by_segment: bool) -> int:
     """The first row that is held out, as a position in the table."""
     if isinstance(test, (float, np.floating)):
         if not 0 < test < 1:
-            raise ValueError(f"a share of the rows is between 0 and 1, not test={shown(test)}")
+            raise ArgumentError(f"a share of the rows is between 0 and 1, not test={shown(test)}")
         if by_segment:
             numbers = np.unique(table.segment)
             later = numbers[min(len(numbers) - 1, round(len(numbers) * (1 - float(test))))]
@@ -62,7 +63,7 @@ def _first_row(table: Table, test: Any, by_segment: bool) -> int:
     if isinstance(test, (int, np.integer)) and not isinstance(test, bool):
         return int(np.count_nonzero(table.row < test))  # whatever the size of the number
     if table.time is None or table.time.dtype.kind != "M":
-        raise ValueError(
+        raise ArgumentError(
             f"test={shown(test)} is no share (0.3), no row (5000) and no second table; a date "
             "needs a table with dates: a DatetimeIndex, or time='...'"
         )
@@ -73,7 +74,7 @@ def _first_row(table: Table, test: Any, by_segment: bool) -> int:
     try:
         later = times >= (np.datetime64(test) if utc is None else utc)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
+        raise ArgumentError(
             "test is a share (0.3), a row (5000), a date ('2024-07-01') or a table, not "
             f"{shown(test)}"
         ) from None

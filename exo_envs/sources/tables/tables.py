@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
 from exo_envs.core.mdp import BoolArray, check_names
 from exo_envs.core.numbers import as_array, kind_of, shown
 from exo_envs.sources.tables.zones import wall_time, zone_of
@@ -55,7 +55,7 @@ class Table:
         """The same table with more columns; a name that is taken is refused."""
         for name in columns:
             if name in self.columns:
-                raise ValueError(f"the table has a column {name!r} already; rename or drop it")
+                raise ArgumentError(f"the table has a column {name!r} already; rename or drop it")
         return replace(self, columns={**self.columns, **columns})
 
     def column(self, name: str) -> Column:
@@ -106,7 +106,7 @@ def read_table(
     if names is not None and not _is_plain(frame):
         wanted = [name for name in names if name not in (time, episode)]
     if not wanted:
-        raise ValueError("the table has no columns besides those of time and episode")
+        raise ArgumentError("the table has no columns besides those of time and episode")
     segment = np.zeros(length, dtype=np.int64)
     if episode is not None:
         segment = _episodes(episode, given[episode])
@@ -130,9 +130,9 @@ def _common_length(columns: Mapping[str, NDArray[Any]]) -> int:
         check_axes(name, values)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
-        raise ValueError(f"the columns have different lengths: {sorted(lengths)}")
+        raise ArgumentError(f"the columns have different lengths: {sorted(lengths)}")
     if not sum(lengths):
-        raise ValueError("the table has no rows")
+        raise ArgumentError("the table has no rows")
     return lengths.pop()
 
 
@@ -146,9 +146,9 @@ def _named_arrays(frame: Any, columns: list[Any] | None) -> dict[str, NDArray[An
         if frame.dtype.names is not None:
             return {name: np.asarray(frame[name]) for name in frame.dtype.names}
         if frame.ndim != 2:
-            raise ValueError(f"an array has two axes, time and columns, not shape {frame.shape}")
+            raise ArgumentError(f"an array has two axes, time and columns, not shape {frame.shape}")
         if columns is None or len(columns) != frame.shape[1]:
-            raise ValueError(
+            raise ArgumentError(
                 f"an array of {frame.shape[1]} columns needs as many names: columns=[...], not "
                 f"{shown(columns)}"
             )
@@ -160,10 +160,12 @@ def _named_arrays(frame: Any, columns: list[Any] | None) -> dict[str, NDArray[An
             str(name): as_array(f"column {str(name)!r}", values) for name, values in frame.items()
         }
     if hasattr(frame, "collect") and not hasattr(frame, "to_numpy"):
-        raise TypeError(f"{kind_of(frame)} is read when it is needed: give it with .collect()")
+        raise ArgumentTypeError(
+            f"{kind_of(frame)} is read when it is needed: give it with .collect()"
+        )
     names = getattr(frame, "columns", None)
     if names is None or not hasattr(frame, "__getitem__"):
-        raise TypeError(
+        raise ArgumentTypeError(
             "a table is a pandas or polars DataFrame, a NumPy array or a mapping of columns, not "
             f"{kind_of(frame)}"
         )
@@ -177,7 +179,7 @@ def _check_different(names: list[Any]) -> None:
     texts = [str(name) for name in names]
     if len(set(texts)) != len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
-        raise ValueError(f"the table has more than one column {twice!r}")
+        raise ArgumentError(f"the table has more than one column {twice!r}")
 
 
 def _to_numpy(series: Any) -> NDArray[Any]:
@@ -206,20 +208,20 @@ def _as_time(name: str, values: NDArray[Any]) -> NDArray[Any]:
                 warnings.simplefilter("error")  # a time zone, which would be lost
                 values = values.astype("datetime64[ns]")
         except (UserWarning, DeprecationWarning):  # the latter is that of older releases
-            raise ValueError(
+            raise ArgumentError(
                 f"the times in {name!r} have a time zone each: {shown(values[0])}; give them as a "
                 "pandas or polars column with one time zone, or without"
             ) from None
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(
+            raise ArgumentError(
                 f"the times in {name!r} are no dates that NumPy reads (such as "
                 f"'2024-01-31T12:00'): {shown(values[0])}"
             ) from None
     if values.dtype.kind not in "Miuf":
-        raise TypeError(f"the times in {name!r} are dates or numbers, not {values.dtype}")
+        raise ArgumentTypeError(f"the times in {name!r} are dates or numbers, not {values.dtype}")
     missing = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if missing.any():
-        raise ValueError(
+        raise ArgumentError(
             f"{int(missing.sum())} times in {name!r} are missing, the first in row "
             f"{int(np.argmax(missing))}"
         )
@@ -233,17 +235,17 @@ def _episodes(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers of the episodes, in the order in which they begin."""
     listed = values.tolist()
     if any(_is_missing(value) for value in listed):
-        raise ValueError(f"some rows have no episode: {name!r} lacks values")
+        raise ArgumentError(f"some rows have no episode: {name!r} lacks values")
     try:
         number = {value: k for k, value in enumerate(dict.fromkeys(listed))}
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the episodes in {name!r} are numbers, strings or dates, not {shown(listed[0])}"
         ) from None
     segment = np.array([number[value] for value in listed], dtype=np.int64)
     if (np.diff(segment) < 0).any():
         twice = listed[int(np.argmax(np.diff(segment) < 0)) + 1]
-        raise ValueError(
+        raise ArgumentError(
             f"the rows of an episode stand together, but {name!r} = {shown(twice)} comes back "
             "after others; sort the table"
         )
@@ -253,7 +255,7 @@ def _episodes(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
 def check_axes(name: str, values: NDArray[Any]) -> None:
     """Refuse a column that is a single value, or a table."""
     if values.ndim != 1:
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} has one axis, a value for each row, not shape {values.shape}"
         )
 
@@ -263,23 +265,23 @@ def as_column(name: str, values: Any) -> Column:
     values = as_array(f"column {name!r}", values)
     check_axes(name, values)
     if values.dtype.kind in "mM":
-        raise ValueError(
+        raise ArgumentError(
             f"column {name!r} holds dates or durations; give time={name!r}, or drop it"
         )
     if values.dtype.kind == "S":
         try:
             values = values.astype(str)
         except UnicodeDecodeError:
-            raise ValueError(
+            raise ArgumentError(
                 f"column {name!r} holds bytes that are no text; decode them first"
             ) from None
     if values.dtype.kind in "OUT":
         values = _as_text_or_numbers(name, values.astype(object))
     if values.dtype.kind not in "biufO":
-        raise TypeError(f"column {name!r} holds numbers or strings, not {values.dtype}")
+        raise ArgumentTypeError(f"column {name!r} holds numbers or strings, not {values.dtype}")
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
-        raise ValueError(f"column {name!r} holds {values[row]} in row {row}")
+        raise ArgumentError(f"column {name!r} holds {values[row]} in row {row}")
     return values
 
 
@@ -295,14 +297,14 @@ def _as_text_or_numbers(name: str, values: NDArray[Any]) -> Column:
         return out
     odd = next((value for value in present if not _is_number(value)), None)
     if odd is not None:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"column {name!r} holds numbers or strings, not both or something else: {shown(odd)}"
         )
     out = np.full(len(values), np.nan)
     try:
         out[~missing] = present.astype(np.float64)
     except (ValueError, OverflowError):
-        raise ValueError(f"column {name!r} holds a number that no 64-bit float is") from None
+        raise ArgumentError(f"column {name!r} holds a number that no 64-bit float is") from None
     return out
 
 

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.numbers import shown
 
 #: Seconds of a day, and of the spans within which no clock is set.
@@ -49,7 +50,7 @@ def _offsets(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]:
     try:
         local = [datetime.fromtimestamp(second, tz=zone) for second in seconds.tolist()]
     except (OverflowError, OSError, ValueError):
-        raise ValueError(f"times in the zone {zone} are between the years 1 and 9999") from None
+        raise ArgumentError(f"times in the zone {zone} are between the years 1 and 9999") from None
     found = [when.utcoffset() for when in local]
     return np.array([0 if own is None else own.total_seconds() for own in found], dtype=np.int64)
 
@@ -68,7 +69,7 @@ def as_utc(when: Any) -> np.datetime64 | None:
 
 def refuse_zone(when: Any) -> ValueError:
     """An error for a date with a time zone, where the table has none."""
-    return ValueError(
+    return ArgumentError(
         f"{shown(when)} has a time zone, and the times of the table have none; give both one, or "
         "none"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import (
     check_discount,
     check_horizon,
@@ -110,7 +111,7 @@ class RealSyntheticParameters:
             convert(self, check_whole, name, least=least, most=most)
         for name in ("num_sign_pairs", "num_pairs", "num_moving"):
             if getattr(self, name) > self.num_paying:
-                raise ValueError(
+                raise ArgumentError(
                     f"{name} counts sites, of which there are num_paying={self.num_paying}, "
                     f"not {getattr(self, name)}"
                 )
@@ -120,7 +121,7 @@ class RealSyntheticParameters:
         self._check("stake", self.stake > 0, "above 0")
         self._check("fee", self.fee >= 0, "of at least 0")
         if self.smallest_size > self.largest_size:
-            raise ValueError(
+            raise ArgumentError(
                 f"smallest_size is at most largest_size={self.largest_size}, "
                 f"not {self.smallest_size}"
             )
@@ -135,4 +136,4 @@ class RealSyntheticParameters:
 
     def _check(self, name: str, holds: bool, choices: str) -> None:
         if not holds:
-            raise ValueError(f"{name} is a number {choices}, not {getattr(self, name)!r}")
+            raise ArgumentError(f"{name} is a number {choices}, not {getattr(self, name)!r}")
