@@ -20,7 +20,7 @@ HELP
 fi
 
 python="${PYTHON:-python3.11}"
-extras="${EXTRAS:-cluster,human,rddl,real,reproduce,video}"
+extras="${EXTRAS:-cluster,data,human,rddl,reproduce,video}"
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 
