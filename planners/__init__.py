@@ -5,9 +5,9 @@ planners (:class:`ValueIteration`, :class:`ForecastPlanner`, :class:`UCT`, and
 :class:`DefaultPlanner`, which picks one by size), and :func:`evaluate`.
 """
 
+from exo_envs.core.clock import Clock
 from planners.backtesting import backtest
 from planners.bounds.bracketing import Bracket, bracket
-from planners.core.clock import Clock
 from planners.core.evaluation import Estimate, Scenarios, evaluate
 from planners.core.memory import Memory
 from planners.core.planner import Plan, PlanCutShortWarning, Planner

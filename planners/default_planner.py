@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.inputs import as_generator, check_flag, check_real, convert
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from planners.core.clock import Clock, OutOfTimeError
 from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.core.policy import Mask, Policy

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
 from exo_envs.core.inputs import as_mask, check_whole
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.core.original import HasOriginal
 from planners.core.arrays import joint_index
-from planners.core.clock import Clock, OutOfTimeError, check_time_limit, is_time_up
 from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference, play_original
 from planners.core.memory import Memory
 from planners.core.planner import Plan, Planner, check_plan, warm_start_for
@@ -25,7 +25,6 @@ from planners.core.policy import Mask
 from planners.discretization.binned_policy import with_values
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.surveyed_states import can_enumerate
-from planners.samples.counted import CountedMDP
 from planners.tables.indexing import num_endogenous_states
 from planners.worth import Comparison, Cost, Objective, Played
 
@@ -57,7 +56,6 @@ class MaskEvaluator:
         rng: gives the generator for what has this name, such as ("plan", 3, 7).
         n_rollouts: episodes that each policy plays.
         time_limit: for one plan, in seconds; compiling takes none of it.
-        trials: the masks that were planned with, to which this evaluator adds; by default none.
         memory: what was collected from the model, for :attr:`Objective.bracket`.
     """
 
@@ -70,13 +68,12 @@ class MaskEvaluator:
         rng: Callable[..., np.random.Generator],
         n_rollouts: int = 500,
         time_limit: float | None = 60.0,
-        trials: dict[Mask, Trial] | None = None,
         memory: Memory | None = None,
     ) -> None:
         self.mdp = mdp
         self.n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
         self.time_limit = check_time_limit("time_limit", time_limit)
-        self.trials: dict[Mask, Trial] = {} if trials is None else trials
+        self.trials: dict[Mask, Trial] = {}  # the masks that were planned with
         self._thorough: dict[Mask, Trial] = {}
         self._memory = memory
         self._reduce = reduce
@@ -302,8 +299,7 @@ class MaskEvaluator:
             self._parts.append(plan.part)
             plan = replace(plan, part=None)
         trial = Trial(with_values(plan, reduced), reduced, [], np.zeros(self._num_pairs))
-        if isinstance(self.mdp, CountedMDP):
-            self.mdp.tick()  # planners that catch it return what they have
+        tick()  # planners that catch it return what they have
         if not was_cut:
             kept[mask] = trial
         return trial
@@ -338,13 +334,14 @@ class MaskEvaluator:
             OutOfTimeError: it was cut short by a clock above, so that nobody waits for the plan.
         """
         planner, time_limit = self._planner(thorough), check_time_limit("time_limit", time_limit)
-        asked = (time_limit, self.time_limit, Clock(None).left())  # the last one of a clock above
+        clock = Clock(None)  # has the time that is left of a clock above
+        asked = (time_limit, self.time_limit, clock.left())
         limit = min((own for own in asked if own is not None), default=None)
         start = warm_start_for(planner, warm_start)
         plan = check_plan(planner, planner.plan(model, rng=rng, time_limit=limit, **start))
         if not plan.converged and limit is not None and plan.seconds >= limit:
             plan = replace(plan, out_of_time=True)  # a planner need not say so itself
-        if not plan.converged and is_time_up():
+        if not plan.converged and clock.left() == 0.0:
             raise OutOfTimeError
         return plan, plan.out_of_time and limit != self.time_limit
 

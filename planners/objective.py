@@ -15,13 +15,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit
 from exo_envs.core.inputs import as_generator, as_mask, check_flag, check_real, check_whole
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
 from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.checks import check_kind
-from planners.core.clock import Clock, OutOfTimeError, check_time_limit
 from planners.core.evaluation import Scenarios
 from planners.core.memory import Memory
 from planners.core.planner import Plan, PlanCutShortWarning, Planner, check_planner
@@ -104,7 +104,7 @@ def estimate_objective(
     warn_of_ignored_wrappers(mdp, given)
     names = as_mask(given, mask)
     model, collected = CountedMDP(given), _collected(**estimation)
-    estimation["memory"] = memory = Memory() if collected is None else collected
+    estimation["memory"] = Memory() if collected is None else collected
     doing = "looking if the model keeps its contract"
 
     def reduce(names: Mask, rng: np.random.Generator) -> ReducedMDP:
@@ -124,7 +124,7 @@ def estimate_objective(
         memory=collected,
     )
     try:
-        with clock.above(), model.ticking(clock.tick), memory.ticking(clock.tick):
+        with clock.above():
             if check:
                 model.check_contract()
             start = warm_start.plan if warm_start else None

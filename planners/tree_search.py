@@ -28,12 +28,12 @@ from exo_envs.compiled.functions import njit
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.steps import check_terminal, take_step
+from exo_envs.core.clock import Clock
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import as_generator, check_real, check_whole, convert
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.archive import MAX_BYTES
 from planners.core.arrays import Ints, joint_index
-from planners.core.clock import Clock
 from planners.core.files import read_file, write_file
 from planners.core.planner import Plan, check_problem
 from planners.core.policy import Mask, Policy

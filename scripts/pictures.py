@@ -84,7 +84,7 @@ def architecture() -> str:
         "calibrated/selection.py",
     )
     results = decide(first, 612, 66, "mask_, policy_", ("for MaskedObservation",))
-    memory = decide(second, 127, 58, "StudyMemory", ("nothing is asked twice",))
+    memory = decide(second, 127, 58, "Memory", ("nothing is asked twice",))
     questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
     study = decide(second, 248, 168, "Study", questions, "learners/study.py")
     evaluator = compute(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled.compiling import this_thread
 from exo_envs.contract.checked_mdp import unchecked
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.distribution import check_given, gives_distribution
@@ -22,6 +21,7 @@ from exo_envs.contract.lanes import check_neighbours, shares_noise
 from exo_envs.contract.memory import check_memory
 from exo_envs.contract.probe import Probe
 from exo_envs.contract.statistical import check_batching
+from exo_envs.core.clock import working_time
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors
 from exo_envs.sources.simulators.mdp import AdaptedMDP
 from exo_envs.sources.simulators.played import check_played
@@ -67,7 +67,7 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     check_declaration(mdp)
     model = unchecked(mdp)
     with suppress(_OutOfTimeError):
-        _check(_TimedMDP(mdp, this_thread().working_time() + seconds), model)
+        _check(_TimedMDP(mdp, working_time() + seconds), model)
     if isinstance(model, AdaptedMDP):
         check_played(model)
 
@@ -108,7 +108,7 @@ class _TimedMDP(ExoMDP):
         self.declare_as(model)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
-        if this_thread().working_time() > self._end:
+        if working_time() > self._end:
             raise _OutOfTimeError
         return getattr(self._model, method)(*arguments)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray
 from planners.core.checks import as_positions
-from planners.core.memory import Memory
+from planners.core.memory import LARGE, Memory, Shelf, every_variable
 from planners.dependence.contingency import Rows, count_table
 from planners.dependence.significance import Information, compare_histograms
 from planners.discretization.coarse import coarsened
@@ -48,6 +48,15 @@ GROUP, GROUPINGS = 32, 3
 #: States in which a target has to change with a group, of NUM_CHANGED.
 MIN_CHANGED = 2
 
+#: number of states -> that many x from the rollouts, and the x' that follow them.
+BASE_STATES = Shelf[int, tuple[IntArray, IntArray]]("base_states", LARGE, about=every_variable)
+#: j -> how much a change of x_j changes each variable, (m,).
+INFLUENCE = Shelf[int, FloatArray]("influence", LARGE, about=every_variable)
+#: k -> the k-th groups of variables, (m,), and which variables each of these acts on.
+GROUP_INFLUENCE = Shelf[int, tuple[NDArray[np.int64], NDArray[np.bool_]]](
+    "group_influence", LARGE, about=every_variable
+)
+
 
 def influence(
     mdp: ExoMDP, data: ExogenousData, name: str, *, memory: Memory | None = None
@@ -69,7 +78,7 @@ def influence(
     j = int(mdp.exogenous_indices([name])[0])
     if mdp.is_recorded:
         return np.zeros(len(data.names))
-    return memory.influence.get(j, lambda: _influence(coarsened(mdp, data.bins), data, j, memory))
+    return memory.get(INFLUENCE, j, lambda: _influence(coarsened(mdp, data.bins), data, j, memory))
 
 
 def actors_of(
@@ -94,12 +103,14 @@ def actors_of(
     if mdp.is_recorded:
         return [{} for _ in targets]
     changed = as_positions("among", among, len(data.names))
-    coarse, known = coarsened(mdp, data.bins), memory.influence
+    coarse = coarsened(mdp, data.bins)
     memory.bind(data=data)
+
+    def influence_of(j: int) -> FloatArray:
+        return memory.get(INFLUENCE, j, partial(_influence, coarse, data, j, memory))
+
     if len(data.names) <= ONE_BY_ONE:
-        effects = np.stack(
-            [known.get(j, partial(_influence, coarse, data, j, memory)) for j in changed.tolist()]
-        )
+        effects = np.stack([influence_of(j) for j in changed.tolist()])
         return [
             {int(changed[k]): float(effects[k, i]) for k in np.flatnonzero(effects[:, i])}
             for i in targets
@@ -113,14 +124,11 @@ def actors_of(
     suspected = np.zeros((len(targets), len(data.names)), dtype=np.bool_)
     suspected[:, changed] = True
     for k in range(GROUPINGS):
-        group, acts = memory.group_influence.get(k, partial(_group_influence, coarse, data, k))
+        group, acts = memory.get(GROUP_INFLUENCE, k, partial(_group_influence, coarse, data, k))
         suspected &= acts[:, targets][group].T
     found: list[dict[int, float]] = []
     for i, row in zip(targets, suspected, strict=True):
-        own = {
-            j: float(known.get(j, partial(_influence, coarse, data, j, memory))[i])
-            for j in np.flatnonzero(row).tolist()
-        }
+        own = {j: float(influence_of(j)[i]) for j in np.flatnonzero(row).tolist()}
         found.append({j: effect for j, effect in own.items() if effect > 0})
     return found
 
@@ -213,7 +221,7 @@ def _base(mdp: ExoMDP, data: ExogenousData, memory: Memory) -> tuple[IntArray, I
         base = data.sample(number, rng)
         return base, mdp.sample_exogenous(base, np.random.default_rng(data.seed))
 
-    return memory.base_states.get(number, draw)
+    return memory.get(BASE_STATES, number, draw)
 
 
 def _change(data: ExogenousData, x: IntArray, j: int, rng: np.random.Generator) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.checks import as_positions
-from planners.core.memory import Memory
+from planners.core.memory import LARGE, Key, Memory, Shelf, every_variable
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.pairwise import Columns
 from planners.dependence.significance import NOTICEABLE, Information, Null
@@ -23,6 +23,31 @@ MORE_SHIFTS = 32
 #: A variable that agrees with another rollout of it beyond chance, by this share of what chance
 #: leaves, is a clock: it tells the step, and another rollout of it tells as much.
 CLOCK = 0.9
+
+
+def _counted_variables(key: Key) -> list[int]:
+    return [j for j in key[1:] if j >= 0]
+
+
+# What the search for parents counts. Keys begin with the *stride*: 1 for all rollouts that are not
+# held out, k for every k-th of them.
+
+#: stride -> the values of all variables where transitions begin.
+COLUMNS = Shelf[int, Columns]("columns", LARGE, about=every_variable)
+#: (stride, i) -> x_i where transitions end.
+LATER = Shelf[Key, IntArray]("later", at_least=4, about=every_variable)
+#: (stride, *given) -> the samples by the joint value of some variables.
+ROWS = Shelf[Key, Rows]("rows", at_least=4, about=every_variable)
+#: (stride, i, *given) -> the samples by the joint value of some variables and x'_i.
+CASES = Shelf[Key, Cases]("cases", at_least=4, about=every_variable)
+#: (stride, *given), or (stride, *given, -1, i) with x'_i -> the number of joint values that occur.
+NUM_ROWS = Shelf[Key, int]("num_rows", about=_counted_variables)
+#: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
+SCREENED = Shelf[Key, FloatArray]("screened", about=every_variable)
+#: (stride, i, *given, -1, *group) -> what several variables together tell about x'_i.
+INFORMATION = Shelf[Key, Information]("information", about=every_variable)
+#: (stride, i, *given, -1, *group) -> the distribution of G if the group tells nothing.
+NULLS = Shelf[Key, Null]("nulls", about=every_variable)
 
 
 class TransitionCounts:
@@ -38,11 +63,11 @@ class TransitionCounts:
 
     def columns(self) -> Columns:
         """All variables where the transitions begin."""
-        return self.memory.columns.get(self.stride, partial(Columns.of, self.data, self.rollouts))
+        return self.memory.get(COLUMNS, self.stride, partial(Columns.of, self.data, self.rollouts))
 
     def later(self, i: int) -> IntArray:
         """x_i where the transitions end."""
-        return self.memory.later.get((self.stride, i), lambda: self._after(i))
+        return self.memory.get(LATER, (self.stride, i), lambda: self._after(i))
 
     def _after(self, i: int) -> IntArray:
         (position,) = as_positions("targets", [i], len(self.data.sizes)).tolist()
@@ -50,7 +75,7 @@ class TransitionCounts:
 
     def rows(self, given: Sequence[int]) -> Rows:
         """The samples by the joint value of some variables."""
-        return self.memory.rows.get((self.stride, *given), lambda: self._split(given))
+        return self.memory.get(ROWS, (self.stride, *given), lambda: self._split(given))
 
     def _split(self, given: Sequence[int]) -> Rows:
         if not len(given):
@@ -60,19 +85,22 @@ class TransitionCounts:
 
     def cases(self, target: int, given: Sequence[int]) -> Cases:
         """The samples by the joint value of some variables and of x'_i."""
-        return self.memory.cases.get(
+        return self.memory.get(
+            CASES,
             (self.stride, target, *given),
             lambda: Cases(self.rows(given), self.later(target), int(self.data.sizes[target])),
         )
 
     def num_rows(self, given: Sequence[int]) -> int:
         """The number of joint values that occur."""
-        return self.memory.num_rows.get((self.stride, *given), lambda: self.rows(given).count)
+        return self.memory.get(NUM_ROWS, (self.stride, *given), lambda: self.rows(given).count)
 
     def is_certain(self, target: int, given: Sequence[int]) -> bool:
         """Whether every row has one value of the target only."""
-        return self.num_rows(given) == self.memory.num_rows.get(
-            (self.stride, *given, -1, target), lambda: self.cases(target, given).count
+        return self.num_rows(given) == self.memory.get(
+            NUM_ROWS,
+            (self.stride, *given, -1, target),
+            lambda: self.cases(target, given).count,
         )
 
     def screen(
@@ -81,8 +109,10 @@ class TransitionCounts:
         """G of many candidates and x'_i given others, and its degrees of freedom."""
         if len(candidates) and not 0 <= candidates.min() <= candidates.max() < len(self.data.sizes):
             as_positions("candidates", candidates, len(self.data.sizes))
-        known = self.memory.screened.get(
-            (self.stride, target, *given), lambda: np.full((2, len(self.data.sizes)), np.nan)
+        known = self.memory.get(
+            SCREENED,
+            (self.stride, target, *given),
+            lambda: np.full((2, len(self.data.sizes)), np.nan),
         )
         new = candidates[np.isnan(known[0, candidates])]
         if len(new):
@@ -102,7 +132,7 @@ class TransitionCounts:
 
         if len(group) == 1:
             return as_one(self.screen(target, given, np.array(group)))
-        return self.memory.information.get((self.stride, target, *given, -1, *group), count)
+        return self.memory.get(INFORMATION, (self.stride, target, *given, -1, *group), count)
 
     def null(self, target: int, given: Sequence[int], *group: int) -> Null:
         """How G behaves where there is nothing to find: between different rollouts.
@@ -138,7 +168,7 @@ class TransitionCounts:
                 found += ratios(1 + SHIFTS, MORE_SHIFTS)
             return Null.of(found)
 
-        return self.memory.nulls.get((self.stride, target, *given, -1, *group), measure)
+        return self.memory.get(NULLS, (self.stride, target, *given, -1, *group), measure)
 
 
 def _is_clock(row: IntArray, count: int) -> bool:

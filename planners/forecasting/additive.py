@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints
 from planners.core.checks import exact, exact_reals
-from planners.core.clock import Clock, OutOfTimeError
-from planners.core.memory import MaskMemory, Memory
+from planners.core.memory import Memory
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Rollouts
 from planners.forecasting.shared_tables import SharedForecasts
@@ -113,7 +113,7 @@ def fit_additive(
     model: CompiledModel,
     parents: Mapping[int, Sequence[int]],
     horizon: int,
-    memory: MaskMemory,
+    memory: Memory,
     clock: Clock,
 ) -> AdditiveForecasts:
     """Those additive forecasts that are better than tables.
@@ -144,8 +144,7 @@ def fit_additive(
     told = ("forecasts", "variables", "values", "strides")
     model = model._replace(**{name: getattr(model, name)[of_two] for name in told})
     fitted = rollouts[~held_out]
-    without_held_out = memory._replace(memory=Memory(forecasts=memory.memory.trial_forecasts))
-    tables = SharedForecasts.fit(fitted, sizes, parents, steps, without_held_out)
+    tables = SharedForecasts.fit(fitted, sizes, parents, steps, memory)
     trial = regress(fitted, sizes, model, steps, clock)
     gains = _gains(trial, rollouts[held_out], model, tables, clock)
     variables = len(tables.variables)

@@ -14,12 +14,13 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, joint_index
 from planners.core.chi_squared import chi_squared_log_tail
-from planners.core.memory import Key, MaskMemory
+from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.forward_selection import select_forward
 from planners.dependence.pairwise import Columns
@@ -31,6 +32,16 @@ LAGS = (1, 2, 5, 12)
 MAX_SAMPLES = 8_000
 #: Samples that each joint value of the forecast parents needs on average.
 MIN_SAMPLES_PER_ROW = 8
+
+
+def _of_the_same(scores: FloatArray, same: NDArray[np.bool_]) -> FloatArray:
+    return np.where(same, scores, np.nan)
+
+
+#: given -> score and log p of every candidate for a forecast, (2, m); not a number if unknown.
+FORECAST_SCORES = Shelf[Key, FloatArray]("forecast_scores", LARGE, about=list, narrow=_of_the_same)
+#: given -> the number of joint values of some variables that occur.
+FORECAST_ROWS = Shelf[Key, int]("forecast_rows", about=list)
 
 _log_tail = njit(**INNER)(chi_squared_log_tail)
 
@@ -51,7 +62,7 @@ class ForecastParentSearch:
     sizes: Ints
     level: float
     max_parents: int
-    memory: MaskMemory
+    memory: Memory
 
     def parents(self, target: int) -> tuple[int, ...]:
         """The forecast parents of one variable, the most informative first."""
@@ -83,12 +94,17 @@ class ForecastParentSearch:
 
         def passes(chosen: list[int], j: int) -> bool:
             given = (target, *chosen, j)
-            rows = self.memory.memory.forecast_rows.get(
-                self.memory.key(given), lambda: self._num_rows(given)
+            rows = self.memory.get(
+                FORECAST_ROWS, self.memory.key(given), lambda: self._num_rows(given)
             )
             return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
 
         return tuple(select_forward(candidates, self.max_parents, rank=rank, passes=passes))
+
+    @property
+    def _total(self) -> int:
+        """The number of variables that the memory is about."""
+        return len(self.sizes) if self.memory.data is None else len(self.memory.data.names)
 
     @property
     def _num_transitions(self) -> int:
@@ -119,10 +135,10 @@ class ForecastParentSearch:
             Their scores, in nats over all lags, and the logarithms of the smallest p-values of
             their tests, shape (2, candidates).
         """
-        known = self.memory.memory.forecast_scores.get(
-            self.memory.key(given), lambda: np.full((2, self.memory.total), np.nan)
+        known = self.memory.get(
+            FORECAST_SCORES, self.memory.key(given), lambda: np.full((2, self._total), np.nan)
         )
-        places = self.memory.columns[candidates]
+        places = self.memory.places(candidates)
         unknown = np.isnan(known[0, places])
         if unknown.any():
             known[:, places[unknown]] = self._count(split(given), candidates[unknown])

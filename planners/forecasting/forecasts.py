@@ -23,7 +23,7 @@ from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, join, joint_index, starts_of
 from planners.core.checks import ROUNDING, exact, exact_reals, exact_starts
-from planners.core.memory import MaskMemory
+from planners.core.memory import LARGE, Key, Memory, Shelf
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
 
@@ -33,6 +33,17 @@ SHRINKAGE = 4.0
 MAX_HORIZON = 1_000_000
 #: Joint values that the forecast parents of a variable may have.
 MAX_JOINT_VALUES = 4_000_000
+
+
+def _looked_at(key: Key) -> list[int]:
+    return list(key[2:])
+
+
+#: (horizon, number of rollouts, *forecast parents) -> the row of each of their joint values, and
+#: the table. Fewer rollouts are those that are not held out.
+FORECASTS = Shelf[Key, tuple[NDArray[np.int32], NDArray[np.float32]]](
+    "forecasts", LARGE, about=_looked_at
+)
 
 
 class Forecasts(NamedTuple):
@@ -58,7 +69,7 @@ class Forecasts(NamedTuple):
         sizes: Ints,
         parents: Mapping[int, Sequence[int]],
         horizon: int,
-        memory: MaskMemory,
+        memory: Memory,
     ) -> Forecasts:
         """Count in ``rollouts``.
 
@@ -120,14 +131,15 @@ def fit_tables(
     sizes: Ints,
     parents: Mapping[int, Sequence[int]],
     horizon: int,
-    memory: MaskMemory,
+    memory: Memory,
 ) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.float32]]]:
     """For each variable what its forecast looks at, the lookup and the table, as remembered."""
     by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
     for i, others in parents.items():
         looked_at = (i, *(j for j in others if j != i))
-        lookup, table = memory.memory.forecasts.get(
-            (horizon, *memory.key(looked_at)),
+        lookup, table = memory.get(
+            FORECASTS,
+            (horizon, len(rollouts), *memory.key(looked_at)),
             partial(_fit_one, by_variable, sizes, looked_at, horizon),
         )
         yield np.array(looked_at, dtype=np.int64), lookup, table

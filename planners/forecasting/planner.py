@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import (
     as_generator,
@@ -22,10 +23,9 @@ from exo_envs.core.inputs import (
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, Variable
 from planners.core.arrays import joint_index
 from planners.core.checks import check_kind, whole_numbers
-from planners.core.clock import Clock, OutOfTimeError
 from planners.core.evaluation import Scenarios
 from planners.core.files import Saved
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.core.planner import Plan, check_problem
 from planners.core.policy import Policy, as_names
 from planners.discretization.binned_policy import with_values
@@ -103,7 +103,7 @@ class ForecastPlanner:
         rollouts, held_out = self._rollouts(mdp, rng)
         horizon = min(self.horizon or mdp.horizon, rollouts.shape[1] - 1)
         sizes, needed = mdp.exogenous_sizes, needed_variables(mdp)
-        memory = mdp.memory or MaskMemory.fresh(len(sizes))
+        memory = mdp.memory or Memory()
         search = ForecastParentSearch(rollouts, sizes, self.level, self.max_parents, memory)
         parents: dict[int, tuple[int, ...]] = {}
         with suppress(OutOfTimeError):

@@ -22,7 +22,7 @@ from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, join, joint_index, starts_of
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.forecasting.forecasts import Forecasts, Rollouts, fit_tables
 
 
@@ -75,7 +75,7 @@ class SharedForecasts:
         sizes: Ints,
         parents: Mapping[int, Sequence[int]],
         horizon: int,
-        memory: MaskMemory,
+        memory: Memory,
     ) -> SharedForecasts:
         """Count in ``rollouts``; see :meth:`Forecasts.fit`."""
         found = zip(*fit_tables(rollouts, sizes, parents, horizon, memory), strict=True)

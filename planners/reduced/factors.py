@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import joint_index
-from planners.core.memory import Memory
+from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import count_table, smooth
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factors import Factor
@@ -28,6 +28,16 @@ class Fit(NamedTuple):
     factors: tuple[Factor, ...]
     log_loss: FloatArray  # (m,), nats per transition
     marginal_log_loss: FloatArray  # (m,): the same without any parents
+
+
+def _fitted_variables(key: tuple[int, Key, float]) -> list[int]:
+    return [key[0], *key[1]]
+
+
+#: (i, parents, smoothing) -> the table of x'_i, its log-loss, and that without parents.
+FACTORS = Shelf[tuple[int, Key, float], tuple[Factor, float, float]](
+    "factors", LARGE, about=_fitted_variables
+)
 
 
 def transition_counts(
@@ -62,8 +72,8 @@ def fit_factors(
     place = {i: k for k, i in enumerate(parents)}
     factors, losses = [], np.empty((2, len(parents)))
     for i, given in parents.items():
-        factor, loss, marginal_loss = memory.factors.get(
-            (i, tuple(given), smoothing), partial(_fit_one, data, i, given, smoothing)
+        factor, loss, marginal_loss = memory.get(
+            FACTORS, (i, tuple(given), smoothing), partial(_fit_one, data, i, given, smoothing)
         )
         losses[:, place[i]] = loss, marginal_loss
         factors.append(replace(factor, parents=tuple(place[j] for j in given)))

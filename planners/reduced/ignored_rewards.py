@@ -45,7 +45,7 @@ import numpy as np
 from exo_envs.core.errors import check_choice
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import Ints, joint_values
-from planners.core.memory import Memory
+from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import smooth
 from planners.reduced.informative import SMOOTHING, Informants, Question
 from planners.reduced.rewards import Rewards
@@ -53,6 +53,16 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.tables.scopes import Scope
 
 IgnoredRewards = Literal["average", "zero", "optimistic"]
+
+#: j -> which values of x_j pay the same, (size,), and what they pay in all pairs (n, a).
+PAID_AMOUNTS = Shelf[int, tuple[Ints, FloatArray]]("paid_amounts", LARGE)
+#: scope, kept -> which joint values of the other variables of a scope pay the same, whatever
+#: those that are kept are.
+ALIKE = Shelf[tuple[Scope, Key], Ints]("alike", LARGE)
+#: scope, given -> what the variables of a scope pay on average given others, (rows, pairs).
+AVERAGED_SCOPES = Shelf[tuple[Scope, Key], FloatArray]("averaged_scopes", LARGE)
+#: (j, *given) -> how often x_j pays each of its amounts, and what each given variable adds.
+AVERAGED_REWARDS = Shelf[Key, tuple[FloatArray, ...]]("averaged_rewards", LARGE)
 
 
 def check_ignored_rewards(rule: str) -> None:
@@ -99,10 +109,12 @@ def masked_rewards(
     optimistic = ignored_rewards == "optimistic"
     added: dict[int, FloatArray] = {}
     for j in ignored:
-        label, amounts = memory.paid_amounts.get(j, partial(paid_amounts, survey.terms[j]))
+        label, amounts = memory.get(PAID_AMOUNTS, j, partial(paid_amounts, survey.terms[j]))
         given = [] if optimistic else _informative(informants, j, label, len(amounts))
-        usual, *deviations = memory.averaged_rewards.get(
-            (j, *given), partial(_average, informants, j, label, len(amounts), given)
+        usual, *deviations = memory.get(
+            AVERAGED_REWARDS,
+            (j, *given),
+            partial(_average, informants, j, label, len(amounts), given),
         )
         mean = usual @ amounts
         base += np.maximum(mean, 0.0) if optimistic else mean
@@ -112,8 +124,10 @@ def masked_rewards(
     for scope in cut:
         table = survey.joint_terms[scope]
         given = [] if optimistic else _given(informants, scope, table)
-        paid = memory.averaged_scopes.get(
-            (scope, tuple(given)), partial(_average_scope, informants, scope, table, given)
+        paid = memory.get(
+            AVERAGED_SCOPES,
+            (scope, tuple(given)),
+            partial(_average_scope, informants, scope, table, given),
         )
         if not given:
             base += np.maximum(paid[0], 0.0) if optimistic else paid[0]
@@ -190,8 +204,10 @@ def _given(informants: Informants, scope: Scope, table: FloatArray) -> list[int]
     kept = [j for j in scope if j in informants.columns]
     dropped = [j for j in scope if j not in informants.columns]
     memory, where = informants.memory, np.arange(informants.backgrounds.num_independent)
-    label = memory.alike.get(
-        (scope, tuple(kept)), lambda: _alike(_by_kept(informants, scope, table, kept, dropped))
+    label = memory.get(
+        ALIKE,
+        (scope, tuple(kept)),
+        lambda: _alike(_by_kept(informants, scope, table, kept, dropped)),
     )
     question = Question(
         label[informants.row(dropped, where)],

@@ -17,7 +17,7 @@ import numpy as np
 
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, joint_index
-from planners.core.memory import Memory
+from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows, conditional_information, count_table
 from planners.dependence.forward_selection import select_forward
 from planners.dependence.significance import Information
@@ -33,6 +33,15 @@ MAX_CELLS = 2**16
 MIN_TESTED, MIN_SAMPLES = 5, 20
 #: The weight of the coarser table in a row, in samples.
 SMOOTHING = 1.0
+
+#: j -> x_j in the states of the rollouts that averages are taken over.
+BACKGROUNDS = Shelf[int, Ints]("backgrounds", LARGE)
+#: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
+#: (("reward", i), given, j) -> the same about what x_i pays;
+#: (("reward", scope), given, j) -> the same about what the variables of a scope pay.
+RULE_INFORMATION = Shelf[tuple[Hashable, Key, int], tuple[Information, int]](
+    "rule_information", LARGE
+)
 
 
 class Question(NamedTuple):
@@ -77,7 +86,7 @@ class Informants:
 
     def column(self, j: int) -> Ints:
         """One variable in all backgrounds."""
-        return self.memory.backgrounds.get(j, partial(self.backgrounds.column, j))
+        return self.memory.get(BACKGROUNDS, j, partial(self.backgrounds.column, j))
 
     def row(self, variables: Sequence[int], where: Ints) -> Ints:
         """The joint values of some variables in some backgrounds."""
@@ -147,5 +156,5 @@ class Informants:
 
         if question.key is None:
             return {j: answer(j) for j in candidates}
-        store, known = self.memory.rule_information, tuple(given)
-        return {j: store.get((question.key, known, j), partial(answer, j)) for j in candidates}
+        get, known = partial(self.memory.get, RULE_INFORMATION), tuple(given)
+        return {j: get((question.key, known, j), partial(answer, j)) for j in candidates}

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.core.arrays import Ints
-from planners.core.memory import Memory
+from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import smooth
 from planners.reduced.informative import MAX_CELLS, SMOOTHING, Informants, Question
 from planners.reduced.survey import EndogenousSurvey
@@ -32,6 +32,12 @@ from planners.tables.rules import Rule, simplify, with_default
 MAX_OPEN = 8
 #: A rule that fewer backgrounds reach is averaged over all of them.
 MIN_REACHING = 50
+
+#: rules -> the backgrounds that reach the last of them, what it says in each, and the number of
+#: different things that it says.
+RULE_QUESTIONS = Shelf[Hashable, tuple[Ints, Ints, int]]("rule_questions", LARGE)
+#: (rules, given) -> the last of some rules, averaged over what it is not given.
+AVERAGED_RULES = Shelf[tuple[Hashable, Key], Rule]("averaged_rules", LARGE)
 
 
 def reduce_lists(
@@ -107,7 +113,7 @@ class _Reduction:
             labels = np.array([label_of[said] for said in says])
             return where, labels[self.informants.row(rule.variables, where)], len(label_of)
 
-        where, label, num_labels = self.memory.rule_questions.get(key, ask)
+        where, label, num_labels = self.memory.get(RULE_QUESTIONS, key, ask)
         question = Question(label, num_labels, where, number, key=key)
         given = kept + self.informants.informative(question, kept)
 
@@ -122,7 +128,7 @@ class _Reduction:
             chances = chances.reshape(len(said), -1, number)
             return self._rule(given, np.einsum("kid,kdt->kit", chances, said), targets)
 
-        return self.memory.averaged_rules.get((key, tuple(given)), averaged)
+        return self.memory.get(AVERAGED_RULES, (key, tuple(given)), averaged)
 
     def _frequencies(
         self, given: Sequence[int], where: Ints, label: Ints, number: int

@@ -21,7 +21,7 @@ from exo_envs.core.inputs import (
 )
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.checks import check_kind, check_names, real_numbers
-from planners.core.memory import MaskMemory, Memory
+from planners.core.memory import Memory
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.coarse import Bins, coarsened
@@ -220,7 +220,7 @@ class ReducedMDP(ExoMDP):
             "ignored_rewards": ignored_rewards,
         }
         if survey.is_complete:
-            shared = memory and MaskMemory(memory, np.array(columns, np.intp), len(data.names))
+            shared = memory and memory.part(np.array(columns, np.intp))
             lists = reduce_lists(survey, columns, level=level, memory=counted)
             rewards = masked_rewards(survey, columns, ignored_rewards, level=level, memory=counted)
             of_part = partial(

@@ -12,7 +12,7 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, Variable
 from planners.core.checks import check_kind, check_names
 from planners.core.files import Saved
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.core.policy import Mask
 from planners.discretization.coarse import Bins
 from planners.discretization.grid import Grid
@@ -55,13 +55,13 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         *,
         tables: Mapping[str, Any],
         paying: tuple[str, ...] | None = None,
-        memory: MaskMemory | None = None,
+        memory: Memory | None = None,
         of_part: Callable[[Mask], ReducedMDP] | None = None,
         **estimated: Any,
     ) -> None:
         ReducedMDP.__init__(self, **estimated)
         if memory is not None:
-            check_kind("memory", memory, MaskMemory)
+            check_kind("memory", memory, Memory)
         if of_part is not None and not callable(of_part):
             raise ArgumentTypeError(f"of_part is a function, not {of_part!r}")
         self._of_part = of_part

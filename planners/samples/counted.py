@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import CheckedMDP
 from exo_envs.contract.quick import check_quickly
+from exo_envs.core.clock import tick
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -23,11 +23,12 @@ from exo_envs.core.mdp import (
     batch_shape,
 )
 from exo_envs.core.original import Outcome
-from exo_envs.sources.simulators.mdp import AdaptedMDP
 
 
 class CountedMDP(CheckedMDP):
     """Passes every question on to a model, checks the answers, and counts what it is asked about.
+
+    Before every question the time may be up (:func:`exo_envs.core.clock.tick`).
 
     Attributes:
         model: the model.
@@ -39,29 +40,6 @@ class CountedMDP(CheckedMDP):
     def __init__(self, model: ExoMDP, *, check: bool = True) -> None:
         super().__init__(model, check=check)
         self.exogenous_samples = self.endogenous_samples = self.reward_samples = 0
-        self._tick: Callable[[], object] | None = None
-
-    @contextmanager
-    def ticking(self, tick: Callable[[], object]) -> Iterator[None]:
-        """Call ``tick`` before every question from now on; what it raises ends whoever asks.
-
-        An environment that is stepped one state at a time (:class:`~exo_envs.AdaptedMDP`)
-        calls it before every step: many of them answer one question.
-        """
-        inner: Any = self.model
-        while isinstance(inner, ExoMDP) and not isinstance(inner, AdaptedMDP):
-            inner = getattr(inner, "model", None)
-        steps = inner if isinstance(inner, AdaptedMDP) else None
-        before = self._tick, None if steps is None else steps.tick
-        self._tick = tick
-        if steps is not None:
-            steps.tick = tick
-        try:
-            yield
-        finally:
-            self._tick = before[0]
-            if steps is not None:
-                steps.tick = before[1]
 
     def check_contract(self) -> None:
         """Look if the model keeps its contract; that takes samples and ticks like anything else.
@@ -71,15 +49,9 @@ class CountedMDP(CheckedMDP):
         """
         unchecked = CountedMDP(self.model, check=False)
         try:
-            with unchecked.ticking(self.tick):
-                check_quickly(unchecked)
+            check_quickly(unchecked)
         finally:
             self.add(unchecked)
-
-    def tick(self) -> None:
-        """What happens before every question: nothing, or what :meth:`ticking` was given."""
-        if self._tick is not None:
-            self._tick()
 
     def add(self, other: CountedMDP) -> None:
         """Count what another one was asked as well."""
@@ -94,14 +66,14 @@ class CountedMDP(CheckedMDP):
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """Of the model; a state to start in is an x like any other."""
-        self.tick()
+        tick()
         state = super().sample_initial(size, rng)
         self.exogenous_samples += int(size)  # without a check it may be no State
         return state
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """Of the model."""
-        self.tick()
+        tick()
         self.exogenous_samples += math.prod(batch_shape(exogenous))
         return super().sample_exogenous(exogenous, rng)
 
@@ -109,7 +81,7 @@ class CountedMDP(CheckedMDP):
         self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
     ) -> None:
         """Of the model."""
-        self.tick()
+        tick()
         self.exogenous_samples += len(x)
         super().write_exogenous(x, rng, following)
 
@@ -124,7 +96,7 @@ class CountedMDP(CheckedMDP):
 
         def counted() -> Iterator[IntArray]:
             for x in following:
-                self.tick()
+                tick()
                 self.exogenous_samples += len(x)
                 yield x
 
@@ -134,7 +106,7 @@ class CountedMDP(CheckedMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """Of the model."""
-        self.tick()
+        tick()
         self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
         return super().sample_endogenous(state, action, rng)
 
@@ -142,13 +114,13 @@ class CountedMDP(CheckedMDP):
         """Of the model; of one that was made of something else, n' and the reward are one step."""
         if self.original is None:
             return super().sample_outcome(state, action, rng)
-        self.tick()
+        tick()
         self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
         return super().sample_outcome(state, action, rng)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """Of the model; the n' of one state count as one, as if it had been drawn."""
-        self.tick()
+        tick()
         found = super().endogenous_distribution(state, action)
         if found is not None:
             self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
@@ -156,16 +128,16 @@ class CountedMDP(CheckedMDP):
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """Of the model; endogenous rewards come with the terms and are not counted again."""
-        self.tick()
+        tick()
         self.reward_samples += math.prod(batch_shape(as_pair(state).endogenous))
         return super().reward_terms(state, action)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """Of the model."""
-        self.tick()
+        tick()
         return super().endogenous_reward(endogenous, action)
 
     def is_terminal(self, state: State) -> BoolArray:
         """Of the model; to look whether an episode is over is no sample."""
-        self.tick()
+        tick()
         return super().is_terminal(state)

@@ -44,7 +44,7 @@ from planners.tables.indexing import num_endogenous_states
 from planners.tables.scopes import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
 
 if TYPE_CHECKING:
-    from planners.core.memory import MaskMemory
+    from planners.core.memory import Memory
     from planners.samples.rollouts import ExogenousData
 
 
@@ -93,7 +93,7 @@ class FactoredMDP(ExoMDP):
         initial: State,
         joint_terms: Mapping[Scope, FloatArray] | None = None,
         data: ExogenousData | None = None,
-        memory: MaskMemory | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.endogenous_variables = _variables("endogenous_variables", endogenous_variables)
         self.exogenous_variables = _variables("exogenous_variables", exogenous_variables)

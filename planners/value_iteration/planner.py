@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, check_positive, check_whole, convert
 from exo_envs.core.mdp import ExoMDP
-from planners.core.clock import Clock, OutOfTimeError
 from planners.core.planner import Plan, check_problem
 from planners.discretization.binned_policy import with_values
 from planners.discretization.coarse import MANY_VALUES

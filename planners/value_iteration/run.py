@@ -24,9 +24,9 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
+from exo_envs.core.clock import Clock
 from exo_envs.core.mdp import ExoMDP
 from planners.core.arrays import Floats
-from planners.core.clock import Clock
 from planners.core.planner import Plan
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import num_exogenous_states

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 
-from planners.core.clock import OutOfTimeError
+from exo_envs.core.clock import OutOfTimeError
 from reliability.odd import Odd, UserError, Wrong
 
 ROOT = Path(__file__).resolve().parents[2]

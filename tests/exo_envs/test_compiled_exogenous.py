@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.clock import Clock
 from exo_envs.core.compiled_exogenous import BLOCK, MANY_VALUES, compiled_exogenous_of
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
@@ -103,15 +104,15 @@ def test_some_variables_of_trajectories_are_written_in_their_own_type():
 
 def test_written_trajectories_are_counted_and_tick():
     mdp, ticks = CountedMDP(SMALL), []
-    with mdp.ticking(lambda: ticks.append(None)):
+    with Clock(None, watch=ticks.append).above():
         mdp.write_trajectories(np.empty((9, 6, len(SMALL.exogenous_sizes)), np.uint8), RNG)
     assert mdp.exogenous_samples == 9 * 6
     assert len(ticks) == 6
 
-    def stop():
+    def stop(_):
         raise KeyboardInterrupt
 
-    with mdp.ticking(stop), pytest.raises(KeyboardInterrupt):
+    with Clock(None, watch=stop).above(), pytest.raises(KeyboardInterrupt):
         mdp.write_trajectories(np.empty((9, 6, len(SMALL.exogenous_sizes)), np.uint8), RNG)
 
 

@@ -10,8 +10,8 @@ import pytest
 from compiled import COMPILING, slow_to_compile
 from numba.core import event
 
+from exo_envs.core.clock import OutOfTimeError, check_time_limit
 from planners import Clock
-from planners.core.clock import OutOfTimeError, check_time_limit
 
 
 def test_a_clock_stands_still_while_functions_are_compiled():

@@ -19,7 +19,7 @@ from planners import (
     estimate_objective,
     evaluate,
 )
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import Models, look_ahead
@@ -93,7 +93,7 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed, recourse):
         table[rng.random(table.shape) < 0.5] = 0.0
     rollouts = rng.integers(mdp.exogenous_sizes, size=(30, 6, 3))
     parents = dict.fromkeys(needed_variables(mdp), (0, 1))
-    memory = MaskMemory.fresh(3)
+    memory = Memory()
     forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, parents, 4, memory)
     n, x = np.array([0, 1]), rng.integers(mdp.exogenous_sizes, size=(2, 3))
     models = Models(*CompiledModel.compile(mdp, recourse=recourse))

@@ -1,5 +1,6 @@
 """What is remembered between masks: never a different result, never too much."""
 
+import copy
 import dataclasses
 import pickle
 
@@ -8,7 +9,7 @@ import pytest
 from factored import random_mdp
 
 from planners import ForecastPlanner, Memory, ReducedMDP
-from planners.core.memory import ENTRY_BYTES, MaskMemory, Store
+from planners.core.memory import ENTRY_BYTES, Shelf
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.planner import ForecastPolicy
 from planners.reduced.survey import EndogenousSurvey
@@ -126,37 +127,53 @@ def test_pickles_leave_the_memory_behind(world):
 
 
 def test_what_was_not_asked_for_longest_goes_first():
-    store = Store(limit=2 * (40 + ENTRY_BYTES) + 20, at_least=0)
+    memory, shelf = Memory(), Shelf("some", limit=2 * (40 + ENTRY_BYTES) + 20)
     made = []
 
     def ask(key):
-        return store.get(key, lambda: (made.append(key), np.zeros(5))[1:])
+        return memory.get(shelf, key, lambda: (made.append(key), np.zeros(5))[1:])
 
     for key in "abacab":  # 40 bytes each: c takes the place of b, and b that of c
         ask(key)
     assert "".join(made) == "abcb"
-    assert store.nbytes == 2 * (40 + ENTRY_BYTES)
+    assert memory.entries(shelf).nbytes == 2 * (40 + ENTRY_BYTES)
     assert ask("a") is ask("a")
     assert "".join(made) == "abcb"
-    large = store.get("large", lambda: np.zeros(1000))
+    large = memory.get(shelf, "large", lambda: np.zeros(1000))
     assert large.nbytes == 8000
-    assert store.nbytes == len(store) == 0
+    assert memory.entries(shelf).nbytes == len(memory.entries(shelf)) == 0
 
 
 def test_the_last_few_stay_whatever_their_size():
-    store = Store(limit=100, at_least=2)
+    memory, shelf = Memory(), Shelf("some", limit=100, at_least=2)
     for key in range(4):
-        store.get(key, lambda: np.zeros(1000))
-    assert [store.get(key, lambda: None) is not None for key in (3, 2)] == [True, True]
-    assert store.nbytes == 2 * (8000 + ENTRY_BYTES)
+        memory.get(shelf, key, lambda: np.zeros(1000))
+    assert [memory.get(shelf, key, lambda: None) is not None for key in (3, 2)] == [True, True]
+    assert memory.entries(shelf).nbytes == 2 * (8000 + ENTRY_BYTES)
+
+
+def test_shelves_do_not_mix():
+    memory = Memory()
+    assert [memory.get(Shelf(name), 0, lambda own=name: own) for name in "aba"] == ["a", "b", "a"]
+
+
+def test_copies_remember_on_their_own():
+    memory, shelf = Memory(), Shelf("some")
+    memory.get(shelf, 1, lambda: "one")
+    for twin in (copy.deepcopy(memory), pickle.loads(pickle.dumps(memory))):
+        assert twin.get(shelf, 1, lambda: "other") == "one"
+        twin.get(shelf, 2, lambda: "two")
+    assert list(memory.entries(shelf)) == [1]
 
 
 def test_variables_are_told_apart_by_their_places_in_the_collection():
     memory = Memory()
-    first, second = (MaskMemory(memory, np.array(places), 6) for places in ([2, 5], [5, 2]))
+    first, second = (memory.part(np.array(places)) for places in ([2, 5], [5, 2]))
     assert first.key((0, 1)) == second.key((1, 0)) == (2, 5)
     assert second.key((0, 1)) == (5, 2)
-    assert MaskMemory.fresh(3).key((2, 0)) == (2, 0)
+    assert memory.key((2, 0)) == (2, 0)
+    shelf = Shelf("some")
+    assert first.get(shelf, 1, lambda: "one") == second.get(shelf, 1, lambda: "other") == "one"
 
 
 def test_a_model_without_variables_can_be_planned_in(world, tmp_path):

@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
+from exo_envs.core.clock import OutOfTimeError
 from exo_envs.domains.grid import GridMDP
 from planners import Scenarios, ValueIteration, estimate_objective
-from planners.core.clock import OutOfTimeError
 
 #: Seconds that may pass beyond a limit: one question, and whatever else goes on on the machine.
 SLACK = 1.0

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from exo_envs.core.clock import OutOfTimeError, check_time_limit
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import check_flag, check_function, check_real, check_whole, convert
 from exo_envs.core.mdp import ExoMDP
-from planners.core.clock import OutOfTimeError, check_time_limit
 from planners.core.planner import PlanCutShortWarning, Planner, check_planner
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
@@ -170,16 +170,14 @@ class MaskLearner(HyperParameters, Answers, ABC):
     def _fit(self, session: Session, check: bool | None, earlier: Study | None = None) -> None:
         """Learn within the time of a session, and say what is in doubt."""
         check = self.check if check is None else check_flag("check", check)
-        try:
-            with session.study.ticking(session.clock.tick):
+        with session.clock.above():
+            try:
                 self._learn(session, check, earlier)
-        except EndDependsOnExogenousError:
-            if not session.carry_end():
-                raise
-            with session.study.ticking(session.clock.tick):
+            except EndDependsOnExogenousError:
+                if not session.carry_end():
+                    raise
                 self._learn(session, check, earlier)
-        session.end_learning()
-        with session.study.ticking(session.clock.tick):
+            session.end_learning()
             self._plans_later = session.plans_later and self.status_ == "finished"
             if not self._plans_later:
                 self._finish(session)
@@ -208,13 +206,12 @@ class MaskLearner(HyperParameters, Answers, ABC):
         try:
             if check:
                 study.check()
-            with session.clock.above():
-                if earlier is not None:
-                    session.report("comparing with the task before")
-                    take_over(earlier, study)
-                for record in self._steps(session):
-                    history.append(record)
-                    session.report(record.reason, record=record)
+            if earlier is not None:
+                session.report("comparing with the task before")
+                take_over(earlier, study)
+            for record in self._steps(session):
+                history.append(record)
+                session.report(record.reason, record=record)
         except OutOfTimeError:
             status = "time limit"
         except KeyboardInterrupt:
@@ -233,7 +230,7 @@ class MaskLearner(HyperParameters, Answers, ABC):
     def _plan_now(self) -> None:
         session = Session(self, self.study_)
         session.end_learning()
-        with self.study_.ticking(session.clock.tick):
+        with session.clock.above():
             self._finish(session)
             self._doubt(session)
 

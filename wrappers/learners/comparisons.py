@@ -69,7 +69,7 @@ def _steps(learner: MaskLearner) -> Iterator[Tried]:
 
 def _with_the_mask(study: Study, mask: Mask) -> Iterator[Tried]:
     """The mask against those of the others that have more variables, or fewer."""
-    trials = study.memory.trials
+    trials = study.evaluator.trials
     own = trials.get(mask)
     if own is None or not own.returns:
         return

@@ -10,10 +10,12 @@ from typing import Literal, get_args
 from exo_envs.core.errors import check_choice
 from exo_envs.core.inputs import check_flag, check_real, check_whole, convert
 from exo_envs.core.mdp import FloatArray
+from planners.core.memory import LARGE, Shelf
 from planners.core.policy import Mask
 from planners.dependence.transitions import TransitionCounts
 from planners.reduced.reduced_mdp import ReducedMDP
 from wrappers.learners.divergence import (
+    Divergence,
     EndogenousTransitions,
     factored_divergence,
     joint_divergence,
@@ -24,6 +26,13 @@ from wrappers.learners.session import Session
 from wrappers.learners.study import Study
 
 TransitionModel = Literal["joint", "factored"]
+
+#: (transition model, mask) -> what the paper's score of each variable outside of it is made of.
+DIVERGENCES = Shelf[tuple[TransitionModel, Mask], Divergence]("divergences", LARGE)
+#: () -> how n moves where the transitions of the rollouts begin.
+ENDOGENOUS_TRANSITIONS = Shelf[tuple[()], EndogenousTransitions](
+    "endogenous_transitions", at_least=1
+)
 
 
 @dataclass(kw_only=True)
@@ -118,24 +127,25 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
 
     def _scores(self, study: Study, reduced: ReducedMDP, candidates: list[str]) -> FloatArray:
         """The score of line 3 for s = (n, the mask of a reduced model), remembered by the study."""
-        known = study.memory.divergences
-        key = (self.transition_model, reduced.mask)
-        if key not in known:
+
+        def score() -> Divergence:
             counts, endogenous = TransitionCounts(study.data(), 1, study.memory), _endogenous(study)
             others = study.data().positions(candidates)
             if self.transition_model == "joint":
-                known[key] = joint_divergence(counts, endogenous, reduced.columns, others)
-            else:
-                survey = study.survey()
-                known[key] = factored_divergence(counts, endogenous, survey, reduced, others)
-        return known[key].nats(self.bias_corrected)
+                return joint_divergence(counts, endogenous, reduced.columns, others)
+            return factored_divergence(counts, endogenous, study.survey(), reduced, others)
+
+        key = (self.transition_model, reduced.mask)
+        return study.memory.get(DIVERGENCES, key, score).nats(self.bias_corrected)
 
 
 def _endogenous(study: Study) -> EndogenousTransitions:
     """How n moves, asked once for all masks."""
-    memory = study.memory
-    if memory.endogenous_transitions is None:
-        counts, rng = TransitionCounts(study.data(), 1, memory), study.rng("divergence")
-        drawn = EndogenousTransitions.draw(study.coarse, counts, study.survey(), rng)
-        memory.endogenous_transitions = drawn
-    return memory.endogenous_transitions
+
+    def draw() -> EndogenousTransitions:
+        counts = TransitionCounts(study.data(), 1, study.memory)
+        return EndogenousTransitions.draw(
+            study.coarse, counts, study.survey(), study.rng("divergence")
+        )
+
+    return study.memory.get(ENDOGENOUS_TRANSITIONS, (), draw)

@@ -8,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from exo_envs.core.mdp import REAL_SIZE
+from planners.core.memory import Shelf
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
@@ -16,7 +17,7 @@ from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
 from wrappers.learners.power import NOTABLE, POWER, needed_transitions, rounded
-from wrappers.learners.study import CLEAR, Study
+from wrappers.learners.study import ACTORS, CLEAR, LEFT_OUT, PARENTS, Study
 
 #: A share of what a variable does that happens within its bins: from here on bins do not show it.
 HIDDEN = 0.25
@@ -30,6 +31,9 @@ SMALLEST = 8
 LISTED = 12
 #: Numbers with more digits are given as powers of ten.
 FEW_DIGITS = 9
+
+#: variable of very many values -> the share of what it does that happens within its bins.
+HIDDEN_SHARES = Shelf[str, float]("hidden_shares")
 
 
 class UndecidedWarning(UserWarning):
@@ -112,7 +116,7 @@ def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
     search = ParentSearch(data, max_parents=study.max_parents, memory=study.memory)
     place = {name: j for j, name in enumerate(data.names)}
     tables = []  # rows times what a row decides between, the target, and what predicts it
-    for target, known in study.memory.parents.items():
+    for target, known in study.memory.entries(PARENTS).items():
         given = [place[name] for name in known]
         if not search.all.is_certain(place[target], given):
             values = max(1, int(data.sizes[place[target]]) - 1)
@@ -140,7 +144,7 @@ def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
 def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
     """Variables that act on what matters if they are changed, and that hardly ever change."""
     data = study.data()
-    for target, known in study.memory.actors.items():
+    for target, known in study.memory.entries(ACTORS).items():
         for j, strength in known.items():
             name = data.names[j]
             if strength < CLEAR or name in found or target not in found:
@@ -192,11 +196,12 @@ def _values_in_bins(study: Study, mask: Mask) -> Iterator[str]:
     for name in mask:
         if name not in bins:
             continue
-        known = study.memory.hidden_shares
-        if name not in known:
+
+        def measure(name: str = name) -> float:
             n = study.survey().endogenous
-            known[name] = hidden_in_bins(study.counted, study.data(), name, mask, n)
-        if known[name] >= HIDDEN:
+            return hidden_in_bins(study.counted, study.data(), name, mask, n)
+
+        if study.memory.get(HIDDEN_SHARES, name, measure) >= HIDDEN:
             yield (
                 f"{_many(bins[name])}, and what it does differs within a bin, which neither tests "
                 f"nor plans can see. {_advice(bins[name])}"
@@ -205,14 +210,14 @@ def _values_in_bins(study: Study, mask: Mask) -> Iterator[str]:
 
 def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
     """Variables that act on others whose tables have no place for them."""
-    bins = _bins(study) if study.memory.left_out else {}
+    kept = [study.memory.entries(shelf) for shelf in (LEFT_OUT, PARENTS)]
+    shares = study.memory.entries(HIDDEN_SHARES)
+    bins = _bins(study) if kept[0] else {}
     for target in mask:
-        causes, parents = (
-            tuple(known.get(target, ())) for known in (study.memory.left_out, study.memory.parents)
-        )
+        causes, parents = (tuple(known.get(target, ())) for known in kept)
         rest = [name for name in causes if name not in bins]
         for own in (bins[name] for name in causes if name in bins):
-            if study.memory.hidden_shares.get(own.name, 0.0) >= HIDDEN:
+            if shares.get(own.name, 0.0) >= HIDDEN:
                 continue  # was said already
             yield f"{_many(own)}, and these do not show how it acts on {target!r}. {_advice(own)}"
         if rest:

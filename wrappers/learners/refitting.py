@@ -28,7 +28,7 @@ from planners.discretization.coarse import Bins
 from planners.reduced.resurvey import survey_again
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
-from wrappers.learners.study import Study
+from wrappers.learners.study import ACTORS, LEFT_OUT, PARENTS, Study
 
 #: The probability to refuse a model whose exogenous process is the same.
 ERROR_PROBABILITY = 1e-4
@@ -50,31 +50,30 @@ def take_over(earlier: Study, study: Study) -> None:
     """
     _refuse_other_variables(earlier.mdp, study.mdp)
     before = CountedMDP(earlier.mdp)
-    with before.ticking(study.counted.tick):
-        compared = compare_processes(
-            before,
-            study.counted,
-            study.rng("same process"),
-            error_probability=ERROR_PROBABILITY,
+    compared = compare_processes(
+        before,
+        study.counted,
+        study.rng("same process"),
+        error_probability=ERROR_PROBABILITY,
+    )
+    if compared.difference is not None:
+        raise ArgumentError(
+            f"x moves by itself otherwise in {study.mdp!r} than in the model that was learned "
+            f"on: {compared.difference}. What is known about x does not hold for it; fit anew"
         )
-        if compared.difference is not None:
-            raise ArgumentError(
-                f"x moves by itself otherwise in {study.mdp!r} than in the model that was learned "
-                f"on: {compared.difference}. What is known about x does not hold for it; fit anew"
-            )
-        known = earlier.data()
-        data = study.memory.data = _rollouts(known, study, compared.common_noise)
-        same = _same_columns(known, data)
-        alike = _alike(known, data, same)
-        if compared.common_noise:
-            study.memory.take_over(earlier.memory, same)
-        _keep_parents(earlier, study, alike)
-        survey = earlier.memory.survey
-        if survey is not None and _same_bins(known, data).all():
-            rng = study.rng("survey")
-            study.memory.survey = survey_again(
-                survey, before, study.counted, data, rng, reward=study.reward
-            )
+    known = earlier.data()
+    data = study.memory.data = _rollouts(known, study, compared.common_noise)
+    same = _same_columns(known, data)
+    alike = _alike(known, data, same)
+    if compared.common_noise:
+        study.memory.take_over(earlier.memory, same)
+    _keep_parents(earlier, study, alike)
+    survey = earlier.memory.survey
+    if survey is not None and _same_bins(known, data).all():
+        rng = study.rng("survey")
+        study.memory.survey = survey_again(
+            survey, before, study.counted, data, rng, reward=study.reward
+        )
     study.counted.add(before)
 
 
@@ -157,11 +156,15 @@ def _alike(known: ExogenousData, data: ExogenousData, same: BoolArray) -> BoolAr
 
 def _keep_parents(earlier: Study, study: Study, alike: BoolArray) -> None:
     """Who predicts a variable, where all that are concerned are as before."""
-    before, memory, names = earlier.memory, study.memory, study.mdp.exogenous_names
+    names = study.mdp.exogenous_names
+    (parents_before, parents), (left_out_before, left_out), (actors_before, actors) = (
+        (earlier.memory.entries(shelf), study.memory.entries(shelf))
+        for shelf in (PARENTS, LEFT_OUT, ACTORS)
+    )
     unchanged = {name for name, is_alike in zip(names, alike.tolist(), strict=True) if is_alike}
-    for name, parents in before.parents.items():
-        if name in unchanged and unchanged.issuperset((*parents, *before.left_out[name])):
-            memory.parents[name] = parents
-            memory.left_out[name] = before.left_out[name]
-            if name in before.actors:
-                memory.actors[name] = before.actors[name]
+    for name, found in parents_before.items():
+        if name in unchanged and unchanged.issuperset((*found, *left_out_before[name])):
+            parents[name] = found
+            left_out[name] = left_out_before[name]
+            if name in actors_before:
+                actors[name] = actors_before[name]

@@ -25,6 +25,7 @@ from exo_envs.core.inputs import (
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate
+from planners.core.memory import Shelf
 from planners.core.policy import Mask
 from planners.discretization.binned_policy import with_values
 from planners.reduced.ignored_rewards import IgnoredRewards
@@ -40,6 +41,11 @@ Sampler = Callable[[int, np.random.Generator], tuple[State, NDArray[Any]]]
 
 #: Episodes of the relaxed problem's policy, from which visited states are drawn.
 RELAXED_EPISODES = 100
+
+#: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
+REWARD_VARIANCES = Shelf[tuple[int, int, float | None, Mask | None], FloatArray]("reward_variances")
+#: mask -> states and actions that the policy of its relaxed problem meets.
+VISITED = Shelf[Mask, tuple[State, NDArray[Any]]]("visited")
 
 
 def estimate_reward_variables(
@@ -141,7 +147,7 @@ def visited_sampler(
     plays some episodes in the full model. If the plan runs out of the study's time for one plan,
     the mask is added to ``cut_short``.
     """
-    visited = study.memory.visited
+    visited = study.memory.entries(VISITED)
     if mask in visited:
         return _sampler_of(*visited[mask])
     rng = study.rng("relaxed")
@@ -284,7 +290,7 @@ class RewardVariableMaskLearner(MaskLearner):
         study = session.study
         share = None if planned_with is None else self.uniform_share
         key = (self.n1, self.n2, share, planned_with)
-        known = study.memory.reward_variances
+        known = study.memory.entries(REWARD_VARIANCES)
         if key in known:
             return known[key]
         sampler = uniform_sampler(study.mdp)
@@ -302,6 +308,7 @@ class RewardVariableMaskLearner(MaskLearner):
             sampler=sampler,
             reward=study.reward,
         )
-        if planned_with is None or planned_with in study.memory.visited:  # the plan was not cut
+        is_whole = planned_with is None or planned_with in study.memory.entries(VISITED)
+        if is_whole:  # the plan was not cut
             known[key] = variances
         return variances

@@ -24,7 +24,7 @@ from planners.reduced.survey import EndogenousSurvey
 from wrappers.learners.calibrated.relevance import Finding, Relevance
 from wrappers.learners.history import Role
 from wrappers.learners.power import NOTABLE, POWER, detectable_information, needed_transitions
-from wrappers.learners.study import CLEAR, Study
+from wrappers.learners.study import ACTORS, CLEAR, LEFT_OUT, Study
 
 #: Tests of a silent variable that are compared with rollouts in which there is nothing to find.
 NEAREST = 3
@@ -121,7 +121,7 @@ def _role(study: Study, name: str, acts_on: Mask) -> Role | None:
 
 def _acts_on(study: Study, relevance: Relevance, name: str, predicted: Mask) -> Mask:
     """What a variable acts on, as far as it matters."""
-    survey, actors = study.survey(), study.memory.actors
+    survey, actors = study.survey(), study.memory.entries(ACTORS)
     j = survey.names.index(name)
     reward = ("reward",) if name in survey.paying else ()
     others = tuple(
@@ -136,7 +136,7 @@ def _acts_on(study: Study, relevance: Relevance, name: str, predicted: Mask) -> 
 
 def _predicted(study: Study, relevance: Relevance, name: str) -> Mask:
     """The other variables that a variable predicts, or acts on clearly."""
-    known = (relevance.parents, study.memory.left_out)
+    known = (relevance.parents, study.memory.entries(LEFT_OUT))
     return tuple(
         target
         for target in study.mdp.exogenous_names

@@ -10,22 +10,20 @@ from __future__ import annotations
 import json
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from exo_envs.core.clock import check_time_limit
 from exo_envs.core.ends import CarriedEnd, carry_end
 from exo_envs.core.inputs import check_level, check_rollouts, check_whole
-from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
+from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
 from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
-from planners.core.clock import check_time_limit
-from planners.core.memory import Memory
+from planners.core.memory import Memory, Shelf
 from planners.core.planner import Planner, check_planner
 from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
@@ -33,15 +31,12 @@ from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
-from planners.mask_evaluator import MaskEvaluator, Trial
+from planners.mask_evaluator import MaskEvaluator
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import EndogenousSurvey, Reward, check_reward
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
-
-if TYPE_CHECKING:
-    from wrappers.learners.divergence import Divergence, EndogenousTransitions
 
 #: A variable acts clearly on another one if it changes it in this share of the states.
 CLEAR = 0.1
@@ -49,32 +44,14 @@ CLEAR = 0.1
 PRECISION = 1e-3
 
 
-@dataclass(eq=False)
-class StudyMemory(Memory):
-    """What a study remembers: all that is known from its samples, and what masks are worth."""
-
-    #: variable -> the variables that act on it, with the strength of the effect.
-    actors: dict[str, dict[int, float]] = field(default_factory=dict)
-    #: variable -> the variables that predict it, with the evidence.
-    parents: dict[str, dict[str, Evidence]] = field(default_factory=dict)
-    #: variable -> the variables that act on it and have no place in its table, with how often.
-    left_out: dict[str, dict[str, float]] = field(default_factory=dict)
-    #: variable of very many values -> the share of what it does that happens within its bins.
-    hidden_shares: dict[str, float] = field(default_factory=dict)
-    #: which variables say the same; None before it is asked.
-    duplicates: Duplicates | None = None
-    #: mask -> its plan, and what the policy met and earned.
-    trials: dict[Mask, Trial] = field(default_factory=dict)
-    #: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
-    reward_variances: dict[tuple[int, int, float | None, Mask | None], FloatArray] = field(
-        default_factory=dict
-    )
-    #: mask -> states and actions that the policy of its relaxed problem meets.
-    visited: dict[Mask, tuple[State, IntArray]] = field(default_factory=dict)
-    #: (transition model, mask) -> what the paper's score of each variable outside of it is made of.
-    divergences: dict[tuple[str, Mask], Divergence] = field(default_factory=dict)
-    #: how n moves where the transitions of the rollouts begin; None before it is asked.
-    endogenous_transitions: EndogenousTransitions | None = None
+#: variable -> the variables that act on it, with the strength of the effect.
+ACTORS = Shelf[str, dict[int, float]]("actors")
+#: variable -> the variables that predict it, with the evidence.
+PARENTS = Shelf[str, dict[str, Evidence]]("parents")
+#: variable -> the variables that act on it and have no place in its table, with how often.
+LEFT_OUT = Shelf[str, dict[str, float]]("left_out")
+#: () -> which variables say the same.
+DUPLICATES = Shelf[tuple[()], Duplicates]("duplicates", at_least=1)
 
 
 class EndCarriedWarning(UserWarning):
@@ -150,7 +127,7 @@ class Study:
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.level = level
         self.max_parents = int(max_parents)
-        self.memory = StudyMemory()
+        self.memory = Memory()
         self._is_checked = False
         self._given_planner = planner
         self.evaluator = MaskEvaluator(
@@ -160,7 +137,6 @@ class Study:
             rng=self.rng,
             n_rollouts=n_rollouts,
             time_limit=limit,
-            trials=self.memory.trials,
             memory=self.memory,
         )
 
@@ -211,15 +187,6 @@ class Study:
         """How many x', n' and rewards the model was asked for, by tree search's policies too."""
         return self.counted.samples
 
-    @contextmanager
-    def ticking(self, tick: Callable[[], object]) -> Iterator[None]:
-        """Call ``tick`` wherever the model is asked or something is counted.
-
-        What it raises ends the work; what was left half done is not remembered.
-        """
-        with self.counted.ticking(tick), self.memory.ticking(tick):
-            yield
-
     def rng(self, *name: str | int) -> np.random.Generator:
         """A generator of its own for everything that has a name."""
         words = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in name]
@@ -252,7 +219,7 @@ class Study:
         of the variables that may be asked for. Variables that act only together (XOR) are found
         by changing one at a time (:mod:`planners.dependence.interventions`) and tested as a group.
         """
-        everything, known = self.mdp.exogenous_names, self.memory.parents
+        everything, known = self.mdp.exogenous_names, self.memory.entries(PARENTS)
         asked = [name for name in names if name not in known]
         if asked:
             data, actors = self.data(), self.actors(asked)
@@ -263,7 +230,8 @@ class Study:
             for name, i in zip(asked, data.positions(asked).tolist(), strict=True):
                 found = search.parents(i, range(len(everything)), actors[name])
                 evidence = search.explain(i, found, actors[name])
-                self.memory.left_out[name] = self._left_out(search, i, found, actors[name])
+                left_out = self._left_out(search, i, found, actors[name])
+                self.memory.entries(LEFT_OUT)[name] = left_out
                 known[name] = {everything[j]: evidence[j] for j in found}
         return {name: known[name] for name in names}
 
@@ -281,14 +249,13 @@ class Study:
     def same_as(self, name: str) -> Mask:
         """The other variables that say the same: in all rollouts, each value with one of these."""
         data = self.data()
-        if self.memory.duplicates is None:
-            self.memory.duplicates = Duplicates(data)
+        duplicates = self.memory.get(DUPLICATES, (), lambda: Duplicates(data))
         (place,) = data.positions([name]).tolist()
-        return tuple(data.names[j] for j in self.memory.duplicates.of(place))
+        return tuple(data.names[j] for j in duplicates.of(place))
 
     def actors(self, names: Sequence[str]) -> dict[str, dict[int, float]]:
         """Which variables act on each of some variables, found by changing them in the model."""
-        known = self.memory.actors
+        known = self.memory.entries(ACTORS)
         asked = [name for name in names if name not in known]
         if asked:
             data = self.data()

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.inputs import PARTS, as_array, as_integers
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
@@ -86,7 +87,7 @@ class ForeignEnv:
         self.num_actions = int(env.action_space.n)
         self.num_terms = len(parts[1]) if num_terms is None else num_terms
         self.tells_terms = bool(tells_terms)
-        self.tick: Callable[[], object] | None = None  # is called before every step
+        self.tick: Callable[[], object] | None = tick  # is called before every step
         self.env = env
         self.parts = parts
         self.ranges = Ranges(parts[0] + parts[1])

@@ -8,6 +8,7 @@ import numpy as np
 
 from exo_envs import Variable
 from exo_envs.contract.quick import check_quickly
+from exo_envs.core.clock import check_time_limit
 from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
 from planners import (
     Bracket,
@@ -22,7 +23,6 @@ from planners import (
     pairwise_information,
 )
 from planners.bounds.penalty import ExactValues
-from planners.core.clock import check_time_limit
 from planners.core.evaluation import paired_difference
 from planners.core.planner import Candidate, check_planner
 from planners.dependence.contingency import Cases, Rows, conditional_information

@@ -6,7 +6,7 @@ from processes import ProcessMDP, lazily
 
 from planners.core.memory import Memory
 from planners.dependence import interventions
-from planners.dependence.interventions import actors_of, influence
+from planners.dependence.interventions import INFLUENCE, actors_of, influence
 from planners.samples.rollouts import ExogenousData
 
 
@@ -50,7 +50,7 @@ def test_of_many_variables_those_that_act_are_found_in_groups(monkeypatch):
     asked = [actors_of(mdp, data, [i], memory=memory)[0] for i in (0, 3, 50)]
     assert asked == one_by_one, "the strength is measured one by one"
     assert actors_of(mdp, data, [0], memory=memory, among=[2, 3]) == [{2: one_by_one[0][2]}]
-    assert len(memory.influence) < 30, "most variables are never changed alone"
+    assert len(memory.entries(INFLUENCE)) < 30, "most variables are never changed alone"
 
 
 def test_without_common_random_numbers_groups_say_nothing(monkeypatch):

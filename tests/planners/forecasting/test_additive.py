@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from factored import random_mdp
 
+from exo_envs.core.clock import OutOfTimeError
 from planners import Clock
-from planners.core.clock import OutOfTimeError
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.forecasting import additive as module
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, regress, write_additive
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
@@ -147,7 +147,7 @@ def test_held_out_rollouts_decide_and_nothing_else():
     """Tables and sums are those of all rollouts, and tables are the same with or without sums."""
     values = unions(np.random.default_rng(1))
     mdp = mdp_with(values, UNIONS)
-    sizes, memory = np.array(UNIONS), MaskMemory.fresh(13)
+    sizes, memory = np.array(UNIONS), Memory()
     search = ForecastParentSearch(values, sizes, 1e-3, 4, memory)
     parents = {i: search.parents(i) for i in needed_variables(mdp)}
     expected = Forecasts.fit(values, sizes, parents, mdp.horizon, memory)
@@ -204,7 +204,7 @@ def test_the_same_seed_gives_the_same_file(tmp_path):
 def test_there_may_be_no_time(monkeypatch):
     values = unions(np.random.default_rng(1))
     mdp, sizes = mdp_with(values, UNIONS), np.array(UNIONS)
-    parents, memory = {0: (1, 2, 3, 4)}, MaskMemory.fresh(13)
+    parents, memory = {0: (1, 2, 3, 4)}, Memory()
     arguments = (values, mdp.data.held_out, sizes, compiled(UNIONS), parents, 12, memory)
     with pytest.raises(OutOfTimeError):
         fit_additive(*arguments, Clock(0))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exo_envs.domains.crowd import CrowdMDP
 from planners import estimate_objective
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.forecasting import recourse as recourse_module
 from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
@@ -23,7 +23,7 @@ from planners.tables.factored_mdp import FactoredMDP
 
 
 def fit(rollouts, sizes, parents, horizon):
-    return Forecasts.fit(rollouts, sizes, parents, horizon, MaskMemory.fresh(len(sizes)))
+    return Forecasts.fit(rollouts, sizes, parents, horizon, Memory())
 
 
 def reference_values(mdp, forecast, n, x, recourse):
@@ -138,7 +138,7 @@ def test_forecast_parents_are_what_tells_the_future():
     noise = rng.integers(5, size=driver.shape)
     count = (np.arange(31) + rng.integers(4, size=(300, 1))) % 4
     rollouts = np.stack([copy, noise, count, driver], axis=-1)
-    search = ForecastParentSearch(rollouts, np.array([3, 5, 4, 3]), 1e-3, 4, MaskMemory.fresh(4))
+    search = ForecastParentSearch(rollouts, np.array([3, 5, 4, 3]), 1e-3, 4, Memory())
     assert {i: search.parents(i) for i in range(4)} == {0: (3,), 1: (), 2: (), 3: ()}
 
 
@@ -148,7 +148,7 @@ def test_no_forecast_parents_under_independence():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         rollouts = rng.integers(3, size=(200, 21, 4))
-        search = ForecastParentSearch(rollouts, np.full(4, 3), 1e-3, 4, MaskMemory.fresh(4))
+        search = ForecastParentSearch(rollouts, np.full(4, 3), 1e-3, 4, Memory())
         chosen += sum(bool(search.parents(i)) for i in range(4))
     assert chosen <= 3
 

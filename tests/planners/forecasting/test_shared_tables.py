@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from planners.core.memory import MaskMemory
+from planners.core.memory import Memory
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.shared_tables import SharedForecasts
 
@@ -17,7 +17,7 @@ SIZES = np.array([2, 3, 2])
 def fitted():
     """Forecasts of two masks of the same variables, and the same ones in new arrays."""
     rollouts = np.random.default_rng(0).integers(0, SIZES, (30, 9, 3))
-    memory = MaskMemory.fresh(3)
+    memory = Memory()
 
     def fit(kind, parents):
         return kind.fit(rollouts, SIZES, parents, 4, memory)

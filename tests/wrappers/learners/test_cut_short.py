@@ -27,7 +27,7 @@ from wrappers.learners import session
 
 COLD = """
 import dataclasses, json
-from exo_envs.grid import GridMDP
+from exo_envs.domains.grid import GridMDP
 from planners import Clock
 from wrappers import CalibratedMaskLearner
 
@@ -235,7 +235,7 @@ def test_a_plan_that_learning_had_no_time_for_decides_nothing():
     assert {record.action for record in learner.history_} == {"find"}
     assert set(learner.mask_) >= {"object", "guard"}
     assert learner.objective_ is None
-    assert not learner.study_.memory.trials
+    assert not learner.study_.evaluator.trials
 
 
 class Cut:

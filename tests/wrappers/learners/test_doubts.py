@@ -8,9 +8,10 @@ from many_values import ManyValuesMDP
 from scripted import ScriptedStudy
 from votes import VoteMDP
 
+from exo_envs.core.clock import OutOfTimeError
 from exo_envs.domains.grid import GridMDP
-from planners.core.clock import OutOfTimeError
 from wrappers import CalibratedMaskLearner, GreedyMaskLearner, Study, UndecidedWarning
+from wrappers.learners.study import LEFT_OUT
 
 FEW = {"n_rollouts": 40}
 
@@ -36,7 +37,7 @@ def test_what_acts_beyond_the_limit_is_in_the_mask_and_is_named(rule, seed):
         learner = CalibratedMaskLearner(**FEW).fit(mdp, seed)
     assert learner.mask_ == everything(mdp)
     (doubt,) = learner.doubts_
-    left_out = learner.study_.memory.left_out["pay"]
+    left_out = learner.study_.memory.entries(LEFT_OUT)["pay"]
     assert all(repr(name) in doubt for name in left_out)
     assert caught[0].filename == __file__
     reasons = {learner.reasons_[name].reason for name in left_out}

@@ -18,7 +18,9 @@ from exo_envs.domains.grid import GridEnv, GridMDP, GridParameters
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from exo_envs.domains.synthetic.planted import PlantedMDP
 from planners import ForecastPlanner
+from planners.forecasting.forecasts import FORECASTS
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, NotFittedError, Study
+from wrappers.learners.study import LEFT_OUT, PARENTS
 
 CROWD = {"grid_size": 4, "num_agents": 4, "num_porters": 2, "num_objects": 4, "num_tables": 3}
 FEW = {"n_rollouts": 40, "n_data_rollouts": 200}
@@ -163,7 +165,8 @@ def test_a_reward_asks_for_no_rollouts():
     known, own = learner.study_.memory, refitted.study_.memory
     assert own.data is known.data
     assert own.survey.lists is known.survey.lists
-    assert all(own.parents[name] is known.parents[name] for name in refitted.mask_)
+    parents, kept = (memory.entries(PARENTS) for memory in (known, own))
+    assert all(kept[name] is parents[name] for name in refitted.mask_)
     assert after.states["exogenous"] < 0.5 * learner.study_.counted.exogenous_samples
     assert refitted.study_.samples >= sum(after.states.values())
 
@@ -180,11 +183,13 @@ def test_a_goal_that_was_never_seen_is_looked_at_anew():
         if (own.data.values[..., j] != known.data.values[..., j]).any()
     }
     assert changed == {f"object_{i}" for i in range(4)}
-    kept = {name for name in own.parents if own.parents[name] is known.parents[name]}
+    before, parents = (memory.entries(PARENTS) for memory in (known, own))
+    left_out = own.entries(LEFT_OUT)
+    kept = {name for name in parents if parents[name] is before.get(name)}
     assert not changed & kept
-    assert len(kept) > len(own.parents) / 2
+    assert len(kept) > len(parents) / 2
     for name in kept:
-        assert not changed & {*own.parents[name], *own.left_out[name]}
+        assert not changed & {*parents[name], *left_out[name]}
 
 
 def test_counts_of_variables_that_are_the_same_serve_again():
@@ -193,16 +198,11 @@ def test_counts_of_variables_that_are_the_same_serve_again():
     known, own = learner.study_.memory, refitted.study_.memory
     goals = {own.data.names.index(f"object_{i}") for i in range(4)}
 
-    def shared(store):
-        one, other = (
-            {key: id(own_value) for key, (own_value, _) in getattr(memory, store)._kept.items()}
-            for memory in (known, own)
-        )
-        return {key for key, value in one.items() if other.get(key) == value}
-
-    assert shared("forecasts")
-    for key in shared("forecasts"):
-        assert not goals & set(key[1:])
+    before, after = (memory.entries(FORECASTS) for memory in (known, own))
+    shared = {key for key, value in before.items() if after.get(key) is value}
+    assert shared
+    for _, _, *variables in shared:
+        assert not goals & set(variables)
 
 
 def test_without_the_same_noise_the_graph_is_kept():
@@ -211,8 +211,9 @@ def test_without_the_same_noise_the_graph_is_kept():
     refitted = learner.refit(crowd("fixed", Shifted))
     known, own = learner.study_.memory, refitted.study_.memory
     assert not (own.data.values == known.data.values).all()
-    kept = {name for name in own.parents if own.parents[name] is known.parents[name]}
-    assert len(kept) > len(own.parents) / 2
+    before, parents = (memory.entries(PARENTS) for memory in (known, own))
+    kept = {name for name in parents if parents[name] is before.get(name)}
+    assert len(kept) > len(parents) / 2
     assert not kept & {f"object_{i}" for i in range(4)}
     everything = set(refitted.feature_names_in_)
     assert {n for n in everything if n.startswith(("occupancy", "object"))} <= set(refitted.mask_)

@@ -14,6 +14,8 @@ from exo_envs import ExoMDP, State, Variable
 from exo_envs.domains.grid import GridMDP
 from wrappers import RewardVariableMaskLearner, Study
 from wrappers.learners.reward_variables import (
+    REWARD_VARIANCES,
+    VISITED,
     estimate_reward_variables,
     mixed_sampler,
     visited_sampler,
@@ -134,7 +136,7 @@ def test_visited_samples_are_spread_evenly():
     """Each (n, a) is drawn as often as its share of the visited states says, to within one."""
     study = Study(GridMDP(), 0, n_rollouts=5, n_data_rollouts=50)
     sampler = visited_sampler(study, ("object", "guard"))
-    (n, _), actions = study.memory.visited["object", "guard"]
+    (n, _), actions = study.memory.entries(VISITED)["object", "guard"]
     share = Counter(zip(n[:, 0].tolist(), actions.tolist(), strict=True))
     for size in (1, 37, 250):
         state, action = sampler(size, np.random.default_rng(size))
@@ -267,6 +269,6 @@ def test_episodes_that_are_over_before_they_begin():
 def test_a_share_of_one_is_uniform_and_plans_nothing():
     study = Study(Sites(coins=3), 0, n_rollouts=5, n_data_rollouts=30)
     learner = RewardVariableMaskLearner(uniform_share=1.0).fit(study)
-    assert not study.memory.visited
+    assert not study.memory.entries(VISITED)
     assert learner.mask_ == RewardVariableMaskLearner(sampling="uniform").fit(study).mask_
-    assert len(study.memory.reward_variances) == 1
+    assert len(study.memory.entries(REWARD_VARIANCES)) == 1

@@ -11,12 +11,12 @@ from learners import SMALL, TINY, each_learner, fresh, steps
 from scripted import Watched
 
 from exo_envs import AdaptedMDP
+from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.domains.grid import GridMDP
 from planners import ValueIteration
-from planners.core.clock import OutOfTimeError
 from planners.mask_evaluator import MaskEvaluator
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, Study
-from wrappers.learners.reward_variables import visited_sampler
+from wrappers.learners.reward_variables import VISITED, visited_sampler
 from wrappers.learners.session import Session
 
 # --- interrupts -------------------------------------------------------------------------------
@@ -156,10 +156,10 @@ def test_the_relaxed_plan_of_a_learner_in_a_hurry_is_forgotten():
     """Nor are the states that it led to those of the next learner."""
     study = Study(GridMDP(), 0, planner=ValueIteration(tolerance=1e-9), **SMALL)
     visited_sampler(study, ("object",), 1e-9)
-    assert ("object",) not in study.memory.visited
+    assert ("object",) not in study.memory.entries(VISITED)
     _, actions = visited_sampler(study, ("object",))(500, np.random.default_rng(0))
     assert len(np.unique(actions)) > 1  # a plan without a single sweep takes action 0 everywhere
-    assert ("object",) in study.memory.visited
+    assert ("object",) in study.memory.entries(VISITED)
 
 
 def test_a_mask_that_takes_longer_than_the_study_allows_is_planned_once():
@@ -225,12 +225,12 @@ def test_what_is_interrupted_is_not_remembered(calls):
     whole = fresh("priced").fit(Study(GridMDP(), 0, **SMALL))
     study, left = Study(GridMDP(), 0, **SMALL), [calls]
 
-    def tick():
+    def watch(_):
         left[0] -= 1
         if left[0] < 0:
             raise OutOfTimeError
 
-    with study.ticking(tick), suppress(OutOfTimeError):
+    with Clock(None, watch=watch).above(), suppress(OutOfTimeError):
         for record in fresh("priced")._steps(Session(fresh("priced"), study)):
             study.evaluator.objective(record.mask)
     again, expected = steps(fresh("priced").fit(study)), steps(whole)
@@ -248,9 +248,9 @@ def test_an_adapted_environment_is_stopped_between_its_steps():
     mdp = AdaptedMDP(Slow(), discount=0.95, horizon=20)
     start = time.perf_counter()
     with pytest.warns(LearningStoppedWarning, match="time limit"):
-        learner = CalibratedMaskLearner(time_limit=0.5, check=False).fit(mdp, 0)
+        CalibratedMaskLearner(time_limit=0.5, check=False).fit(mdp, 0)
     assert time.perf_counter() - start < 2.0  # 500 rollouts: one question takes 2.5 s
-    assert learner.study_.mdp.tick is None
+    mdp.sample_initial(3, np.random.default_rng(0))  # not stopped any more
 
 
 def test_the_final_estimate_is_within_the_time_limit():

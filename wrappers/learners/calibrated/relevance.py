@@ -29,7 +29,7 @@ from exo_envs.core.inputs import check_flag
 from planners.core.policy import Mask
 from planners.dependence.parents import Evidence
 from wrappers.learners.history import Role
-from wrappers.learners.study import Study
+from wrappers.learners.study import LEFT_OUT, PARENTS, Study
 
 Report = Callable[..., object]
 
@@ -133,7 +133,7 @@ class Relevance:
             # A few at a time: so one sees that something goes on, and may stop it.
             asked, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
             if remembered:
-                asked = [name for name in asked if name in study.memory.parents]
+                asked = [name for name in asked if name in study.memory.entries(PARENTS)]
             looked_at, found_so_far = len(self.parents), len(self.findings)
             report("testing what predicts the mask", done=looked_at, total=found_so_far)
             for name, evidence in study.parents(asked).items():
@@ -165,7 +165,7 @@ def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[
         )
         for parent, found in evidence.items()
     ]
-    known = study.memory.left_out[name].items()
+    known = study.memory.entries(LEFT_OUT)[name].items()
     return tested + [
         Finding(cause, "predicts", name, share, 0.0, has_place=False) for cause, share in known
     ]

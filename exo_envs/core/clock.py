@@ -1,21 +1,27 @@
-"""Time limits that compiling does not use up.
+"""Time limits: one :class:`Clock`, and :func:`tick` wherever something may take long.
+
+A clock that is :meth:`~Clock.above` limits everything done below it: models that count their
+questions, environments before each step, memories and planners call :func:`tick`, which raises an
+:class:`OutOfTimeError` when the time is up. So nobody has to be told about a limit.
 
 How long a plan takes, and how good it gets within its time, must not depend on whether its kernels
-were compiled before (:mod:`exo_envs.compiled.compiling`). So the clock of a plan stands still
-meanwhile.
+were compiled before: that takes seconds for each, once on a machine. So clocks stand still
+meanwhile. Numba tells when it compiles, the functions of a user's own model included.
 """
 
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled.compiling import Compiling, this_thread
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ExoError
 
 #: Says what goes on, for people; only asked when somebody wants to know.
@@ -48,7 +54,7 @@ def check_time_limit(name: str, limit: Any, *, positive: bool = False) -> float 
 
 
 class Clock:
-    """What is left of a time limit, for the thread that made the clock.
+    """The rest of a time limit, for the thread that made the clock.
 
     The clock stands still while this thread compiles, unless it is a wall clock.
 
@@ -67,7 +73,7 @@ class Clock:
     ) -> None:
         limit = check_time_limit("time_limit", limit)
         self._limit = math.inf if limit is None else limit
-        self._compiling = Compiling() if wall else this_thread()
+        self._compiling = _Compiling() if wall else _this_thread()
         self._watch = watch
         self._above = _ABOVE.get()
         self._start = self._compiling.working_time()
@@ -95,9 +101,9 @@ class Clock:
 
     @contextmanager
     def above(self) -> Iterator[None]:
-        """Clocks that are made within also stop when this one does.
+        """Limit everything within: :func:`tick`, and clocks that are made there.
 
-        So what is given a limit of its own keeps to this one, too, also if that is a wall clock.
+        What is given a limit of its own keeps to this one, too, also if this is a wall clock.
         """
         token = _ABOVE.set(self)
         try:
@@ -109,7 +115,62 @@ class Clock:
 _ABOVE: ContextVar[Clock | None] = ContextVar("above", default=None)
 
 
-def is_time_up() -> bool:
-    """Whether the time of a clock that is :meth:`~Clock.above` has run out."""
+def tick() -> None:
+    """Raise an :class:`OutOfTimeError` if the time of a clock :meth:`~Clock.above` is up."""
     clock = _ABOVE.get()
-    return clock is not None and clock.left() == 0.0
+    if clock is not None:
+        clock.tick()
+
+
+def working_time() -> float:
+    """The time in seconds without that for which this thread has been compiling."""
+    return _this_thread().working_time()
+
+
+class _Compiling:
+    """The seconds that a thread has spent in the compiler, or waiting for it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.began: list[tuple[float, float]] = []  # when, and the seconds by then
+
+    def working_time(self) -> float:
+        """A clock, in seconds, that stands still while the thread compiles."""
+        return time.perf_counter() - self.seconds
+
+
+class _Threads(threading.local):
+    def __init__(self) -> None:  # called once for each thread
+        self.compiling = _Compiling()
+
+
+def _this_thread() -> _Compiling:
+    """The time that the thread which calls this has spent, since clocks are wanted at all."""
+    return _threads().compiling
+
+
+@cache
+def _threads() -> _Threads:
+    """The time that each thread has spent, as Numba tells from now on.
+
+    The lock of the compiler is held while a function is compiled, and while it is read from or
+    written to the cache. A thread takes it many times over: the time of what happens within is
+    replaced by that of the whole. So a start whose end an interrupt has swallowed spoils nothing.
+    """
+    from numba.core import event  # not before a clock is wanted
+
+    threads = _Threads()
+
+    class Listener(event.Listener):
+        def on_start(self, _: Any) -> None:
+            own = threads.compiling
+            own.began.append((time.perf_counter(), own.seconds))
+
+        def on_end(self, _: Any) -> None:
+            own = threads.compiling
+            if own.began:
+                began, seconds = own.began.pop()
+                own.seconds = seconds + time.perf_counter() - began
+
+    event.register("numba:compiler_lock", Listener())
+    return threads
