@@ -48,8 +48,7 @@ class Record:
             rows = rows + 0.0  # there is one zero, and not a negative one beside it
         self.rows = rows
         self.horizon = horizon
-        times = table.wall_time
-        self.labels = table.row if times is None else times
+        self.labels = table.row if table.time is None else table.wall_time
         self._codings = codings
         self._variables = tuple(coding.variable for coding in codings)
         last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
