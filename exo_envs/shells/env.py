@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -22,9 +22,14 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, State
 from exo_envs.core.noise import Noise
 from exo_envs.core.numbers import kind_of, shown
 from exo_envs.core.variable import Ranges
-from exo_envs.rendering.viewer import Viewer
+
+if TYPE_CHECKING:
+    from exo_envs.rendering.viewer import Viewer
 
 Observation: TypeAlias = dict[str, NDArray[Any]]
+
+#: How states are drawn by a shell that knows of no viewer.
+TEXT_ONLY: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,35 @@ def check_model(mdp: Any) -> ExoMDP:
     return mdp
 
 
-def check_viewer(mdp: ExoMDP, viewer: Any) -> Viewer:
-    """What draws the states; by default they are drawn as text."""
-    if viewer is not None and not isinstance(viewer, Viewer):
+class Drawn:
+    """What the shells have in common: a viewer, made when something is first drawn."""
+
+    mdp: ExoMDP
+    _viewer: Viewer | None = None
+
+    @property
+    def viewer(self) -> Viewer:
+        """What draws the states."""
+        if self._viewer is None:
+            self._viewer = self.make_viewer()
+        return self._viewer
+
+    def make_viewer(self) -> Viewer:
+        """The viewer of an environment that was given none: by default, one that writes text."""
+        from exo_envs.rendering.viewer import Viewer
+
+        return Viewer(self.mdp)
+
+
+def check_viewer(viewer: Any) -> Viewer | None:
+    """The viewer that somebody hands in, or an error that says what is wrong with it."""
+    if viewer is None:
+        return None
+    from exo_envs.rendering.viewer import Viewer
+
+    if not isinstance(viewer, Viewer):
         raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
-    return Viewer(mdp) if viewer is None else viewer
+    return viewer
 
 
 def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
@@ -137,7 +166,7 @@ def check_render_mode(render_mode: str | None, choices: list[str]) -> str | None
     return render_mode
 
 
-class ExoEnv(gym.Env[Observation, np.int64]):
+class ExoEnv(Drawn, gym.Env[Observation, np.int64]):
     """A Gymnasium environment over an :class:`ExoMDP`.
 
     Observations are ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``, with a ``Box`` for
@@ -155,7 +184,7 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         viewer: what draws the states; by default they are drawn as text.
     """
 
-    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
 
     def __init__(
         self, mdp: ExoMDP, render_mode: str | None = None, *, viewer: Viewer | None = None
@@ -163,8 +192,8 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         self.mdp = mdp = check_model(mdp)
         self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(mdp.num_actions)
-        self.viewer = check_viewer(mdp, viewer)
-        self.metadata = dict(self.viewer.metadata)  # type: ignore[misc]
+        self._viewer = check_viewer(viewer)
+        self.metadata = dict((viewer or self).metadata)  # type: ignore[misc]
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self._state: State | None = None  # a batch of one
         self._terminal: BoolArray | None = None  # whether it is terminal, once that was asked
@@ -260,7 +289,8 @@ class ExoEnv(gym.Env[Observation, np.int64]):
 
     def close(self) -> None:
         """Free what drawing needed."""
-        self.viewer.close()
+        if self._viewer is not None:
+            self._viewer.close()
 
     def _observe(self) -> Observation:
         endogenous, exogenous = self._require_state()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -24,8 +24,9 @@ from exo_envs.core.inputs import as_actions, as_state, check_lanes, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
-from exo_envs.rendering.viewer import Viewer
 from exo_envs.shells.env import (
+    TEXT_ONLY,
+    Drawn,
     ExoEnv,
     Observation,
     Snapshot,
@@ -39,10 +40,13 @@ from exo_envs.shells.env import (
     observe,
 )
 
+if TYPE_CHECKING:
+    from exo_envs.rendering.viewer import Viewer
+
 VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
-class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` lanes of an :class:`ExoMDP`, stepped as one batch.
 
     Observations, infos and all three autoreset modes are those of Gymnasium's ``SyncVectorEnv``
@@ -60,7 +64,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         viewer: what draws the states; by default they are drawn as text.
     """
 
-    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
 
     def __init__(
         self,
@@ -72,8 +76,8 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         render_mode: str | None = None,
         viewer: Viewer | None = None,
     ) -> None:
-        self.viewer = check_viewer(check_model(mdp), viewer)  # close() needs it
-        self.mdp = mdp
+        self.mdp = check_model(mdp)
+        self._viewer = check_viewer(viewer)
         num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
         self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
         max_steps = check_whole("max_episode_steps", max_episode_steps, 1, optional=True)
@@ -84,10 +88,11 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
+        metadata = (viewer or self).metadata
+        modes = [mode for mode in metadata["render_modes"] if mode != "human"]
         self.render_mode = check_render_mode(render_mode, modes)
         self.metadata = {  # type: ignore[misc]
-            **self.viewer.metadata,
+            **metadata,
             "render_modes": modes,
             "autoreset_mode": self.autoreset_mode,
         }
@@ -224,8 +229,8 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what drawing needed."""
-        if hasattr(self, "viewer"):  # Gymnasium 1.1 closes also what could not be made
-            self.viewer.close()
+        if self._viewer is not None:
+            self._viewer.close()
 
     def _restart(
         self, states: tuple[State, ...], lanes: BoolArray, given: State | None = None
@@ -286,12 +291,15 @@ class VectorTwin(ExoVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **arguments: Any,
     ) -> None:
-        env = type(self).single(**arguments)
+        self._twin = env = type(self).single(**arguments)
         super().__init__(
             env.mdp,
             num_envs,
             max_episode_steps=max_episode_steps,
             autoreset_mode=autoreset_mode,
             render_mode=env.render_mode,
-            viewer=env.viewer,
         )
+
+    def make_viewer(self) -> Viewer:
+        """The viewer of the single environment."""
+        return self._twin.viewer

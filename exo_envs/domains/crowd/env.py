@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from exo_envs.core.errors import check_choice
 from exo_envs.core.inputs import as_parameters
 from exo_envs.domains.crowd.model import CrowdMDP
 from exo_envs.domains.crowd.parameters import CrowdParameters
-from exo_envs.domains.crowd.viewer import CrowdViewer
+from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.vector_env import VectorTwin
+
+if TYPE_CHECKING:
+    from exo_envs.domains.crowd.viewer import CrowdViewer
 
 
 class CrowdEnv(ExoEnv):
@@ -123,7 +127,8 @@ class CrowdEnv(ExoEnv):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = CrowdViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
+    mdp: CrowdMDP
 
     def __init__(
         self,
@@ -134,11 +139,19 @@ class CrowdEnv(ExoEnv):
     ) -> None:
         """Take the fields of :class:`CrowdParameters` as keyword arguments."""
         mdp = CrowdMDP(as_parameters(CrowdParameters, parameters))
-        super().__init__(mdp, render_mode, viewer=CrowdViewer(mdp, backend=render_backend))
+        super().__init__(mdp, render_mode)
+        check_choice("render backend", render_backend, RENDER_BACKENDS)
+        self._render_backend = render_backend
+
+    def make_viewer(self) -> CrowdViewer:
+        """What draws the states."""
+        from exo_envs.domains.crowd.viewer import CrowdViewer
+
+        return CrowdViewer(self.mdp, self._render_backend)
 
 
 class CrowdVectorEnv(VectorTwin):
     """The vector twin of :class:`CrowdEnv`: ``gym.make_vec("ExoCrowd-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = CrowdViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = CrowdEnv

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from exo_envs.core.inputs import as_parameters
+from exo_envs.domains.floor import PICTURES
 from exo_envs.domains.grid.model import GridMDP, GridParameters
-from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.vector_env import VectorTwin
+
+if TYPE_CHECKING:
+    from exo_envs.domains.grid.viewer import GridViewer
 
 
 class GridEnv(ExoEnv):
@@ -75,16 +78,23 @@ class GridEnv(ExoEnv):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = GridViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
+    mdp: GridMDP
 
     def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
         """Take the fields of :class:`GridParameters` as keyword arguments."""
         mdp = GridMDP(as_parameters(GridParameters, parameters))
-        super().__init__(mdp, render_mode, viewer=GridViewer(mdp))
+        super().__init__(mdp, render_mode)
+
+    def make_viewer(self) -> GridViewer:
+        """What draws the states."""
+        from exo_envs.domains.grid.viewer import GridViewer
+
+        return GridViewer(self.mdp)
 
 
 class GridVectorEnv(VectorTwin):
     """The vector twin of :class:`GridEnv`: ``gym.make_vec("ExoGrid-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = GridViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = GridEnv
