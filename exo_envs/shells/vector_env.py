@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_initial
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.compiled_step import CompiledStepper, compiled_stepper
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.infos import Paid
 from exo_envs.core.inputs import as_actions, as_state, check_lanes, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
 from exo_envs.shells.env import (
     TEXT_ONLY,
-    Drawn,
     ExoEnv,
+    MakeViewer,
     Observation,
     Snapshot,
     as_observation,
@@ -35,10 +33,13 @@ from exo_envs.shells.env import (
     check_options,
     check_render_mode,
     check_snapshot,
-    check_viewer,
+    metadata_of,
     observation_space,
     observe,
+    viewer_maker,
 )
+from exo_envs.shells.infos import Paid
+from exo_envs.shells.stepper import CompiledStepper, compiled_stepper
 
 if TYPE_CHECKING:
     from exo_envs.rendering.viewer import Viewer
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
-class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` lanes of an :class:`ExoMDP`, stepped as one batch.
 
     Observations, infos and all three autoreset modes are those of Gymnasium's ``SyncVectorEnv``
@@ -61,7 +62,7 @@ class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         autoreset_mode: an ``AutoresetMode`` or its value.
         render_mode: None, or one of ``metadata["render_modes"]`` that returns something:
             ``render()`` gives a tuple with one frame per lane.
-        viewer: what draws the states; by default they are drawn as text.
+        viewer: what draws the states, or a function that makes it, as in :class:`ExoEnv`.
     """
 
     metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
@@ -74,10 +75,10 @@ class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
-        viewer: Viewer | None = None,
+        viewer: Viewer | MakeViewer | None = None,
     ) -> None:
         self.mdp = check_model(mdp)
-        self._viewer = check_viewer(viewer)
+        self.make_viewer = viewer_maker(viewer)
         num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
         self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
         max_steps = check_whole("max_episode_steps", max_episode_steps, 1, optional=True)
@@ -88,7 +89,7 @@ class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        metadata = (viewer or self).metadata
+        metadata = metadata_of(self, viewer)
         modes = [mode for mode in metadata["render_modes"] if mode != "human"]
         self.render_mode = check_render_mode(render_mode, modes)
         self.metadata = {  # type: ignore[misc]
@@ -104,6 +105,11 @@ class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
         self._noise = Noise.unseeded()
+
+    @cached_property
+    def viewer(self) -> Viewer:
+        """The viewer, made when it is first asked for."""
+        return self.make_viewer(self.mdp)
 
     @cached_property
     def _stepper(self) -> CompiledStepper | None:
@@ -229,8 +235,8 @@ class ExoVectorEnv(Drawn, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what drawing needed."""
-        if self._viewer is not None:
-            self._viewer.close()
+        if "viewer" in vars(self):
+            self.viewer.close()
 
     def _restart(
         self, states: tuple[State, ...], lanes: BoolArray, given: State | None = None
@@ -291,15 +297,12 @@ class VectorTwin(ExoVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **arguments: Any,
     ) -> None:
-        self._twin = env = type(self).single(**arguments)
+        env = type(self).single(**arguments)
         super().__init__(
             env.mdp,
             num_envs,
             max_episode_steps=max_episode_steps,
             autoreset_mode=autoreset_mode,
             render_mode=env.render_mode,
+            viewer=env.make_viewer,
         )
-
-    def make_viewer(self) -> Viewer:
-        """The viewer of the single environment."""
-        return self._twin.viewer

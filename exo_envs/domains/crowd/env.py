@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from exo_envs.core.errors import check_choice
@@ -14,6 +15,13 @@ from exo_envs.shells.vector_env import VectorTwin
 
 if TYPE_CHECKING:
     from exo_envs.domains.crowd.viewer import CrowdViewer
+
+
+def draw(mdp: CrowdMDP, backend: str) -> CrowdViewer:
+    """The viewer of a model, imported when something is first drawn."""
+    from exo_envs.domains.crowd.viewer import CrowdViewer
+
+    return CrowdViewer(mdp, backend)
 
 
 class CrowdEnv(ExoEnv):
@@ -128,7 +136,6 @@ class CrowdEnv(ExoEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
-    mdp: CrowdMDP
 
     def __init__(
         self,
@@ -139,15 +146,8 @@ class CrowdEnv(ExoEnv):
     ) -> None:
         """Take the fields of :class:`CrowdParameters` as keyword arguments."""
         mdp = CrowdMDP(as_parameters(CrowdParameters, parameters))
-        super().__init__(mdp, render_mode)
         check_choice("render backend", render_backend, RENDER_BACKENDS)
-        self._render_backend = render_backend
-
-    def make_viewer(self) -> CrowdViewer:
-        """What draws the states."""
-        from exo_envs.domains.crowd.viewer import CrowdViewer
-
-        return CrowdViewer(self.mdp, self._render_backend)
+        super().__init__(mdp, render_mode, viewer=partial(draw, backend=render_backend))
 
 
 class CrowdVectorEnv(VectorTwin):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from exo_envs.core.errors import check_choice
@@ -13,6 +14,13 @@ from exo_envs.shells.vector_env import VectorTwin
 
 if TYPE_CHECKING:
     from exo_envs.domains.factory.viewer import FactoryViewer
+
+
+def draw(mdp: FactoryMDP, backend: str) -> FactoryViewer:
+    """The viewer of a model, imported when something is first drawn."""
+    from exo_envs.domains.factory.viewer import FactoryViewer
+
+    return FactoryViewer(mdp, backend)
 
 
 class FactoryEnv(ExoEnv):
@@ -118,7 +126,6 @@ class FactoryEnv(ExoEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
-    mdp: FactoryMDP
 
     def __init__(
         self,
@@ -129,15 +136,8 @@ class FactoryEnv(ExoEnv):
     ) -> None:
         """Take the fields of :class:`FactoryParameters` as keyword arguments."""
         mdp = FactoryMDP(as_parameters(FactoryParameters, parameters))
-        super().__init__(mdp, render_mode)
         check_choice("render backend", render_backend, RENDER_BACKENDS)
-        self._render_backend = render_backend
-
-    def make_viewer(self) -> FactoryViewer:
-        """What draws the states."""
-        from exo_envs.domains.factory.viewer import FactoryViewer
-
-        return FactoryViewer(self.mdp, self._render_backend)
+        super().__init__(mdp, render_mode, viewer=partial(draw, backend=render_backend))
 
 
 class FactoryVectorEnv(VectorTwin):

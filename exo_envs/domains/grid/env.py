@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from exo_envs.domains.grid.viewer import GridViewer
 
 
+def draw(mdp: GridMDP) -> GridViewer:
+    """The viewer of a model, imported when something is first drawn."""
+    from exo_envs.domains.grid.viewer import GridViewer
+
+    return GridViewer(mdp)
+
+
 class GridEnv(ExoEnv):
     """A robot looks for an object that somebody carries about, past a guard in one of two doors.
 
@@ -79,18 +86,11 @@ class GridEnv(ExoEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
-    mdp: GridMDP
 
     def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
         """Take the fields of :class:`GridParameters` as keyword arguments."""
         mdp = GridMDP(as_parameters(GridParameters, parameters))
-        super().__init__(mdp, render_mode)
-
-    def make_viewer(self) -> GridViewer:
-        """What draws the states."""
-        from exo_envs.domains.grid.viewer import GridViewer
-
-        return GridViewer(self.mdp)
+        super().__init__(mdp, render_mode, viewer=draw)
 
 
 class GridVectorEnv(VectorTwin):
