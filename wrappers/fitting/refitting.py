@@ -21,9 +21,9 @@ import numpy as np
 
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP
+from exo_envs.core.statistics import g_test
 from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
-from planners.dependence.significance import Information, compare_histograms
 from planners.discretization.coarse import Bins
 from planners.reduced.resurvey import survey_again
 from planners.samples.counted import CountedMDP
@@ -150,8 +150,7 @@ def _alike(known: ExogenousData, data: ExogenousData, same: BoolArray) -> BoolAr
             continue
         row = np.zeros(number, dtype=np.int64)
         counts = [count_table(row, 1, sample[:number, j].astype(np.int64), size) for sample in once]
-        (statistic,), (freedom,) = compare_histograms(*counts)
-        alike[j] = Information(float(statistic), float(freedom)).log_p >= np.log(LEVEL)
+        alike[j] = g_test(*counts).log_p >= np.log(LEVEL)
     return alike
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from exo_envs.core.inputs import check_flag, check_level, check_positive, check_real
-from planners.core.chi_squared import chi_squared_quantile
+from exo_envs.core.statistics import chi_squared_quantile
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.
 NOTABLE = 0.0823
@@ -124,7 +124,7 @@ def _found_with(
     freedom: float, tests: float, level: float, power: float, worth_table: bool
 ) -> float:
     """The noncentrality with which the test has this power."""
-    threshold = chi_squared_quantile(freedom, math.log(level) - math.log(tests))
+    threshold = chi_squared_quantile(freedom, level / tests)
     if worth_table:
         threshold = max(threshold, 2.0 * freedom)
     low, high = 0.0, threshold

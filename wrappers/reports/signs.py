@@ -16,9 +16,10 @@ from typing import Literal
 import numpy as np
 
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
+from exo_envs.core.statistics import GTest
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
-from planners.dependence.significance import Information, Null
+from planners.dependence.significance import Null
 from planners.dependence.transitions import TransitionCounts
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
@@ -216,7 +217,7 @@ class _Test:
     """What a variable tells about another one, beside what predicts that one already."""
 
     target: str
-    found: Information
+    found: GTest
     null: Null
     log_p: float
 
@@ -272,7 +273,7 @@ class _Tests:
                     name,
                     open_targets[k],
                     given[open_targets[k]],
-                    Information(float(statistic[k, column]), float(freedom[k, column])),
+                    GTest(float(statistic[k, column]), float(freedom[k, column])),
                 )
                 for k in order.tolist()
                 if freedom[k, column] > 0
@@ -281,7 +282,7 @@ class _Tests:
                 best[name] = min(tried, key=lambda test: test.log_p)
         return best
 
-    def _test(self, name: str, target: str, given: list[int], found: Information) -> _Test:
+    def _test(self, name: str, target: str, given: list[int], found: GTest) -> _Test:
         """Compared with rollouts where there is nothing to find.
 
         Even if it is known to act: where a table is sparse, G says more than there is.

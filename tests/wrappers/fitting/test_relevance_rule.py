@@ -8,8 +8,8 @@ from scipy.stats import binom
 from scripted import Sites
 
 from exo_envs import ExoMDP, State, Variable
+from exo_envs.core.statistics import chi_squared_log_tail
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
-from planners.core.chi_squared import chi_squared_log_tail
 from wrappers import CalibratedMaskLearner, Study
 from wrappers.fitting.relevance import find_relevance
 

@@ -1,27 +1,45 @@
-"""x' of a batch in one compiled call, from random numbers that are drawn block by block.
+"""What a model of the suite may offer beside its methods: kernels that take a whole batch.
 
-A batch of thousands of variables takes as many random numbers, which leave the cache before they
-are used if all of them are drawn first. So a block of lanes is drawn and stepped at a time. Of a
-large batch each thread takes a part, with a generator that begins where the part does: the bytes
-are the same for any number of threads.
+Random numbers for x' are drawn block by block. A batch of thousands of variables takes as many of
+them, which leave the cache before they are used if all are drawn first. So a block of lanes is
+drawn and stepped at a time. Of a large batch each thread takes a part, with a generator that begins
+where the part does: the bytes are the same for any number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.noise import beginning_anywhere
 
 #: Values of x in a batch from which on its lanes are shared by threads.
 MANY_VALUES = 2**18
 #: Random numbers that are drawn at a time: 256 kB.
 BLOCK = 2**15
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """A kernel, what it takes beside states and actions, and its random numbers.
+
+    Attributes:
+        kernel: ``kernel(first, last, n, x, actions, uniforms for n', uniforms for x', next n,
+            next x, rewards, terminal, *arguments)`` fills the last four arrays for the lanes
+            ``first ... last - 1`` and returns whether all values were in range. States and actions
+            are in range when it is called. It releases Python's lock.
+        arguments: what the kernel takes at the end.
+        uniforms: how many numbers n' and x' need in each lane. They are drawn as the model's
+            methods draw them: in one batch of shape (lanes, number) each.
+    """
+
+    kernel: Callable[..., bool]
+    arguments: tuple[Any, ...]
+    uniforms: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -74,19 +92,3 @@ class CompiledExogenous:
                 0, last - first, x[first:last], numbers, *self.arguments, following[first:last]
             )
         return in_range
-
-
-def compiled_exogenous_of(mdp: ExoMDP) -> CompiledExogenous | None:
-    """The compiled x' of a model, or None if it has none or draws x' in a way of its own."""
-    current = is_as_new(mdp, "compiled_exogenous", ["sample_exogenous"])
-    return mdp.compiled_exogenous() if current else None
-
-
-def is_as_new(mdp: ExoMDP, method: str, others: Iterable[str]) -> bool:
-    """Whether no class below that of a method, nor the model itself, has one of the others."""
-    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
-
-    def depth(name: str) -> int:
-        return next(i for i, owner in enumerate(owners) if name in owner)
-
-    return depth(method) <= min(map(depth, others))

@@ -10,19 +10,17 @@ one lane may be added in another order.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.compiled_exogenous import MANY_VALUES, is_as_new
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.infos import Paid
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
+from exo_envs.core.kernels import MANY_VALUES, CompiledStep
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State, is_as_new
 from exo_envs.core.noise import Noise, drawing_in_parts
+from exo_envs.shells.infos import Paid
 
 #: Values of x that are stepped in the time that another thread takes to wake up.
 VALUES_AHEAD = 80_000
@@ -35,25 +33,6 @@ DYNAMICS = (
     "endogenous_reward",
     "is_terminal",
 )
-
-
-@dataclass(frozen=True)
-class CompiledStep:
-    """A kernel, what it takes beside states and actions, and its random numbers.
-
-    Attributes:
-        kernel: ``kernel(first, last, n, x, actions, uniforms for n', uniforms for x', next n,
-            next x, rewards, terminal, *arguments)`` fills the last four arrays for the lanes
-            ``first ... last - 1`` and returns whether all values were in range. States and actions
-            are in range when it is called. It releases Python's lock.
-        arguments: what the kernel takes at the end.
-        uniforms: how many numbers n' and x' need in each lane. They are drawn as the model's
-            methods draw them: in one batch of shape (lanes, number) each.
-    """
-
-    kernel: Callable[..., bool]
-    arguments: tuple[Any, ...]
-    uniforms: tuple[int, int]
 
 
 def compiled_step_of(mdp: ExoMDP) -> CompiledStep | None:
