@@ -21,9 +21,10 @@ from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
 
 if TYPE_CHECKING:
+    from exo_envs.core.statistics import GTest
     from planners.dependence.contingency import Cases, Rows
     from planners.dependence.pairwise import Columns
-    from planners.dependence.significance import Information, Null
+    from planners.dependence.significance import Null
     from planners.reduced.survey import EndogenousSurvey
     from planners.samples.rollouts import ExogenousData
     from planners.tables.factors import Factor
@@ -143,7 +144,7 @@ class Memory:
     #: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
     screened: Store[Key, FloatArray] = field(default_factory=Store)
     #: (stride, i, *given, -1, *group) -> what several variables together tell about x'_i.
-    information: Store[Key, Information] = field(default_factory=Store)
+    information: Store[Key, GTest] = field(default_factory=Store)
     #: (stride, i, *given, -1, *group) -> how G is distributed if the group tells nothing.
     nulls: Store[Key, Null] = field(default_factory=Store)
 
@@ -169,7 +170,7 @@ class Memory:
     #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
     #: (("reward", i), given, j) -> the same about what x_i pays;
     #: (("reward", scope), given, j) -> the same about what the variables of a scope pay.
-    rule_information: Store[tuple[Hashable, Key, int], tuple[Information, int]] = field(
+    rule_information: Store[tuple[Hashable, Key, int], tuple[GTest, int]] = field(
         default_factory=_large
     )
     #: rules -> the backgrounds that reach the last of them, what it says in each, and the number

@@ -16,8 +16,8 @@ from planners import ValueIteration
 from planners.core.clock import OutOfTimeError
 from planners.mask_evaluator import MaskEvaluator
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, Study
+from wrappers.fitting.session import Session
 from wrappers.learners.reward_variables import visited_sampler
-from wrappers.learners.session import Session
 
 # --- interrupts -------------------------------------------------------------------------------
 
