@@ -68,7 +68,8 @@ def with_lags(
 ) -> tuple[Table, BoolArray, int]:
     """The table with ``price_lag_24`` for each lag; where all are known; and the longest."""
     known: BoolArray = np.ones(len(table), dtype=bool)
-    columns, longest = {}, 0
+    columns: dict[str, Column] = {}
+    longest = 0
     for name, given in check_settings("lags", lags).items():
         table.column(name)
         steps = check_steps(f"the lags of {name!r}", given)
