@@ -48,7 +48,8 @@ class Record:
             rows = rows + 0.0  # there is one zero, and not a negative one beside it
         self.rows = rows
         self.horizon = horizon
-        self.labels = table.row if table.time is None else table.wall_time
+        times = table.wall_time
+        self.labels: NDArray[Any] = table.row if times is None else times
         self._codings = codings
         self._variables = tuple(coding.variable for coding in codings)
         last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
