@@ -8,24 +8,24 @@ what neural networks read, :class:`AgentPolicy` turns agents into policies, and 
 turns our vector environments into those of Stable-Baselines3.
 """
 
-from wrappers.certificate.certificate import Certificate
-from wrappers.certificate.certifying import certify
+from wrappers.fitting.results import LearningStoppedWarning, NotFittedError
+from wrappers.fitting.study import Study
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.brute_force import BruteForceMaskLearner
-from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.calibrated import CalibratedMaskLearner
 from wrappers.learners.correlational import CorrelationalMaskLearner
-from wrappers.learners.doubts import UndecidedWarning
-from wrappers.learners.explanation import Explanation
 from wrappers.learners.greedy import GreedyMaskLearner
-from wrappers.learners.path import MaskPath
-from wrappers.learners.results import LearningStoppedWarning, NotFittedError
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
-from wrappers.learners.study import Study
 from wrappers.observation.agent_policy import AgentPolicy
 from wrappers.observation.flat import FlatObservation, FlatVectorObservation
 from wrappers.observation.learned import LearnedMask
 from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
 from wrappers.observation.remasking import RemaskingObservation
+from wrappers.reports.certificate import Certificate
+from wrappers.reports.certifying import certify
+from wrappers.reports.doubts import UndecidedWarning
+from wrappers.reports.explanation import Explanation
+from wrappers.reports.path import MaskPath
 
 __all__ = [
     "AgentPolicy",

@@ -5,5 +5,5 @@ Here it is found. Two episodes are alike and then take different actions once: w
 was moved (:mod:`~exo_envs.audit.trials`, :mod:`~exo_envs.audit.partition`). The same state
 after two different pasts should have the same future, in an environment that is put into states
 (:mod:`~exo_envs.audit.pasts`), after two actions (:mod:`~exo_envs.audit.meetings`) and in a
-model that was asked other things before (:mod:`~exo_envs.audit.memory`).
+model that was asked other things before (:mod:`exo_envs.contract.memory`).
 """

@@ -9,7 +9,6 @@ import numpy as np
 
 from exo_envs.audit.kinds import kind_of_carried, kind_of_hidden, remembered_actions
 from exo_envs.audit.meetings import find_carried
-from exo_envs.audit.memory import find_all_memory
 from exo_envs.audit.partition import find_partition
 from exo_envs.audit.pasts import SetStates, outcome_names
 from exo_envs.audit.reading import ModelState, Read, SetState
@@ -29,6 +28,7 @@ from exo_envs.audit.results import (
 )
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
+from exo_envs.contract.memory import find_all_memory
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.inputs import as_generator, check_level, check_whole
 from exo_envs.shells.env import ExoEnv
@@ -136,7 +136,8 @@ def _memory(subject: Subject, findings: list[Finding], rng: np.random.Generator)
         )
         remembered = []
     for found in remembered:
-        problem, shown = found.problem, evidence.get(found.problem.variable)
+        problem = Problem(found.kind, found.variable, found.message)
+        shown = evidence.get(found.variable)
         if shown is None or problem.kind not in (LATE, REMEMBERS, LEAK):
             problems.append(problem)
         else:

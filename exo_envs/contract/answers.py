@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
 from exo_envs.core.numbers import kind_of
+
+kernels = LazyModule("exo_envs.compiled.ranges")
 
 Part = Literal["endogenous", "exogenous"]
 INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
@@ -55,14 +57,6 @@ def _by_name(variables: tuple[Variable, ...], values: Any) -> str:
     return f"({', '.join(shown[:MAX_SHOWN])}{', ...' if len(shown) > MAX_SHOWN else ''})"
 
 
-@cache
-def kernels() -> Any:
-    """Imported when the first model is asked: Numba takes longer to import than the rest."""
-    from exo_envs.contract import ranges
-
-    return ranges
-
-
 def is_plain(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
     """Whether this is an array as kernels take it: of this type and shape, contiguous."""
     return (
@@ -97,7 +91,7 @@ def check_part(
             _check_shape(mdp, method, part, values, shape)
             values = np.ascontiguousarray(values)
         limits = ranges.low, ranges.high, ranges.whole
-        if not kernels().all_within(values.reshape(-1, len(sizes)), *limits):
+        if not kernels.all_within(values.reshape(-1, len(sizes)), *limits):
             _refuse_value(mdp, method, part, values.reshape(-1, len(sizes)), question)
         return values
     if not is_plain(values, INT64, shape):
@@ -105,7 +99,7 @@ def check_part(
     if not len(sizes):
         return values
     rows = values if values.ndim == 2 else values.reshape(-1, len(sizes))
-    if not kernels().all_in_range(rows, sizes):
+    if not kernels.all_in_range(rows, sizes):
         _refuse_value(mdp, method, part, rows, question)
     return values
 
@@ -265,7 +259,7 @@ def _is_finite(values: FloatArray) -> bool:
     """Whether all numbers are finite."""
     if not values.flags.c_contiguous:
         values = np.ascontiguousarray(values)
-    return bool(kernels().all_finite(values.reshape(-1)))
+    return bool(kernels.all_finite(values.reshape(-1)))
 
 
 def _joined(names: tuple[str, ...]) -> str:

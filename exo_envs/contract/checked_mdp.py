@@ -19,8 +19,8 @@ from exo_envs.contract.answers import (
     check_terms,
 )
 from exo_envs.contract.declaration import check_declaration
-from exo_envs.core.compiled_exogenous import compiled_exogenous_of
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.kernels import CompiledExogenous
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -30,6 +30,7 @@ from exo_envs.core.mdp import (
     Successors,
     as_pair,
     batch_shape,
+    is_as_new,
 )
 from exo_envs.core.numbers import kind_of
 from exo_envs.core.original import HasOriginal, Outcome
@@ -257,11 +258,11 @@ def given_successors(mdp: ExoMDP, state: State, action: IntArray) -> Successors 
     A class that changes how n' is drawn and inherits the probabilities speaks of another model:
     they count only if they were written together with ``sample_endogenous``, or later.
     """
-    said, drawn = (_depth(mdp, name) for name in ("endogenous_distribution", "sample_endogenous"))
-    return mdp.endogenous_distribution(state, action) if said <= drawn else None
+    current = is_as_new(mdp, "endogenous_distribution", ["sample_endogenous"])
+    return mdp.endogenous_distribution(state, action) if current else None
 
 
-def _depth(mdp: ExoMDP, method: str) -> int:
-    """How far up a method is defined: 0 on the object itself, 1 in its class, and so on."""
-    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
-    return next(depth for depth, owner in enumerate(owners) if method in owner)
+def compiled_exogenous_of(mdp: ExoMDP) -> CompiledExogenous | None:
+    """The compiled x' of a model, or None if it has none or draws x' in a way of its own."""
+    current = is_as_new(mdp, "compiled_exogenous", ["sample_exogenous"])
+    return mdp.compiled_exogenous() if current else None

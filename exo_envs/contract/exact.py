@@ -9,11 +9,10 @@ import numpy as np
 from exo_envs.contract.form import check_answer
 from exo_envs.contract.probe import Probe, fail
 from exo_envs.core.mdp import IntArray, State
-from exo_envs.sources.simulators.mdp import AdaptedMDP
 
 _SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16
 _OTHER_CALLS = 8  # of every method, between two calls that should give the same
-_ROUNDING = {"rtol": 1e-9, "atol": 1e-9}  # a batch may be added up in another order
+ROUNDING = {"rtol": 1e-9, "atol": 1e-9}  # a batch may be added up in another order
 
 
 def check_purity_and_determinism(probe: Probe) -> None:
@@ -94,7 +93,7 @@ def check_lanes(probe: Probe) -> None:
         together = _numbers(name, call(*probe.at(slice(None)), probe.rng), shape)
         singles = (call(*probe.at(lane), probe.rng) for lane in range(lanes))
         alone = np.stack([_numbers(name, answer, shape[1:]) for answer in singles])
-        differ = np.argwhere(~np.isclose(together, alone, **_ROUNDING, equal_nan=True))
+        differ = np.argwhere(~np.isclose(together, alone, **ROUNDING, equal_nan=True))
         if len(differ):
             fail("batching", f"{name} gives something else in a batch {probe.show(differ[0][0])}")
 
@@ -112,7 +111,7 @@ def check_terms(probe: Probe) -> None:
         kept = probe.rng.random(state.exogenous.shape) < 0.5
         mixed = State(state.endogenous, np.where(kept, state.exogenous, other))
         paid = _numbers("reward_terms", mdp.reward_terms(mixed, action), terms.shape)
-        changed = ~np.isclose(paid, terms, **_ROUNDING, equal_nan=True)
+        changed = ~np.isclose(paid, terms, **ROUNDING, equal_nan=True)
         if changed.any():
             lanes, columns = np.nonzero(changed)
             wrong = np.flatnonzero((kept[lanes] | ~looks_at[columns]).all(axis=1))
@@ -130,7 +129,7 @@ def _blame(probe: Probe, lane: int, column: int, other: IntArray) -> NoReturn:
         alone = state.exogenous.copy()
         alone[j] = other[j]
         paid = mdp.reward_terms(State(state.endogenous, alone), action)[column]
-        if abs(paid - term) > _ROUNDING["atol"] and mdp.exogenous_names[j] not in scope:
+        if abs(paid - term) > ROUNDING["atol"] and mdp.exogenous_names[j] not in scope:
             culprit = repr(mdp.exogenous_names[j])
             break
     fail(
@@ -154,23 +153,3 @@ def check_reward(probe: Probe) -> None:
     infinite = np.argwhere(~np.isfinite(total))
     if len(infinite):
         fail("reward", f"the reward is not finite {probe.show(infinite[0][0])}")
-
-
-def check_payment(probe: Probe, mdp: AdaptedMDP) -> None:
-    """Rule ``reward``: an adapted environment's own steps pay what the terms add up to."""
-    state, action = probe.at(slice(None))
-    _, paid = mdp.observed_step(state, action, probe.rng)
-    hint = (
-        " (do some variables pay only together? give AdaptedMDP reward_scopes, or make one "
-        "variable of them; or does the reward depend on chance? give AdaptedMDP reward_samples "
-        "and check_mdp reward_range)"
-    )
-    total = mdp.reward(state, action)
-    wrong = np.flatnonzero(~np.isclose(paid, total, **_ROUNDING, equal_nan=True))
-    if len(wrong):
-        lane = wrong[0]
-        fail(
-            "reward",
-            f"the environment pays {paid[lane]:g} but the terms add up to {total[lane]:g} "
-            f"{probe.show(lane)}{hint}",
-        )

@@ -1,21 +1,45 @@
-"""Rule ``memory``: nothing is stored between calls, and the state is all there is."""
+"""Rule ``memory``: whether a model's answers depend on what it was asked before.
+
+The state, the action and the seed are the whole question, so the answer must be the same whatever
+was asked before: that needs no statistics. If it is not, the pasts of two copies of the model are
+made to differ in one thing at a time, which says what the model remembers.
+"""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from exo_envs.audit.audit import audit
-from exo_envs.audit.memory import find_memory
 from exo_envs.contract.probe import Probe, fail
-from exo_envs.core.mdp import State
-from exo_envs.sources.simulators.mdp import AdaptedMDP
+from exo_envs.core.mdp import ExoMDP, IntArray, State
 
+#: Calls between two questions, at most.
+MAX_CALLS = 40
+#: Calls that the pasts of two copies have in common, one after the other.
+NUM_CALLS = (1, 3, 12, 12)
+#: What is added to seeds: what a model draws for itself is often the same with two seeds.
+OTHER_SEEDS = (1, 2, 3, 4, 5)
+#: How many more of them one copy is asked, to see whether it counts.
+MORE_CALLS = (1, 2, 3, 5, 8, 13, 21, 34, 55)
+
+#: What is named if no variable, but what is paid, depends on the past; the same for the end.
+THE_REWARD, THE_END = "the reward", "the end of the episode"
 #: Of a model that answers one state at a time, as many are asked about, and as often in between.
 _ONE_BY_ONE = 4
-#: States in which two actions of an adapted environment are compared.
-_NUM_STATES = 30
+
+#: What two pasts differ in, the kind of problem that this is, and how it is said.
+_DIFFERENCES = {
+    "actions": ("remembers actions", "after a call with another action: it remembers an action"),
+    "n": ("leaks through n", "after a call with another n: it remembers n, which leaks that way"),
+    "x": ("hidden state", "after a call with another x: it remembers x"),
+    "seeds": ("hidden state", "after calls with other seeds: it keeps a state of its own"),
+    "calls": ("non-stationary", "after more calls: it counts them, or keeps a generator"),
+}
 
 
 def check_memory(probe: Probe, *, rounds: int = 3, max_calls: int = 40) -> None:
@@ -31,14 +55,259 @@ def check_memory(probe: Probe, *, rounds: int = 3, max_calls: int = 40) -> None:
     found = find_memory(probe.mdp, states, rng, rounds=rounds, max_calls=max_calls)
     if found is not None and not found.is_restless:
         asked = replace(probe, actions=np.full(len(probe.actions), found.action))
-        fail("memory", f"{found.problem.message}, {asked.show(found.lane)}")
+        fail("memory", f"{found.message}, {asked.show(found.lane)}")
 
 
-def check_state(mdp: AdaptedMDP, error_probability: float) -> None:
-    """Rules ``memory`` and ``exogeneity`` by an audit of an adapted environment."""
-    if mdp.differences != "refuse":
-        return
-    found = audit(mdp, num_states=_NUM_STATES, error_probability=error_probability)
-    for problem in found.problems:
-        rule = "memory" if problem.is_hidden else "exogeneity"
-        fail(rule, f"{problem.message} ({problem.kind})")
+class Query(NamedTuple):
+    """A batch of states with actions, and the seed of the random numbers."""
+
+    state: State  # (lanes, ...)
+    action: IntArray  # (lanes,)
+    seed: int
+    order: IntArray  # (lanes,) which of the states they are
+
+
+class Answer(NamedTuple):
+    """What a method answered, of which a lane and a column may differ."""
+
+    method: str
+    values: NDArray[Any]
+
+
+class Remembered(NamedTuple):
+    """An answer that depends on the past.
+
+    Attributes:
+        kind: "remembers actions", "reacts late", "leaks through n", "hidden state",
+            "non-stationary" or "ignores the seed".
+        variable: a name, "the reward" or "the end of the episode".
+        message: what was seen, for people.
+        method: the method that answered.
+        lane: of the states that were asked about.
+        action: that was asked about with it.
+        is_restless: whether the answer changes even if the question is only repeated.
+    """
+
+    kind: str
+    variable: str
+    message: str
+    method: str
+    lane: int
+    action: int
+    is_restless: bool
+
+
+def find_memory(
+    mdp: ExoMDP,
+    states: State,
+    rng: np.random.Generator,
+    *,
+    rounds: int = 3,
+    max_calls: int = MAX_CALLS,
+) -> Remembered | None:
+    """Something that a model remembers, or None.
+
+    Args:
+        mdp: the model.
+        states: that it is asked about, (lanes, ...).
+        rng: draws actions, seeds and the number of calls.
+        rounds: how often a question is asked after different pasts, each time another one.
+        max_calls: calls in each of these pasts, at most.
+    """
+    study = _Study(mdp, states, rng, max_calls)
+    return next(study.remembered(rounds), None)
+
+
+def find_all_memory(mdp: ExoMDP, rng: np.random.Generator, lanes: int = 32) -> list[Remembered]:
+    """Everything that a model remembers, one for each variable; states are those of episodes."""
+    state = mdp.sample_initial(lanes, rng)
+    for _ in range(min(mdp.horizon, 8)):
+        state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)
+    lanes = lanes if mdp.is_batched else 4
+    state = State(*(part[:lanes] for part in state))
+    study = _Study(mdp, state, rng, MAX_CALLS if mdp.is_batched else 4)
+    found: dict[str, Remembered] = {}
+    for remembered in study.remembered(rounds=4):
+        found.setdefault(remembered.variable, remembered)
+    return list(found.values())
+
+
+class _Study:
+    """A model with questions about some states."""
+
+    def __init__(
+        self, mdp: ExoMDP, states: State, rng: np.random.Generator, max_calls: int
+    ) -> None:
+        self.mdp, self.states, self.rng, self.max_calls = mdp, states, rng, max_calls
+        self.lanes = len(states.endogenous)
+
+    def remembered(self, rounds: int) -> Iterator[Remembered]:
+        """What differs, all that was seen in one round together."""
+        for _ in range(rounds):
+            query = self._query()
+            self._ask(self.mdp, query)
+            first = self._ask(self.mdp, query)
+            found = list(_differing(first, self._ask(self.mdp, query)))  # nothing was in between
+            if found:
+                yield from self._explain(query, found, is_restless=True)
+                return
+            for _ in range(3):
+                self._perform(self.mdp, self._past(int(self.rng.integers(1, 1 + self.max_calls))))
+                found = list(_differing(first, self._ask(self.mdp, query)))
+                if found:
+                    yield from self._explain(query, found, is_restless=False)
+                    return
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def _query(self) -> Query:
+        order = self.rng.permutation(self.lanes)
+        state = State(*(part[order] for part in self.states))
+        action = self.rng.integers(self.mdp.num_actions, size=self.lanes)
+        return Query(state, action, int(self.rng.integers(2**31)), order)
+
+    def _past(self, calls: int) -> list[Query]:
+        return [self._query() for _ in range(calls)]
+
+    def _ask(self, mdp: ExoMDP, query: Query) -> list[Answer]:
+        """Every answer to a question, in the order in which an episode asks."""
+        state, action, seed, _ = query
+        ended = mdp.is_terminal(_copied(state))
+        terms = mdp.reward_terms(_copied(state), action.copy())
+        fees = mdp.endogenous_reward(state.endogenous.copy(), action.copy())
+        x = mdp.sample_exogenous(state.exogenous.copy(), np.random.default_rng([seed, 0]))
+        n = mdp.sample_endogenous(_copied(state), action.copy(), np.random.default_rng([seed, 1]))
+        answers = {
+            "sample_exogenous": x,
+            "sample_endogenous": n,
+            "reward_terms": terms,
+            "endogenous_reward": fees,
+            "is_terminal": ended,
+        }
+        return [Answer(method, np.array(values)) for method, values in answers.items()]
+
+    def _perform(self, mdp: ExoMDP, past: list[Query]) -> None:
+        """Begin anew, and ask one question after another."""
+        mdp.sample_initial(self.lanes, np.random.default_rng(past[0].seed))
+        for query in past:
+            self._ask(mdp, query)
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    def _explain(
+        self, query: Query, found: list[tuple[str, int, int]], *, is_restless: bool
+    ) -> Iterator[Remembered]:
+        """Say of each place that differed what it depends on, by pasts of copies."""
+        try:
+            by_chance, seen = self._by_chance(query), self._by_difference()
+        except (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError):
+            by_chance, seen = set(), {}  # it cannot be copied
+        for method, lane, column in found:
+            variable = self._name(method, column)
+            place = (method, variable)
+            cause = next((c for c in _DIFFERENCES if place in seen.get(c, ())), None)
+            if place in by_chance:
+                kind = "ignores the seed"
+                how = "if it is asked twice: it does not take the generator's word"
+            elif cause is None:
+                kind = "hidden state"
+                how = "after other questions: something is stored between calls"
+            else:
+                kind, how = _DIFFERENCES[cause]
+            if kind == "remembers actions" and not self._reacts(*place):
+                kind, how = "reacts late", f"{how}, and reacts late"
+            yield Remembered(
+                kind,
+                variable,
+                _message(how, *place),
+                method,
+                lane=int(query.order[lane]),
+                action=int(query.action[lane]),
+                is_restless=is_restless,
+            )
+
+    def _by_chance(self, query: Query) -> set[tuple[str, str]]:
+        """What differs even between two copies with the same past."""
+        one, two = (self._ask(copy.deepcopy(self.mdp), query) for _ in range(2))
+        return {(method, self._name(method, column)) for method, _, column in _differing(one, two)}
+
+    def _by_difference(self) -> dict[str, set[tuple[str, str]]]:
+        """What differs between copies whose pasts differ in one thing: methods and variables."""
+        seen: dict[str, set[tuple[str, str]]] = {cause: set() for cause in _DIFFERENCES}
+        for calls in NUM_CALLS:
+            query, past = self._query(), self._past(min(calls, self.max_calls))
+            answers = self._after(past, query)
+            pasts = {
+                "actions": [[q._replace(action=self._other(q.action)) for q in past]],
+                "n": [[q._replace(state=_rolled(q.state, "endogenous")) for q in past]],
+                "x": [[q._replace(state=_rolled(q.state, "exogenous")) for q in past]],
+                "seeds": [[q._replace(seed=q.seed + k) for q in past] for k in OTHER_SEEDS],
+                "calls": [[*past, *[past[-1]] * more] for more in MORE_CALLS],
+            }
+            for cause, variants in pasts.items():
+                for variant in variants:
+                    for method, _, column in _differing(answers, self._after(variant, query)):
+                        seen[cause].add((method, self._name(method, column)))
+        return seen
+
+    def _after(self, past: list[Query], query: Query) -> list[Answer]:
+        model = copy.deepcopy(self.mdp)
+        self._perform(model, past)
+        return self._ask(model, query)
+
+    def _other(self, action: IntArray) -> IntArray:
+        count = self.mdp.num_actions
+        return (action + 1 + self.rng.integers(max(1, count - 1), size=len(action))) % count
+
+    def _reacts(self, method: str, variable: str) -> bool:
+        """Whether an answer depends on the action that is asked about; x and ends cannot."""
+        if method != "sample_endogenous":
+            return True
+        for _ in range(4):
+            query = self._query()
+            other = query._replace(action=self._other(query.action))
+            one, two = (self._after([query], q) for q in (query, other))
+            for place, _, column in _differing(one, two):
+                if place == method and self._name(place, column) == variable:
+                    return True
+        return False
+
+    def _name(self, method: str, column: int) -> str:
+        names = {
+            "sample_exogenous": self.mdp.exogenous_names,
+            "sample_endogenous": tuple(v.name for v in self.mdp.endogenous_variables),
+        }.get(method, ())
+        if column < len(names):
+            return names[column]
+        return THE_END if method == "is_terminal" else THE_REWARD
+
+
+def _differing(one: list[Answer], two: list[Answer]) -> Iterator[tuple[str, int, int]]:
+    """The methods, lanes and columns in which answers differ; a lane for each column.
+
+    Answers of the wrong shape are somebody else's business.
+    """
+    for first, second in zip(one, two, strict=True):
+        a, b = first.values, second.values
+        if a.shape != b.shape or a.ndim not in (1, 2) or a.dtype.kind not in "biuf":
+            continue
+        apart = a != b
+        if a.dtype.kind == "f" and b.dtype.kind == "f":
+            apart &= ~(np.isnan(a) & np.isnan(b))
+        places = apart.reshape(len(a), -1) if len(a) else apart.reshape(0, 0)
+        for column in np.flatnonzero(places.any(axis=0)).tolist():
+            yield first.method, int(places[:, column].argmax()), column
+
+
+def _message(how: str, method: str, variable: str) -> str:
+    of = "" if variable in (THE_REWARD, THE_END) else f" of {variable!r}"
+    return f"{method} gives another value{of} for the same state, action and seed {how}"
+
+
+def _copied(state: State) -> State:
+    return State(*(part.copy() for part in state))
+
+
+def _rolled(state: State, part: str) -> State:
+    """The same states with one part of their neighbours."""
+    return state._replace(**{part: np.roll(getattr(state, part), 1, axis=0)})

@@ -23,8 +23,7 @@ from exo_envs.contract.probe import Probe
 from exo_envs.contract.statistical import check_batching
 from exo_envs.core.clock import working_time
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors
-from exo_envs.sources.simulators.mdp import AdaptedMDP
-from exo_envs.sources.simulators.played import check_played
+from exo_envs.core.original import HasOriginal
 
 #: Samples of a state, if lanes seem to depend on each other.
 SAMPLES = 300
@@ -53,7 +52,7 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     :func:`planners.estimate_objective` do this before anything else, unless they are told not to:
     a mask that was learned on a broken model is wrong and does not look it. What takes a
     statistical test is left to :func:`check_mdp`. An adapted environment is also played
-    (:func:`exo_envs.sources.simulators.check_played`), once.
+    (:meth:`exo_envs.core.original.HasOriginal.check_claims`), once.
 
     Args:
         mdp: the model.
@@ -68,8 +67,8 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     model = unchecked(mdp)
     with suppress(_OutOfTimeError):
         _check(_TimedMDP(mdp, working_time() + seconds), model)
-    if isinstance(model, AdaptedMDP):
-        check_played(model)
+    if isinstance(model, HasOriginal):
+        model.check_claims()
 
 
 def _check(timed: _TimedMDP, mdp: ExoMDP) -> None:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from exo_envs.compiled.lazy import LazyModule
 from exo_envs.contract.answers import (
     Question,
     check_flags,
     check_part,
     check_rewards,
     check_terms,
-    kernels,
 )
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
 from exo_envs.core.rows import overwrite
+
+kernels = LazyModule("exo_envs.compiled.ranges")
 
 BOOL = np.dtype(np.bool_)
 
@@ -62,11 +64,11 @@ def check_transition(
     """
     (n, x), reward, terms = transition
     if not (mdp.endogenous_ranges.is_real or mdp.exogenous_ranges.is_real):
-        k, m, look_at = mdp.endogenous_sizes, mdp.exogenous_sizes, kernels()
+        k, m = mdp.endogenous_sizes, mdp.exogenous_sizes
         try:
-            if look_at.is_fine(n, x, reward, terms, k, m, len(mdp.reward_scopes), len(action)):
+            if kernels.is_fine(n, x, reward, terms, k, m, len(mdp.reward_scopes), len(action)):
                 return transition
-        except look_at.UNKNOWN_TO_KERNELS:  # most other types can be converted
+        except kernels.UNKNOWN_TO_KERNELS:  # most other types can be converted
             pass
     shape, asked = action.shape, Question.of(state, action)
     return Transition(

@@ -22,7 +22,7 @@ from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.inputs import as_batch, as_values, flat_rows, flatten
 from exo_envs.core.mdp import ExoMDP, State, as_pair
 
-ranges = LazyModule("exo_envs.contract.ranges")
+ranges = LazyModule("exo_envs.compiled.ranges")
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.contract.answers import kernels
+from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, State, Variable, as_pair
@@ -73,6 +73,8 @@ __all__ = [
     "kind_of",
     "shown",
 ]
+
+kernels = LazyModule("exo_envs.compiled.ranges")
 
 P = TypeVar("P", bound="DataclassInstance")
 PARTS = State._fields
@@ -171,10 +173,10 @@ def as_part(mdp: ExoMDP, part: str, values: Any) -> NDArray[Any]:
         and values.flags.c_contiguous
     ):
         if ranges.is_real:
-            fits = kernels().all_within(values, ranges.low, ranges.high, ranges.whole)
+            fits = kernels.all_within(values, ranges.low, ranges.high, ranges.whole)
         else:
             sizes = mdp.endogenous_sizes if part == "endogenous" else mdp.exogenous_sizes
-            fits = kernels().all_in_range(values, sizes)
+            fits = kernels.all_in_range(values, sizes)
         if fits:
             return values
     return as_values(part, values, ranges.variables)
@@ -293,7 +295,7 @@ def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArr
         raise ArgumentError(f"the actions have shape {array.shape}; they should have {batch_shape}")
     if not array.flags.carray:  # kernels are compiled for each kind of array
         array = array.copy()
-    if not kernels().all_below(array if array.ndim == 1 else array.flatten(), mdp.num_actions):
+    if not kernels.all_below(array if array.ndim == 1 else array.flatten(), mdp.num_actions):
         wrong = (array < 0) | (array >= mdp.num_actions)
         raise _unknown_action(mdp, int(array[wrong][0]))
     return array

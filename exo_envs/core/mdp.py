@@ -19,19 +19,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
+from exo_envs.core.kernels import CompiledExogenous, CompiledStep
 from exo_envs.core.numbers import as_array, check_lanes, shown
 from exo_envs.core.rows import overwrite
 from exo_envs.core.variable import REAL_SIZE, Ranges, Variable
-
-if TYPE_CHECKING:
-    from exo_envs.core.compiled_exogenous import CompiledExogenous
-    from exo_envs.core.compiled_step import CompiledStep
 
 __all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
 
@@ -376,6 +373,20 @@ class ExoMDP(ABC):
             f"{type(self).__name__}({len(self.exogenous_variables)} exogenous variables, "
             f"{states}, {self.num_actions} actions)"
         )
+
+
+def is_as_new(mdp: ExoMDP, method: str, others: Iterable[str]) -> bool:
+    """Whether no class below that of a method, nor the model itself, has one of the others.
+
+    A class that changes how its parent moves or pays inherits what the parent said of itself
+    (a compiled step, probabilities of n'), which is then of another model.
+    """
+    owners = [vars(mdp), *(vars(owner) for owner in type(mdp).__mro__)]
+
+    def depth(name: str) -> int:
+        return next(i for i, owner in enumerate(owners) if name in owner)
+
+    return depth(method) <= min(map(depth, others))
 
 
 def as_pair(state: Any) -> State:

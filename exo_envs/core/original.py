@@ -51,3 +51,27 @@ class HasOriginal(Protocol):
 
     def why_different(self, policy: Callable[[State], Any]) -> str:
         """In which way the original is not what the model says, where a policy leads; or ''."""
+
+
+@runtime_checkable
+class HasOwnSteps(HasOriginal, Protocol):
+    """A model of an environment that can be put into a state and stepped from there.
+
+    Attributes:
+        reference: the pair (n, x) that x' and the reward terms are relative to, without ``done``.
+        reference_action: the action with which x' is drawn.
+        reward_samples: the number of seeds a reward is averaged over.
+        tells_reward_terms: whether the environment says what each term paid.
+        differences: whether to "refuse" or to "warn" if its episodes are not what the model says.
+    """
+
+    reference: State
+    reference_action: int
+    reward_samples: int
+    tells_reward_terms: bool
+    differences: str
+
+    def observed_step(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> tuple[State, FloatArray]:
+        """One step of the original itself from each state: s' and the reward."""

@@ -9,6 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+#: How the domains on a floor are drawn, and by what: PyBullet in 3-D, Pillow as a floor plan.
+PICTURES = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 4}
+RENDER_BACKENDS = ("bullet", "flat")
+
 
 class Move(IntEnum):
     """The actions of a robot on a floor."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_initial
@@ -22,9 +24,15 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, State
 from exo_envs.core.noise import Noise
 from exo_envs.core.numbers import kind_of, shown
 from exo_envs.core.variable import Ranges
-from exo_envs.rendering.viewer import Viewer
+
+if TYPE_CHECKING:
+    from exo_envs.rendering.viewer import Viewer
 
 Observation: TypeAlias = dict[str, NDArray[Any]]
+MakeViewer: TypeAlias = "Callable[[Any], Viewer]"
+
+#: What an environment says that has no viewer of its own.
+TEXT_ONLY = {"render_modes": ["ansi"], "render_fps": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +90,34 @@ def check_model(mdp: Any) -> ExoMDP:
     return mdp
 
 
-def check_viewer(mdp: ExoMDP, viewer: Any) -> Viewer:
-    """What draws the states; by default they are drawn as text."""
-    if viewer is not None and not isinstance(viewer, Viewer):
+def viewer_maker(viewer: Any) -> MakeViewer:
+    """A function that makes what draws the states, which is not imported before that."""
+    if viewer is None:
+        return text_viewer
+    if callable(viewer):
+        return viewer
+    from exo_envs.rendering.viewer import Viewer
+
+    if not isinstance(viewer, Viewer):
         raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
-    return Viewer(mdp) if viewer is None else viewer
+    return partial(_given, viewer)
+
+
+def text_viewer(mdp: ExoMDP) -> Viewer:
+    """A viewer that draws states as text."""
+    from exo_envs.rendering.viewer import Viewer
+
+    return Viewer(mdp)
+
+
+def _given(viewer: Viewer, _: ExoMDP) -> Viewer:
+    return viewer
+
+
+def metadata_of(env: ExoEnv | VectorEnv[Any, Any, Any], viewer: Any) -> dict[str, Any]:
+    """What a viewer says it can draw; of one that is not made yet, the class of the environment."""
+    said = TEXT_ONLY if viewer is None else getattr(viewer, "metadata", type(env).metadata)
+    return dict(said)
 
 
 def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
@@ -152,24 +183,35 @@ class ExoEnv(gym.Env[Observation, np.int64]):
     Args:
         mdp: the model.
         render_mode: one of ``metadata["render_modes"]``, or None.
-        viewer: what draws the states; by default they are drawn as text.
+        viewer: what draws the states, or a function that makes it of the model when something is
+            first drawn; the metadata of the class then says what it can draw. By default states
+            are drawn as text.
     """
 
-    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
 
     def __init__(
-        self, mdp: ExoMDP, render_mode: str | None = None, *, viewer: Viewer | None = None
+        self,
+        mdp: ExoMDP,
+        render_mode: str | None = None,
+        *,
+        viewer: Viewer | MakeViewer | None = None,
     ) -> None:
         self.mdp = mdp = check_model(mdp)
         self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(mdp.num_actions)
-        self.viewer = check_viewer(mdp, viewer)
-        self.metadata = dict(self.viewer.metadata)  # type: ignore[misc]
+        self.make_viewer = viewer_maker(viewer)
+        self.metadata = metadata_of(self, viewer)  # type: ignore[misc]
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self._state: State | None = None  # a batch of one
         self._terminal: BoolArray | None = None  # whether it is terminal, once that was asked
         self._elapsed_steps = 0
         self._noise = Noise.unseeded()
+
+    @cached_property
+    def viewer(self) -> Viewer:
+        """The viewer, made when it is first asked for."""
+        return self.make_viewer(self.mdp)
 
     @property
     def state(self) -> State:
@@ -260,7 +302,8 @@ class ExoEnv(gym.Env[Observation, np.int64]):
 
     def close(self) -> None:
         """Free what drawing needed."""
-        self.viewer.close()
+        if "viewer" in vars(self):
+            self.viewer.close()
 
     def _observe(self) -> Observation:
         endogenous, exogenous = self._require_state()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -17,16 +17,15 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_initial
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.compiled_step import CompiledStepper, compiled_stepper
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.infos import Paid
 from exo_envs.core.inputs import as_actions, as_state, check_lanes, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
-from exo_envs.rendering.viewer import Viewer
 from exo_envs.shells.env import (
+    TEXT_ONLY,
     ExoEnv,
+    MakeViewer,
     Observation,
     Snapshot,
     as_observation,
@@ -34,10 +33,16 @@ from exo_envs.shells.env import (
     check_options,
     check_render_mode,
     check_snapshot,
-    check_viewer,
+    metadata_of,
     observation_space,
     observe,
+    viewer_maker,
 )
+from exo_envs.shells.infos import Paid
+from exo_envs.shells.stepper import CompiledStepper, compiled_stepper
+
+if TYPE_CHECKING:
+    from exo_envs.rendering.viewer import Viewer
 
 VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
@@ -57,10 +62,10 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         autoreset_mode: an ``AutoresetMode`` or its value.
         render_mode: None, or one of ``metadata["render_modes"]`` that returns something:
             ``render()`` gives a tuple with one frame per lane.
-        viewer: what draws the states; by default they are drawn as text.
+        viewer: what draws the states, or a function that makes it, as in :class:`ExoEnv`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = Viewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
 
     def __init__(
         self,
@@ -70,10 +75,10 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
-        viewer: Viewer | None = None,
+        viewer: Viewer | MakeViewer | None = None,
     ) -> None:
-        self.viewer = check_viewer(check_model(mdp), viewer)  # close() needs it
-        self.mdp = mdp
+        self.mdp = check_model(mdp)
+        self.make_viewer = viewer_maker(viewer)
         num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
         self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
         max_steps = check_whole("max_episode_steps", max_episode_steps, 1, optional=True)
@@ -84,10 +89,11 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        modes = [mode for mode in self.viewer.metadata["render_modes"] if mode != "human"]
+        metadata = metadata_of(self, viewer)
+        modes = [mode for mode in metadata["render_modes"] if mode != "human"]
         self.render_mode = check_render_mode(render_mode, modes)
         self.metadata = {  # type: ignore[misc]
-            **self.viewer.metadata,
+            **metadata,
             "render_modes": modes,
             "autoreset_mode": self.autoreset_mode,
         }
@@ -99,6 +105,11 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
         self._noise = Noise.unseeded()
+
+    @cached_property
+    def viewer(self) -> Viewer:
+        """The viewer, made when it is first asked for."""
+        return self.make_viewer(self.mdp)
 
     @cached_property
     def _stepper(self) -> CompiledStepper | None:
@@ -224,7 +235,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what drawing needed."""
-        if hasattr(self, "viewer"):  # Gymnasium 1.1 closes also what could not be made
+        if "viewer" in vars(self):
             self.viewer.close()
 
     def _restart(
@@ -293,5 +304,5 @@ class VectorTwin(ExoVectorEnv):
             max_episode_steps=max_episode_steps,
             autoreset_mode=autoreset_mode,
             render_mode=env.render_mode,
-            viewer=env.viewer,
+            viewer=env.make_viewer,
         )

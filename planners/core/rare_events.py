@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.core.mdp import FloatArray
+from exo_envs.core.statistics import chi_squared_quantile
 from planners.core.arrays import Ints
-from planners.core.chi_squared import chi_squared_quantile
 
 #: Events from which on normal theory is as good: their number is about normal.
 MANY = 20
@@ -56,16 +56,16 @@ class Events(NamedTuple):
     def interval(self, level: float) -> tuple[float, float]:
         """What the events add to the true mean (Fay and Feuer)."""
         tail = (1.0 - level) / 2.0
-        low = _gamma(self.total, self.squares, math.log1p(-tail))
-        high = _gamma(self.total + self.largest, self.squares + self.largest**2, math.log(tail))
+        low = _gamma(self.total, self.squares, 1.0 - tail)
+        high = _gamma(self.total + self.largest, self.squares + self.largest**2, tail)
         return low, high
 
 
-def _gamma(mean: float, variance: float, log_p: float) -> float:
-    """What a gamma variable with this mean and variance exceeds with the given probability."""
+def _gamma(mean: float, variance: float, tail: float) -> float:
+    """The value that a gamma variable with this mean and variance exceeds with some probability."""
     if mean <= 0.0 or variance <= 0.0:
         return 0.0
-    return variance / (2.0 * mean) * chi_squared_quantile(2.0 * mean**2 / variance, log_p)
+    return variance / (2.0 * mean) * chi_squared_quantile(2.0 * mean**2 / variance, tail)
 
 
 class Mixture(NamedTuple):
@@ -97,8 +97,7 @@ def most_per_episode(seen: int, episodes: int, level: float = 0.95) -> float:
     >>> round(most_per_episode(0, 500), 4)
     0.0074
     """
-    log_tail = math.log((1.0 - level) / 2.0)
-    return chi_squared_quantile(2.0 * seen + 2.0, log_tail) / (2.0 * episodes)
+    return chi_squared_quantile(2.0 * seen + 2.0, (1.0 - level) / 2.0) / (2.0 * episodes)
 
 
 def shown(number: float) -> str:

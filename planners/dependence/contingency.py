@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
+from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints
 from planners.core.checks import check_kind, sampled_values, whole_numbers
 from planners.dependence import counting_kernels as kernels
 from planners.dependence.g_statistic import sparse_information
-from planners.dependence.significance import Information
 
 #: An entry that was never counted in its row is dropped if smoothing gives it less than this.
 NEGLIGIBLE = 1e-4
@@ -103,7 +103,7 @@ class Cases:
         return bits
 
 
-def conditional_information(cases: Cases, column: IntArray, size: int) -> Information:
+def conditional_information(cases: Cases, column: IntArray, size: int) -> GTest:
     """How much a variable of some ``size`` tells about the target of the cases, given the rows."""
     size = _size("size", size, cases.size)
     column = sampled_values("column", column, size, len(cases.rows.row))
@@ -116,7 +116,7 @@ def conditional_information(cases: Cases, column: IntArray, size: int) -> Inform
     else:
         grouped = cases.rows.grouped
         statistic, freedom = sparse_information(*grouped, cases.target, cases.size, column, size)
-    return Information(max(0.0, float(statistic)), float(freedom))
+    return GTest(max(0.0, float(statistic)), float(freedom))
 
 
 def _size(name: str, size: int, others: int) -> int:

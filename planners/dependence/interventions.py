@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray
+from exo_envs.core.statistics import g_test
 from planners.core.checks import as_positions
 from planners.core.memory import LARGE, Memory, Shelf, every_variable
 from planners.dependence.contingency import Rows, count_table
-from planners.dependence.significance import Information, compare_histograms
 from planners.discretization.coarse import coarsened
 from planners.samples.rollouts import ExogenousData
 
@@ -243,7 +243,6 @@ def _compare_distributions(
     for i, size in enumerate(data.sizes):
         counts = count_table(row, 2 * NUM_STATES, following[:, i], int(size))
         first, second = counts.reshape(2, NUM_STATES, -1)
-        statistic, freedom = compare_histograms(first, second)
-        if Information(float(statistic.sum()), float(freedom.sum())).log_p < LOG_LEVEL:
+        if g_test(first, second).log_p < LOG_LEVEL:
             effect[i] = np.abs(first - second).sum(axis=-1).mean() / (2 * NUM_DRAWS)
     return effect

@@ -21,7 +21,7 @@ The distribution where there is nothing to find is known only by permuting: x am
 with z only among samples that are near in z (Runge, arXiv:1709.01447), which leaves what both have
 to do with z as it is. That takes samples that are independent of each other.
 
-SciPy's trees find the neighbours: the extra ``real`` brings SciPy.
+SciPy's trees find the neighbours.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ NUM_EXCHANGED = 5
 NUM_PERMUTATIONS = 1000
 #: Permutations end as soon as so many of them had at least as much information as was found.
 ENOUGH = 5
-MISSING = "information by nearest neighbours needs SciPy: pip install 'exo-envs[real]'"
 
 
 class NeighbourTest(NamedTuple):
@@ -83,7 +82,6 @@ def neighbour_information(
         rng: ranks equal values; by default seed 0.
 
     Raises:
-        ImportError: SciPy is not installed.
         ValueError: the samples do not belong together, are too few, or are not finite.
     """
     rng = as_generator("rng", rng, default=0)
@@ -116,7 +114,6 @@ def neighbour_test(
         rng: draws the permutations, and ranks equal values; by default seed 0.
 
     Raises:
-        ImportError: SciPy is not installed.
         ValueError: the samples do not belong together, are too few, or are not finite.
     """
     rng = as_generator("rng", rng, default=0)
@@ -138,11 +135,13 @@ def normal_scores(values: ArrayLike, rng: np.random.Generator) -> FloatArray:
         values: shape (samples, variables).
         rng: decides which of several equal values comes first.
     """
+    from scipy import special
+
     columns = np.asarray(values)
     count = len(columns)
     chance = rng.random(columns.shape)
     order = np.lexsort((chance, columns), axis=0)
-    quantiles = _special().ndtri((np.arange(count) + 0.5) / count)
+    quantiles = special.ndtri((np.arange(count) + 0.5) / count)
     scores = np.empty(columns.shape)
     np.put_along_axis(scores, order, np.broadcast_to(quantiles[:, None], columns.shape), axis=0)
     return scores
@@ -172,9 +171,11 @@ class _Samples:
 
     def information(self) -> float:
         """I(x ; y | z)."""
-        trees, psi = _spatial(), _special().digamma
+        from scipy import spatial
+        from scipy.special import digamma as psi
+
         joint = np.concatenate([self.x, self.y, self.z], axis=1)
-        tree = trees.cKDTree(joint)
+        tree = spatial.cKDTree(joint)
         radius = tree.query(joint, [self.neighbours + 1], p=np.inf)[0][:, 0]
         # What is as far as the neighbour itself is not nearer.
         radius = np.nextafter(radius, 0.0)
@@ -191,7 +192,9 @@ class _Samples:
             made.x = self.x[rng.permutation(len(self.x))]
             return made
         if self._near is None:
-            tree = _spatial().cKDTree(self.z)
+            from scipy import spatial
+
+            tree = spatial.cKDTree(self.z)
             near = tree.query(self.z, NUM_EXCHANGED, p=np.inf)[1]
             self._near = near.astype(np.int64)
         order = rng.permutation(len(self.x))
@@ -206,7 +209,9 @@ def _within(points: FloatArray, radius: FloatArray) -> Ints:
         ordered = np.sort(line)
         above = np.searchsorted(ordered, line + radius, side="right")
         return above - np.searchsorted(ordered, line - radius, side="left")
-    tree = _spatial().cKDTree(points)
+    from scipy import spatial
+
+    tree = spatial.cKDTree(points)
     counts: Ints = tree.query_ball_point(points, radius, p=np.inf, return_length=True)
     return counts
 
@@ -240,19 +245,3 @@ def _columns(name: str, values: Any) -> NDArray[Any]:
     if not np.isfinite(array).all():
         raise ArgumentError(f"{name} has values that are not finite")
     return array[:, None] if array.ndim == 1 else array
-
-
-def _spatial() -> Any:
-    try:
-        from scipy import spatial
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    return spatial
-
-
-def _special() -> Any:
-    try:
-        from scipy import special
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    return special

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
+from exo_envs.core.statistics import g_test
 from planners.core.arrays import Ints
 from planners.dependence.contingency import count_table
-from planners.dependence.significance import Information, compare_histograms
 
 #: Trajectories of each model, and their steps at most, on which x' is compared.
 LANES, STEPS = 64, 15
@@ -146,8 +146,7 @@ def _find_difference(
         )
         if (one == two).all():
             continue
-        statistic, freedom = compare_histograms(*_merged(one, two))
-        log_p = Information(float(statistic.sum()), float(freedom.sum())).log_p
+        log_p = g_test(*_merged(one, two)).log_p
         if log_p < clearest:
             clearest = log_p
             state, label = np.unravel_index(np.abs(one - two).argmax(), one.shape)

@@ -1,4 +1,4 @@
-"""Whether a difference is more than chance: G-tests."""
+"""G-tests of samples that depend on each other, such as the steps of one rollout."""
 
 from __future__ import annotations
 
@@ -6,29 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.core.mdp import FloatArray
-from planners.core.arrays import Ints
-from planners.core.chi_squared import chi_squared_log_tail
+from exo_envs.core.statistics import GTest, chi_squared_log_tail
 
 #: Where nothing is to be found, a mean of G / freedom as large as this counts as inflated.
 NOTICEABLE = 1.25
-
-
-class Information(NamedTuple):
-    """What a test of conditional independence needs."""
-
-    statistic: float  # G, twice the samples times the plug-in conditional mutual information
-    freedom: float  # its degrees of freedom: of the values that occur, row by row
-
-    @property
-    def gain(self) -> float:
-        """Expected gain in the log-likelihood of as many new samples, doubled (Akaike)."""
-        return self.statistic - 2.0 * self.freedom
-
-    @property
-    def log_p(self) -> float:
-        """The logarithm of the p-value of the G-test."""
-        return chi_squared_log_tail(self.statistic, self.freedom)
 
 
 class Null(NamedTuple):
@@ -46,7 +27,7 @@ class Null(NamedTuple):
             return cls(mean, None)
         return cls(mean, 2.0 * mean**2 / variance)
 
-    def log_p(self, found: Information) -> float:
+    def log_p(self, found: GTest) -> float:
         """The logarithm of the probability of a G as large as this (Satterthwaite)."""
         if self.freedom is None:
             return chi_squared_log_tail(found.statistic / self.mean, found.freedom)
@@ -54,19 +35,6 @@ class Null(NamedTuple):
         scale = self.mean * found.freedom / freedom
         return chi_squared_log_tail(found.statistic / scale, freedom)
 
-    def gain(self, found: Information) -> float:
+    def gain(self, found: GTest) -> float:
         """What the gain is if G is deflated."""
-        return Information(found.statistic / self.mean, found.freedom).gain
-
-
-def compare_histograms(first: Ints, second: Ints) -> tuple[FloatArray, Ints]:
-    """G of two samples of the same size, and its degrees of freedom, both of shape (...).
-
-    The samples are given by how often each value occurs in them, shape (..., values).
-    """
-    both = first + second
-    statistic: FloatArray = np.zeros(both.shape[:-1])
-    for counts in (first, second):
-        ratio = np.where(counts > 0, 2.0 * counts / np.maximum(both, 1), 1.0)
-        statistic += 2.0 * (counts * np.log(ratio)).sum(axis=-1)
-    return statistic, np.count_nonzero(both, axis=-1) - 1
+        return GTest(found.statistic / self.mean, found.freedom).gain

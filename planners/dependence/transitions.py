@@ -9,11 +9,12 @@ import numpy as np
 
 from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
+from exo_envs.core.statistics import GTest
 from planners.core.checks import as_positions
 from planners.core.memory import LARGE, Key, Memory, Shelf, every_variable
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.pairwise import Columns
-from planners.dependence.significance import NOTICEABLE, Information, Null
+from planners.dependence.significance import NOTICEABLE, Null
 from planners.samples.rollouts import ExogenousData
 
 #: Rollouts are shifted against each other by 1 ... SHIFTS to measure the inflation of G.
@@ -45,7 +46,7 @@ NUM_ROWS = Shelf[Key, int]("num_rows", about=_counted_variables)
 #: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
 SCREENED = Shelf[Key, FloatArray]("screened", about=every_variable)
 #: (stride, i, *given, -1, *group) -> what several variables together tell about x'_i.
-INFORMATION = Shelf[Key, Information]("information", about=every_variable)
+INFORMATION = Shelf[Key, GTest]("information", about=every_variable)
 #: (stride, i, *given, -1, *group) -> the distribution of G if the group tells nothing.
 NULLS = Shelf[Key, Null]("nulls", about=every_variable)
 
@@ -119,16 +120,16 @@ class TransitionCounts:
             known[:, new] = self.columns().information(self.cases(target, given), new)
         return known[0, candidates], known[1, candidates]
 
-    def information(self, target: int, given: Sequence[int], *group: int) -> Information:
+    def information(self, target: int, given: Sequence[int], *group: int) -> GTest:
         """What one variable, or several together, tell about x'_i given others."""
 
-        def count() -> Information:
+        def count() -> GTest:
             rows = self.rows(group)
             column = Columns.contiguous(rows.row[None], rows.count)
             return as_one(column.information(self.cases(target, given), np.zeros(1, np.int64)))
 
-        def as_one(found: tuple[FloatArray, FloatArray]) -> Information:
-            return Information(*(float(part[0]) for part in found))
+        def as_one(found: tuple[FloatArray, FloatArray]) -> GTest:
+            return GTest(*(float(part[0]) for part in found))
 
         if len(group) == 1:
             return as_one(self.screen(target, given, np.array(group)))

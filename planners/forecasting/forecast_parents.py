@@ -11,15 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled.functions import INNER, njit
 from exo_envs.core.mdp import FloatArray, IntArray
+from exo_envs.core.statistics import chi_squared_log_tail
 from planners.core.arrays import Ints, joint_index
-from planners.core.chi_squared import chi_squared_log_tail
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.forward_selection import select_forward
@@ -42,8 +40,6 @@ def _of_the_same(scores: FloatArray, same: NDArray[np.bool_]) -> FloatArray:
 FORECAST_SCORES = Shelf[Key, FloatArray]("forecast_scores", LARGE, about=list, narrow=_of_the_same)
 #: given -> the number of joint values of some variables that occur.
 FORECAST_ROWS = Shelf[Key, int]("forecast_rows", about=list)
-
-_log_tail = njit(**INNER)(chi_squared_log_tail)
 
 
 @dataclass(eq=False)
@@ -145,10 +141,14 @@ class ForecastParentSearch:
         scores: FloatArray = known[:, places]
         return scores
 
-    def _count(self, by_lag: list[Cases], candidates: IntArray) -> Any:
+    def _count(self, by_lag: list[Cases], candidates: IntArray) -> FloatArray:
         lags = zip(by_lag, self._lags, strict=True)
-        tests = [now.information(cases, candidates) for cases, (now, _) in lags]
-        return _add_up(np.array(tests), np.array([len(cases.target) for cases in by_lag]))
+        tests = np.array([now.information(cases, candidates) for cases, (now, _) in lags])
+        statistic, freedom = tests.swapaxes(0, 1)  # (lags, candidates) each
+        samples = np.array([[len(cases.target)] for cases in by_lag])
+        score = (np.maximum(0.0, statistic - freedom) / (2 * samples)).sum(axis=0)
+        log_p = chi_squared_log_tail(statistic, freedom).min(axis=0, initial=0.0)
+        return np.array([score, log_p])
 
     def _num_rows(self, given: Key) -> int:
         """How many joint values of some variables occur, or may, if that is few."""
@@ -158,15 +158,3 @@ class ForecastParentSearch:
         occurs = np.zeros(math.prod(shape), dtype=np.bool_)
         occurs[joint_index(self.rollouts[:, :-1, list(given)], shape)] = True
         return int(np.count_nonzero(occurs))
-
-
-@njit(cache=True)
-def _add_up(tests: Any, samples: Any) -> Any:
-    """The scores and the smallest log p-values from tests (lags, G and freedom, candidates)."""
-    out = np.zeros((2, tests.shape[2]))
-    for j in range(tests.shape[2]):
-        for lag in range(len(samples)):
-            statistic, freedom = tests[lag, 0, j], tests[lag, 1, j]
-            out[0, j] += max(0.0, statistic - freedom) / (2 * samples[lag])
-            out[1, j] = min(out[1, j], _log_tail(statistic, freedom))
-    return out

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.core.mdp import IntArray
+from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints, joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows, conditional_information, count_table
 from planners.dependence.forward_selection import select_forward
-from planners.dependence.significance import Information
 from planners.reduced.backgrounds import Backgrounds
 
 #: Masked variables that an average may be given because they tell about what is averaged.
@@ -39,9 +39,7 @@ BACKGROUNDS = Shelf[int, Ints]("backgrounds", LARGE)
 #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
 #: (("reward", i), given, j) -> the same about what x_i pays;
 #: (("reward", scope), given, j) -> the same about what the variables of a scope pay.
-RULE_INFORMATION = Shelf[tuple[Hashable, Key, int], tuple[Information, int]](
-    "rule_information", LARGE
-)
+RULE_INFORMATION = Shelf[tuple[Hashable, Key, int], tuple[GTest, int]]("rule_information", LARGE)
 
 
 class Question(NamedTuple):
@@ -54,7 +52,7 @@ class Question(NamedTuple):
     log_level: float | None = None  # of the test that a variable has to pass; None if it need not
     key: Hashable | None = None  # under which answers are remembered; None if they are not
 
-    def is_answered(self, found: Information, num_rows: int) -> bool:
+    def is_answered(self, found: GTest, num_rows: int) -> bool:
         """Whether a variable passes its test, and leaves rows of enough backgrounds."""
         enough = MIN_SAMPLES if self.log_level is None else MIN_TESTED
         passes = self.log_level is None or found.log_p < self.log_level
@@ -120,7 +118,7 @@ class Informants:
         max_rows: int,
     ) -> list[int]:
         """Candidates that tell, given others, what the answer is, the most informative first."""
-        answers: dict[int, tuple[Information, int]] = {}
+        answers: dict[int, tuple[GTest, int]] = {}
 
         def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
             known = [*given, *chosen]
@@ -138,7 +136,7 @@ class Informants:
 
     def _answers(
         self, question: Question, given: list[int], candidates: list[int]
-    ) -> dict[int, tuple[Information, int]]:
+    ) -> dict[int, tuple[GTest, int]]:
         """What each candidate tells given others, and into how many rows it splits."""
 
         @cache  # made when the first answer is not remembered
@@ -148,7 +146,7 @@ class Informants:
                 rows = rows.split(self.column(j)[question.where], int(self.sizes[j]))
             return Cases(rows, question.label, question.num_labels)
 
-        def answer(j: int) -> tuple[Information, int]:
+        def answer(j: int) -> tuple[GTest, int]:
             size, column = int(self.sizes[j]), self.column(j)[question.where]
             found = conditional_information(cases(), column, size)
             # Rows are only counted for what may be chosen.

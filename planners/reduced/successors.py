@@ -20,10 +20,9 @@ import numpy as np
 
 from exo_envs.contract.checked_mdp import CheckedMDP
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State
+from exo_envs.core.statistics import chi_squared_log_tail, g_tests
 from planners.core.arrays import Ints, chunks
-from planners.core.chi_squared import chi_squared_log_tail
 from planners.dependence.group_testing import Tiled, draw_probes
-from planners.dependence.significance import compare_histograms
 from planners.discretization.coarse import CoarseMDP
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
@@ -239,5 +238,4 @@ def _distributions_differ(first: Ints, second: Ints) -> BoolArray:
     num_rows = len(label) // NUM_DRAWS
     cells = np.repeat(np.arange(num_rows), NUM_DRAWS) * len(values) + label.reshape(-1)
     counts = np.bincount(cells, minlength=num_rows * len(values)).reshape(2, -1, len(values))
-    tests = zip(*compare_histograms(*counts), strict=True)
-    return np.array([chi_squared_log_tail(*test) for test in tests]) < math.log(LEVEL)
+    return chi_squared_log_tail(*g_tests(*counts)) < math.log(LEVEL)

@@ -17,7 +17,7 @@ from exo_envs.domains.synthetic import (
     SyntheticParameters,
 )
 from wrappers import CalibratedMaskLearner, CorrelationalMaskLearner, Study, UndecidedWarning
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.fitting.relevance import find_relevance
 
 #: Planted problems of all structures; what is not said is as in SyntheticParameters.
 PROBLEMS: dict[str, dict[str, Any]] = {

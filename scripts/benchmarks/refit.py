@@ -12,7 +12,7 @@ import gymnasium as gym
 
 from exo_envs import as_mdp
 from wrappers import CalibratedMaskLearner
-from wrappers.learners.history import Progress
+from wrappers.fitting.history import Progress
 
 Callback = Callable[[Progress], object]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from learning.bounds_picture import Band, Point, draw_bounds
 from planners import Objective
 from wrappers import MaskLearner
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
 
 
 def draw_bracket(learner: MaskLearner, blind: Objective, picture: Path) -> bool:

@@ -14,7 +14,7 @@ from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
 from wrappers import Explanation
-from wrappers.learners.explanation import ExplainedVariable
+from wrappers.reports.explanation import ExplainedVariable
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()

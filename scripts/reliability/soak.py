@@ -33,7 +33,7 @@ from wrappers import (
     MaskedObservation,
     MaskedVectorObservation,
 )
-from wrappers.learners.saved import SavedMask
+from wrappers.fitting.saved import SavedMask
 
 #: Bytes that the kernel may count for the same objects from one time to the next.
 NOISE = 4 * 2**20

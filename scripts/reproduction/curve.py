@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import NormalDist
 from typing import Any
 
-from wrappers.learners.history import History
+from wrappers.fitting.history import History
 
 
 def points_of(history: History) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
 
 SMALL_METHODS = ("brute force", "greedy", "paper", "ours")
 LARGE_METHODS = {

@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pytest
 
-from exo_envs.contract.checked_mdp import checked
+from exo_envs.contract.checked_mdp import checked, compiled_exogenous_of
 from exo_envs.core.clock import Clock
-from exo_envs.core.compiled_exogenous import BLOCK, MANY_VALUES, compiled_exogenous_of
+from exo_envs.core.kernels import BLOCK, MANY_VALUES
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners.samples.counted import CountedMDP

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from exo_envs import ExoVectorEnv, State
 from exo_envs.compiled.threads import in_parts
-from exo_envs.core.compiled_step import MANY_VALUES, CompiledStepper, compiled_step_of
+from exo_envs.core.kernels import MANY_VALUES
 from exo_envs.core.noise import Noise, drawing_in_parts
 from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP, GridParameters
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
+from exo_envs.shells.stepper import CompiledStepper, compiled_step_of
 
 MODELS = {
     "grid": GridMDP(),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from exo_envs import State
-from exo_envs.core.infos import LazyInfos, Paid
 from exo_envs.domains.grid import GridMDP
+from exo_envs.shells.infos import LazyInfos, Paid
 
 
 class TestLazyInfos:

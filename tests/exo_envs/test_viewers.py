@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -394,3 +395,19 @@ def test_videos_are_recorded(backend, tmp_path):
     env.close()
     (video,) = (tmp_path / "videos").glob("*.mp4")
     assert video.stat().st_size > 500
+
+
+@pytest.mark.parametrize("name", ["ExoGrid-v0", "ExoFactory-v0", "ExoCrowd-v0", "ExoSynthetic-v0"])
+def test_who_draws_nothing_imports_no_drawing(name):
+    """Making, wrapping and stepping an environment is all that most processes do."""
+    code = (
+        "import sys, gymnasium as gym, exo_envs, wrappers\n"
+        f"env = gym.make({name!r})\n"
+        "env = wrappers.MaskedObservation(env, env.unwrapped.mdp.exogenous_names[:2])\n"
+        "env.reset(seed=0), env.step(0), env.close()\n"
+        f"gym.make_vec({name!r}, num_envs=2).close()\n"
+        "ours = [m for m in sys.modules if m.startswith('exo_envs.rendering')]\n"
+        "assert not ours, ours\n"
+        "assert not {'PIL', 'pybullet'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -20,7 +20,7 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.worth import Played
 from wrappers import Study
-from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.reports.ignoring import CostOfIgnoring
 
 SMALL = {"n_rollouts": 40, "num_rollouts": 100}
 

@@ -8,7 +8,7 @@ import pytest
 
 from learning.bounds import draw_bracket, tried_masks
 from learning.bounds_picture import Band, Point, draw_bounds
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -17,7 +17,7 @@ from exo_envs.sources.tables.forecasts import Perfect
 from planners import backtest, estimate_objective
 from shared.script import ScriptError
 from wrappers import CalibratedMaskLearner, Study, UndecidedWarning
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.fitting.relevance import find_relevance
 
 recorded_x = pytest.mark.filterwarnings("ignore::wrappers.UndecidedWarning")
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from exo_envs.domains.crowd import CrowdParameters
 from exo_envs.rendering.scene_viewer import SIZES
-from wrappers.learners.saved import SavedMask
+from wrappers.fitting.saved import SavedMask
 
 if sys.version_info >= (3, 11):
     import tomllib

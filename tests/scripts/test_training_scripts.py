@@ -32,7 +32,7 @@ from training.curves import Curve
 from training.runs import Recorder, Run
 from training.task import Reference, Task
 from wrappers import AgentPolicy, CalibratedMaskLearner
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 GRID = Task("ExoGrid-v0", rollouts=50)

@@ -14,7 +14,7 @@ from planners.reduced.ignored_rewards import IgnoredRewards
 from wrappers.cli.console import columns
 from wrappers.cli.running import CommandError
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.calibrated import CalibratedMaskLearner
 from wrappers.learners.correlational import CorrelationalMaskLearner
 
 RULES = ("calibrated", "paper")

@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 
 from planners.core.evaluation import Estimate
 from wrappers.cli.console import table, wrap
-from wrappers.learners.explanation import ExplainedVariable, Explanation
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
+from wrappers.reports.explanation import ExplainedVariable, Explanation
 
 MOST_LINES = 20
 EFFECT = "effect: the variance of what it pays, the share of moves it changes, or what it foretells"

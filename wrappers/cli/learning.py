@@ -12,8 +12,8 @@ from wrappers.cli.arguments import ignored_rewards, make_learner
 from wrappers.cli.console import say
 from wrappers.cli.explanation import Storyteller
 from wrappers.cli.progress import ProgressBar, plain_warnings
+from wrappers.fitting.study import Study
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.study import Study
 
 
 def describe_env(env: gym.Env[Any, Any], name: str, options: list[str]) -> str:

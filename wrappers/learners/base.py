@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,20 +24,23 @@ from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewar
 from planners.reduced.rewards import EndDependsOnExogenousError
 from planners.reduced.survey import Reward, check_reward
 from planners.worth import Cost, Objective, cost_function
-from wrappers.learners.answers import Answers
-from wrappers.learners.doubts import UndecidedWarning, doubts_about
-from wrappers.learners.history import Callback, History, Record
-from wrappers.learners.hyper_parameters import HyperParameters
-from wrappers.learners.ignoring import CostOfIgnoring
-from wrappers.learners.refitting import take_over
-from wrappers.learners.results import LearningStoppedWarning
-from wrappers.learners.saved import SavedMask, versions
-from wrappers.learners.session import Session
-from wrappers.learners.study import Study
+from wrappers.fitting.history import Callback, History, Record
+from wrappers.fitting.hyper_parameters import HyperParameters
+from wrappers.fitting.refitting import take_over
+from wrappers.fitting.results import LearningStoppedWarning, Results
+from wrappers.fitting.saved import SavedMask, versions
+from wrappers.fitting.session import Session
+from wrappers.fitting.study import Study
+from wrappers.reports.doubts import UndecidedWarning, doubts_about
+from wrappers.reports.explaining import explain
+from wrappers.reports.explanation import Explanation
+from wrappers.reports.ignoring import CostOfIgnoring
+from wrappers.reports.path import MaskPath
+from wrappers.reports.path_search import find_path
 
 
 @dataclass(kw_only=True)
-class MaskLearner(HyperParameters, Answers, ABC):
+class MaskLearner(HyperParameters, Results, ABC):
     """Chooses the exogenous variables that are worth reasoning about.
 
     Hyper-parameters are stored as they are and checked by :meth:`fit`, which also makes Python's
@@ -141,7 +144,7 @@ class MaskLearner(HyperParameters, Answers, ABC):
         """Learn the mask of another task over the same exogenous process, in less time.
 
         The task is another goal, another reward, or other moves of n. What was found out about x
-        holds for it too (:mod:`wrappers.learners.refitting`); only what pays, what moves n and
+        holds for it too (:mod:`wrappers.fitting.refitting`); only what pays, what moves n and
         what x begins with is asked anew. The mask is that of :meth:`fit` with the same seed, but
         for what chance decides.
 
@@ -225,7 +228,7 @@ class MaskLearner(HyperParameters, Answers, ABC):
         self.status_ = status
         self.mask_ = history[-1].mask if history else ()
         self.seconds_ = session.clock.seconds()
-        self._cost_of_ignoring = None
+        self._cost_of_ignoring: CostOfIgnoring | None = None
 
     def _plan_now(self) -> None:
         session = Session(self, self.study_)
@@ -305,6 +308,40 @@ class MaskLearner(HyperParameters, Answers, ABC):
             PlanCutShortWarning,
             stacklevel=5,
         )
+
+    def explain(self, *, try_alone: bool = False) -> Explanation:
+        """Why each variable was kept or dropped: one row for every exogenous variable.
+
+        It tells what the learner found out, in tests at the study's level and in comparisons of
+        masks. What the tests say of variables that they did not find is counted now. The model is
+        asked only if the learner made no tests of its own. If learning was stopped, nothing is
+        counted or asked, and the rows say so.
+
+        Args:
+            try_alone: plan once more for each variable that matters, with the mask but for this
+                one (or with this one, too), so that each has a worth of its own.
+        """
+        self._require_fit()
+        try_alone = check_flag("try_alone", try_alone)
+        return explain(self, try_alone=try_alone)
+
+    def path(
+        self, cost_weights: Sequence[float] | None = None, max_size: int | None = None
+    ) -> MaskPath:
+        """The price curve: which mask is best at which λ, and what it earns.
+
+        It is made from this one fit: what was estimated and planned before is used again. Masks
+        are chosen on the shared trajectories, and those that are best at some λ are played on
+        fresh ones. That takes some plans more: one for each mask if there are few, or else about
+        one for each quarter of the mask that is dropped and three for each of its last variables.
+
+        Args:
+            cost_weights: the λ to look at; by default all of them, and each mask that is best
+                somewhere comes with the range of λ for which it is.
+            max_size: the number of variables that a mask may have at most.
+        """
+        self._require_fit()
+        return find_path(self, cost_weights, max_size)
 
     @property
     def reasons_(self) -> dict[str, Record]:

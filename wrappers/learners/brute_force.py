@@ -11,9 +11,9 @@ from exo_envs.core.inputs import check_whole, convert
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
 from planners.worth import Objective
+from wrappers.fitting.history import Record
+from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.history import Record
-from wrappers.learners.session import Session
 
 
 @dataclass(kw_only=True)

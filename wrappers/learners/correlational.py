@@ -14,16 +14,16 @@ from planners.core.memory import LARGE, Shelf
 from planners.core.policy import Mask
 from planners.dependence.transitions import TransitionCounts
 from planners.reduced.reduced_mdp import ReducedMDP
-from wrappers.learners.divergence import (
+from wrappers.fitting.divergence import (
     Divergence,
     EndogenousTransitions,
     factored_divergence,
     joint_divergence,
 )
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
+from wrappers.fitting.session import Session
+from wrappers.fitting.study import Study
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
-from wrappers.learners.session import Session
-from wrappers.learners.study import Study
 
 TransitionModel = Literal["joint", "factored"]
 
@@ -42,7 +42,7 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     The first phase is *Estimate-Reward-Variables* (:class:`RewardVariableMaskLearner`, whose
     arguments this learner has too: n1, n2, tau_variance, sampling, uniform_share, and
     ignored_rewards, which is "zero" as in the paper). Then the variable with the largest score
-    (:mod:`wrappers.learners.divergence`) is added, until J has not increased for ``patience``
+    (:mod:`wrappers.fitting.divergence`) is added, until J has not increased for ``patience``
     variables or all scores are below tau_correl. The mask is the one with the highest J on this
     way. A record's candidates are all variables since J was highest, the last one added last: its
     gain is what they bring together.

@@ -10,9 +10,9 @@ from functools import partial
 from exo_envs.core.inputs import as_mask, check_flag, check_whole, convert
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
+from wrappers.fitting.history import Record
+from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.history import Record
-from wrappers.learners.session import Session
 
 #: Trials at most: each plans for several masks, and all are kept in the history.
 MAX_TRIALS = 1_000_000

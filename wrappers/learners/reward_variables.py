@@ -30,10 +30,10 @@ from planners.core.policy import Mask
 from planners.discretization.binned_policy import with_values
 from planners.reduced.ignored_rewards import IgnoredRewards
 from planners.reduced.survey import Reward, check_reward
+from wrappers.fitting.history import Record
+from wrappers.fitting.session import Session
+from wrappers.fitting.study import Study
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.history import Record
-from wrappers.learners.session import Session
-from wrappers.learners.study import Study
 
 Sampling = Literal["uniform", "visited"]
 #: (how many, generator) -> states (B,) and actions (B,).

@@ -13,11 +13,11 @@ from typing_extensions import Self
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.policy import Policy
+from wrappers.fitting.saved import SavedMask
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.calibrated.learner import CalibratedMaskLearner
-from wrappers.learners.ignoring import CostOfIgnoring
-from wrappers.learners.saved import SavedMask
+from wrappers.learners.calibrated import CalibratedMaskLearner
 from wrappers.observation.masked import MaskedObservation
+from wrappers.reports.ignoring import CostOfIgnoring
 
 
 class LearnedMask(MaskedObservation):

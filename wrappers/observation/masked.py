@@ -19,7 +19,6 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.inputs import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, batched_space, observed_variables
-from exo_envs.rendering.viewer import Viewer
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space
 
 Names: TypeAlias = tuple[str, ...]
@@ -81,7 +80,12 @@ class MaskWrapper(RecordConstructorArgs):
     @contextmanager
     def _shown(self, *, drawing: bool = True) -> Iterator[None]:
         """Draw the mask over pictures made meanwhile."""
-        viewer = getattr(self.unwrapped, "viewer", None) if drawing and self._show_mask else None
+        if not (drawing and self._show_mask):
+            yield
+            return
+        from exo_envs.rendering.viewer import Viewer
+
+        viewer = getattr(self.unwrapped, "viewer", None)
         if not isinstance(viewer, Viewer) or viewer.mask is not None:
             yield  # a mask that is there already is the user's, or of a wrapper around this one
             return

@@ -20,7 +20,7 @@ from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.policy import Mask, Policy
 from wrappers.learners.base import MaskLearner
-from wrappers.learners.calibrated.learner import CalibratedMaskLearner
+from wrappers.learners.calibrated import CalibratedMaskLearner
 from wrappers.observation.learned import check_unmasked
 from wrappers.observation.masked import MaskedObservation, Names, Observation
 

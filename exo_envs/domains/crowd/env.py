@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from exo_envs.core.errors import check_choice
 from exo_envs.core.inputs import as_parameters
 from exo_envs.domains.crowd.model import CrowdMDP
 from exo_envs.domains.crowd.parameters import CrowdParameters
-from exo_envs.domains.crowd.viewer import CrowdViewer
+from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.vector_env import VectorTwin
+
+if TYPE_CHECKING:
+    from exo_envs.domains.crowd.viewer import CrowdViewer
+
+
+def draw(mdp: CrowdMDP, backend: str) -> CrowdViewer:
+    """The viewer of a model, imported when something is first drawn."""
+    from exo_envs.domains.crowd.viewer import CrowdViewer
+
+    return CrowdViewer(mdp, backend)
 
 
 class CrowdEnv(ExoEnv):
@@ -123,7 +135,7 @@ class CrowdEnv(ExoEnv):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = CrowdViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
 
     def __init__(
         self,
@@ -134,11 +146,12 @@ class CrowdEnv(ExoEnv):
     ) -> None:
         """Take the fields of :class:`CrowdParameters` as keyword arguments."""
         mdp = CrowdMDP(as_parameters(CrowdParameters, parameters))
-        super().__init__(mdp, render_mode, viewer=CrowdViewer(mdp, backend=render_backend))
+        check_choice("render backend", render_backend, RENDER_BACKENDS)
+        super().__init__(mdp, render_mode, viewer=partial(draw, backend=render_backend))
 
 
 class CrowdVectorEnv(VectorTwin):
     """The vector twin of :class:`CrowdEnv`: ``gym.make_vec("ExoCrowd-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = CrowdViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = CrowdEnv

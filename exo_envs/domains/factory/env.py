@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from exo_envs.core.errors import check_choice
 from exo_envs.core.inputs import as_parameters
 from exo_envs.domains.factory.model import FactoryMDP, FactoryParameters
-from exo_envs.domains.factory.viewer import FactoryViewer
+from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.vector_env import VectorTwin
+
+if TYPE_CHECKING:
+    from exo_envs.domains.factory.viewer import FactoryViewer
+
+
+def draw(mdp: FactoryMDP, backend: str) -> FactoryViewer:
+    """The viewer of a model, imported when something is first drawn."""
+    from exo_envs.domains.factory.viewer import FactoryViewer
+
+    return FactoryViewer(mdp, backend)
 
 
 class FactoryEnv(ExoEnv):
@@ -113,7 +125,7 @@ class FactoryEnv(ExoEnv):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = FactoryViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
 
     def __init__(
         self,
@@ -124,11 +136,12 @@ class FactoryEnv(ExoEnv):
     ) -> None:
         """Take the fields of :class:`FactoryParameters` as keyword arguments."""
         mdp = FactoryMDP(as_parameters(FactoryParameters, parameters))
-        super().__init__(mdp, render_mode, viewer=FactoryViewer(mdp, render_backend))
+        check_choice("render backend", render_backend, RENDER_BACKENDS)
+        super().__init__(mdp, render_mode, viewer=partial(draw, backend=render_backend))
 
 
 class FactoryVectorEnv(VectorTwin):
     """The vector twin of :class:`FactoryEnv`: ``gym.make_vec("ExoFactory-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = FactoryViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = FactoryEnv

@@ -8,7 +8,6 @@ import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.batches import as_lanes, exogenous_lanes
-from exo_envs.core.compiled_step import CompiledStep
 from exo_envs.core.inputs import (
     as_size,
     check_discount,
@@ -20,6 +19,7 @@ from exo_envs.core.inputs import (
     check_whole,
     convert,
 )
+from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.factory.stations import DOWN, NUM_STATIONS, UP, WORK
 from exo_envs.domains.floor import Floor

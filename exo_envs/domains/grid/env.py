@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from exo_envs.core.inputs import as_parameters
+from exo_envs.domains.floor import PICTURES
 from exo_envs.domains.grid.model import GridMDP, GridParameters
-from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.vector_env import VectorTwin
+
+if TYPE_CHECKING:
+    from exo_envs.domains.grid.viewer import GridViewer
+
+
+def draw(mdp: GridMDP) -> GridViewer:
+    """The viewer of a model, imported when something is first drawn."""
+    from exo_envs.domains.grid.viewer import GridViewer
+
+    return GridViewer(mdp)
 
 
 class GridEnv(ExoEnv):
@@ -75,16 +85,16 @@ class GridEnv(ExoEnv):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = GridViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
 
     def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
         """Take the fields of :class:`GridParameters` as keyword arguments."""
         mdp = GridMDP(as_parameters(GridParameters, parameters))
-        super().__init__(mdp, render_mode, viewer=GridViewer(mdp))
+        super().__init__(mdp, render_mode, viewer=draw)
 
 
 class GridVectorEnv(VectorTwin):
     """The vector twin of :class:`GridEnv`: ``gym.make_vec("ExoGrid-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = GridViewer.metadata  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = GridEnv

@@ -8,7 +8,6 @@ import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.batches import Lanes, as_lanes, endogenous_column, exogenous_lanes
-from exo_envs.core.compiled_step import CompiledStep
 from exo_envs.core.inputs import (
     as_size,
     check_discount,
@@ -17,6 +16,7 @@ from exo_envs.core.inputs import (
     check_real,
     convert,
 )
+from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.floor import Floor, Move
 

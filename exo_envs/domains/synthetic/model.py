@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.batches import exogenous_lanes
-from exo_envs.core.compiled_exogenous import CompiledExogenous
-from exo_envs.core.compiled_step import CompiledStep
 from exo_envs.core.errors import check_choice
 from exo_envs.core.inputs import as_size, as_values
+from exo_envs.core.kernels import CompiledExogenous, CompiledStep
 from exo_envs.core.mdp import FloatArray, IntArray, State, Variable
 from exo_envs.domains.synthetic.codes import SHORT
 from exo_envs.domains.synthetic.generator import Node, generate

@@ -16,7 +16,7 @@ from planners import Bracket, Estimate, Mask, Objective, Policy, Scenarios
 from planners import bracket as find_bracket
 from planners.core.evaluation import paired_difference
 from wrappers import CalibratedMaskLearner, Study
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.fitting.relevance import find_relevance
 
 
 @dataclass(frozen=True)

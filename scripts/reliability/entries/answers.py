@@ -10,8 +10,8 @@ from reliability.odd import Odd
 from reliability.registry import entry
 from reliability.user_models import Market
 from wrappers import CalibratedMaskLearner, Explanation, MaskPath
-from wrappers.learners.explanation import ExplainedVariable
-from wrappers.learners.path import PathPoint
+from wrappers.reports.explanation import ExplainedVariable
+from wrappers.reports.path import PathPoint
 
 
 @entry("learners/explanation", weight=0.5, limit=60.0)

@@ -12,7 +12,7 @@ from reliability.odd import Odd
 from reliability.registry import entry
 from reliability.user_models import Ferry, Market
 from wrappers import Certificate, Study, certify
-from wrappers.certificate.certificate import Check
+from wrappers.reports.certificate import Check
 
 
 @entry("certificates/arguments", limit=60.0)

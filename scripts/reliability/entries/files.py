@@ -24,7 +24,7 @@ from reliability.odd import EDGES, NOT_WHOLE, Odd, UserError, Wrong
 from reliability.registry import Attempt, entry
 from reliability.user_models import Market
 from wrappers import LearnedMask
-from wrappers.learners.saved import SavedMask
+from wrappers.fitting.saved import SavedMask
 
 
 def _load_uct(path: Path) -> Any:

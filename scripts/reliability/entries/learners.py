@@ -26,10 +26,10 @@ from reliability.odd import Odd
 from reliability.registry import entry
 from reliability.user_models import Ferry, Harbour, Market
 from wrappers import CalibratedMaskLearner, MaskLearner, Study
-from wrappers.learners.calibrated.relevance import find_relevance
-from wrappers.learners.history import History, Progress, Record
-from wrappers.learners.ignoring import CostOfIgnoring
+from wrappers.fitting.history import History, Progress, Record
+from wrappers.fitting.relevance import find_relevance
 from wrappers.learners.reward_variables import estimate_reward_variables
+from wrappers.reports.ignoring import CostOfIgnoring
 
 #: Counts beyond these only take long; what is refused is refused long before.
 AFFORDABLE = 40

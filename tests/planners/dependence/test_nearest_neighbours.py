@@ -1,8 +1,5 @@
 """Information by nearest neighbours: against closed forms, and what a permutation test promises."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -185,21 +182,3 @@ def test_what_is_given_is_exchanged_among_neighbours_and_mostly_once():
 def test_what_cannot_be_counted_is_refused(x, y, message):
     with pytest.raises(ValueError, match=message):
         neighbour_information(x, y)
-
-
-def test_without_scipy_the_error_says_what_to_install():
-    code = """
-import sys
-sys.modules["scipy"] = None
-import numpy as np
-import wrappers
-from planners import neighbour_information
-try:
-    neighbour_information(np.arange(50), np.arange(50))
-except ImportError as error:
-    print(error)
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert "pip install 'exo-envs[real]'" in result.stdout

@@ -9,11 +9,11 @@ import pytest
 import scipy.stats
 from processes import ProcessMDP, conditional_mutual_information, lazily
 
+from exo_envs.core.statistics import chi_squared_log_tail
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners.core.memory import Memory
 from planners.dependence.interventions import influence
 from planners.dependence.parents import ParentSearch
-from planners.dependence.significance import chi_squared_log_tail
 from planners.samples.rollouts import ExogenousData
 
 

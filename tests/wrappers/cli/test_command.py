@@ -14,7 +14,7 @@ from wrappers import cli as command_line
 from wrappers.cli.command import main
 from wrappers.cli.models import make_env
 from wrappers.cli.running import ending
-from wrappers.learners.saved import SavedMask
+from wrappers.fitting.saved import SavedMask
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ("--rollouts", "50", "--data", "200")

@@ -12,7 +12,7 @@ from wrappers import LearningStoppedWarning
 from wrappers.cli import progress
 from wrappers.cli.console import HANDLER, say, set_up_streams, table, wrap
 from wrappers.cli.progress import ProgressBar, plain_warnings
-from wrappers.learners.history import Progress, Record
+from wrappers.fitting.history import Progress, Record
 
 
 @pytest.fixture(autouse=True)

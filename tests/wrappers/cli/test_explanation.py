@@ -7,8 +7,8 @@ import pytest
 from planners import Estimate
 from wrappers import Explanation
 from wrappers.cli.explanation import Storyteller, family, patterns, summary
-from wrappers.learners.explanation import ExplainedVariable
-from wrappers.learners.history import Record
+from wrappers.fitting.history import Record
+from wrappers.reports.explanation import ExplainedVariable
 
 NAMES = ("coin_0", "coin_1", "sky", "lottery")
 

@@ -23,7 +23,7 @@ from wrappers import (
     LearningStoppedWarning,
     Study,
 )
-from wrappers.learners import session
+from wrappers.fitting import session
 
 COLD = """
 import dataclasses, json

@@ -14,7 +14,7 @@ from wrappers import (
     LearnedMask,
     Study,
 )
-from wrappers.learners.study import EndCarriedWarning
+from wrappers.fitting.study import EndCarriedWarning
 
 carries = pytest.warns(EndCarriedWarning, match=r"depends on 'tide'.*exo_envs.carry_end\(mdp\)")
 

@@ -13,8 +13,8 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.learners.calibrated.importance import importance
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.fitting.importance import importance
+from wrappers.fitting.relevance import find_relevance
 from wrappers.learners.reward_variables import estimate_reward_variables
 
 PAIR = ("first", "second")

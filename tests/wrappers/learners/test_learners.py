@@ -26,7 +26,7 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.learners.history import History, Progress, Record
+from wrappers.fitting.history import History, Progress, Record
 
 LEARNERS = (
     BruteForceMaskLearner,

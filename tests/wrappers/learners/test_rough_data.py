@@ -16,7 +16,7 @@ from wrappers import (
     Study,
     UndecidedWarning,
 )
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.fitting.relevance import find_relevance
 
 FEW = {"n_rollouts": 60}
 

@@ -12,9 +12,9 @@ from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters, exact_return
 from planners import Estimate
 from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, Study
-from wrappers.learners.calibrated import importance as importance_module
-from wrappers.learners.calibrated.importance import blocks, importance
-from wrappers.learners.calibrated.relevance import find_relevance
+from wrappers.fitting import importance as importance_module
+from wrappers.fitting.importance import blocks, importance
+from wrappers.fitting.relevance import find_relevance
 
 LEVEL = 1e-4
 
@@ -268,7 +268,7 @@ def forward(worth, **arguments):
 def quiet(monkeypatch):
     """The order of the search is not what is looked at."""
     monkeypatch.setattr(
-        "wrappers.learners.calibrated.selection.importance",
+        "wrappers.learners.selection.importance",
         lambda study, relevance, visits: dict.fromkeys(relevance.findings, 1.0),
     )
 

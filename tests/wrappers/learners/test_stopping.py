@@ -16,8 +16,8 @@ from exo_envs.domains.grid import GridMDP
 from planners import ValueIteration
 from planners.mask_evaluator import MaskEvaluator
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, Study
+from wrappers.fitting.session import Session
 from wrappers.learners.reward_variables import VISITED, visited_sampler
-from wrappers.learners.session import Session
 
 # --- interrupts -------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.learners.saved import SavedMask
+from wrappers.fitting.saved import SavedMask
 
 SMALL = {"n_rollouts": 20, "n_data_rollouts": 40}
 MASK = ("object", "guard")

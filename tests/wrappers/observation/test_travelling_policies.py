@@ -20,7 +20,7 @@ from planners import UCT, ForecastPlanner, Policy, Scenarios, evaluate
 from planners.forecasting.planner import ForecastPolicy
 from planners.value_iteration.tabular_policy import TabularPolicy
 from wrappers import CalibratedMaskLearner, LearnedMask, RewardVariableMaskLearner
-from wrappers.learners.saved import SavedMask
+from wrappers.fitting.saved import SavedMask
 
 SMALL = {"n_rollouts": 20, "n_data_rollouts": 40}
 MASK = ("object", "guard")

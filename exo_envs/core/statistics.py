@@ -1,0 +1,216 @@
+"""Distributions and tests that everything else builds on: chi-squared, Student, binomial, G.
+
+Probabilities of strong effects underflow, so tails are given as logarithms. Where a ``level`` is a
+probability of errors, it is the probability itself. SciPy is imported on first use.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from exo_envs.core.mdp import FloatArray, IntArray
+
+#: Tails below this are computed as logarithms: near it a float has lost digits.
+LEAST_TAIL = 1e-280
+#: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` far fewer are precise.
+FRACTION_TERMS = 200
+
+
+class GTest(NamedTuple):
+    """The result of a G-test."""
+
+    statistic: float  # G, twice the samples times the plug-in information
+    freedom: float  # degrees of freedom of its chi-squared distribution without an effect
+
+    @property
+    def gain(self) -> float:
+        """Expected gain in the log-likelihood of as many new samples, doubled (Akaike)."""
+        return self.statistic - 2.0 * self.freedom
+
+    @property
+    def log_p(self) -> float:
+        """The logarithm of the p-value."""
+        return chi_squared_log_tail(self.statistic, self.freedom)
+
+
+def g_tests(first: IntArray, second: IntArray) -> tuple[FloatArray, FloatArray]:
+    """G and its degrees of freedom, both of shape (...), of two samples of the same size.
+
+    Args:
+        first: how often each value occurs in one sample, shape (..., values).
+        second: the same for the other sample.
+
+    >>> statistic, freedom = g_tests(np.array([30, 20, 0]), np.array([20, 30, 0]))
+    >>> round(float(statistic), 4), int(freedom)
+    (4.0271, 1)
+    """
+    both = first + second
+    statistic: FloatArray = np.zeros(both.shape[:-1])
+    for counts in (first, second):
+        ratio = np.where(counts > 0, 2.0 * counts / np.maximum(both, 1), 1.0)
+        statistic += 2.0 * (counts * np.log(ratio)).sum(axis=-1)
+    return statistic, np.count_nonzero(both, axis=-1) - 1.0
+
+
+def g_test(first: IntArray, second: IntArray) -> GTest:
+    """One test of two samples, which may be counted in several tables of shape (..., values).
+
+    >>> round(g_test(np.array([30, 20]), np.array([20, 30])).log_p, 4)
+    -3.1061
+    """
+    statistic, freedom = g_tests(first, second)
+    return GTest(float(statistic.sum()), float(freedom.sum()))
+
+
+@overload
+def chi_squared_log_tail(statistic: float, freedom: float) -> float: ...
+
+
+@overload
+def chi_squared_log_tail(statistic: FloatArray, freedom: FloatArray) -> FloatArray: ...
+
+
+def chi_squared_log_tail(statistic: Any, freedom: Any) -> Any:
+    """The logarithm of P(chi-squared with ``freedom`` degrees > ``statistic``).
+
+    It is 0 where there is no freedom. Arrays give arrays.
+
+    >>> round(math.exp(chi_squared_log_tail(3.841459, 1)), 6)
+    0.05
+    """
+    from scipy import special
+
+    a, x = np.asarray(freedom, dtype=float) / 2.0, np.asarray(statistic, dtype=float) / 2.0
+    nothing = (a <= 0.0) | (x <= 0.0)
+    a, x = np.where(nothing, 1.0, a), np.where(nothing, 0.0, x)
+    below, above = special.gammainc(a, x), special.gammaincc(a, x)
+    far = np.asarray(above < LEAST_TAIL)
+    logarithm = np.where(
+        above > 0.5, np.log1p(-np.minimum(below, 0.5)), np.log(np.where(far, 1.0, above))
+    )
+    if far.any():
+        logarithm[far] = _far_log_tail(a[far], x[far])
+    return logarithm if logarithm.ndim else float(logarithm)
+
+
+def _far_log_tail(a: FloatArray, x: FloatArray) -> FloatArray:
+    """Log Q(a, x) where x is far above a: Legendre's continued fraction of the gamma function."""
+    from scipy import special
+
+    fraction = np.zeros_like(x)
+    for n in range(FRACTION_TERMS, 0, -1):
+        fraction = n * (a - n) / (x - a + 2 * n + 1 + fraction)
+    log_tail: FloatArray = a * np.log(x) - x - special.gammaln(a) - np.log(x - a + 1 + fraction)
+    return log_tail
+
+
+def chi_squared_quantile(freedom: float, tail: float) -> float:
+    """The value that a chi-squared variable exceeds with probability ``tail``.
+
+    >>> round(chi_squared_quantile(1, 0.05), 6)
+    3.841459
+    """
+    from scipy import special
+
+    return float(special.chdtri(freedom, tail))
+
+
+def chi_squared_noncentrality(threshold: float, freedom: float, power: float) -> float:
+    """The noncentrality with which a chi-squared variable exceeds a threshold with some power.
+
+    It is 0 if that needs none.
+
+    >>> round(chi_squared_noncentrality(3.841459, 1, power=0.9), 4)
+    10.5074
+    """
+    from scipy import special
+
+    if special.chdtrc(freedom, threshold) >= power:
+        return 0.0
+    return float(special.chndtrinc(threshold, freedom, 1.0 - power))
+
+
+def normal_quantile(probability: float) -> float:
+    """The value that a standard normal variable stays below with some probability.
+
+    >>> round(normal_quantile(0.975), 6)
+    1.959964
+    """
+    from scipy import special
+
+    return float(special.ndtri(probability))
+
+
+def student_quantile(probability: float, freedom: float) -> float:
+    """The value that a variable with Student's t-distribution stays below.
+
+    >>> round(student_quantile(0.975, 9), 4)
+    2.2622
+    """
+    from scipy import special
+
+    return float(special.stdtrit(freedom, probability))
+
+
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """The value that a beta variable stays below.
+
+    >>> round(beta_quantile(0.5, 2, 2), 6)
+    0.5
+    """
+    from scipy import special
+
+    return float(special.betaincinv(a, b, probability))
+
+
+def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact confidence interval of a probability.
+
+    >>> [round(bound, 4) for bound in clopper_pearson(0, 10)]
+    [0.0, 0.3085]
+    """
+    tail = (1.0 - level) / 2.0
+    failures = trials - successes
+    low = beta_quantile(tail, successes, failures + 1) if successes else 0.0
+    high = beta_quantile(1.0 - tail, successes + 1, failures) if failures else 1.0
+    return low, high
+
+
+def fair_coins_log_tail(heads: int, coins: int) -> float:
+    """The logarithm of P(at least so many of some fair coins fall on heads).
+
+    McNemar's exact test: of the pairs that differ, how many speak for one side.
+
+    >>> round(math.exp(fair_coins_log_tail(8, 10)), 4)
+    0.0547
+    """
+    from scipy import special
+
+    if heads <= 0 or coins <= 0:
+        return 0.0
+    tail = float(special.betainc(heads, coins - heads + 1, 0.5)) if heads <= coins else 0.0
+    if tail > LEAST_TAIL or heads > coins:
+        return math.log(tail) if tail else -math.inf
+    some = np.arange(heads, coins + 1)
+    ways = (
+        special.gammaln(coins + 1) - special.gammaln(some + 1) - special.gammaln(coins - some + 1)
+    )
+    return float(special.logsumexp(ways)) - coins * math.log(2.0)
+
+
+def hoeffding_margin(error_probability: float, *samples: int, width: float = 1.0) -> float:
+    """How far the mean of one sample, or the difference of two means, exceeds the truth by chance.
+
+    Args:
+        error_probability: that it exceeds it by more (Hoeffding's inequality).
+        *samples: the sizes of the samples.
+        width: of the interval that all values lie in.
+
+    >>> round(hoeffding_margin(0.05, 500), 4)
+    0.0547
+    """
+    spread = sum(1.0 / size for size in samples)
+    return width * math.sqrt(math.log(1.0 / error_probability) / 2.0 * spread)

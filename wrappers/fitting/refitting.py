@@ -1,0 +1,169 @@
+"""Another task over the same exogenous process: what an earlier study found out is kept.
+
+P(x' | x) and who predicts whom do not depend on the task. What pays, what moves n, and plans do.
+So a study of another task takes over from an earlier one
+
+* the rollouts, if x begins as before: the same seed draws the same x_0;
+* who predicts a variable, if neither it nor what predicts it is seen with other values or other
+  frequencies than before: a goal that was never drawn was never seen in the rollouts;
+* counts and forecasts of variables that have the same values in both rollouts;
+* how n moves, if the two models say the same about every (n, a);
+
+and asks for everything else anew. What is rolled out, drawn and tested has the same seeds as in a
+study of its own.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import numpy as np
+
+from exo_envs.core.errors import ArgumentError
+from exo_envs.core.mdp import BoolArray, ExoMDP
+from exo_envs.core.statistics import g_test
+from planners.dependence.contingency import count_table
+from planners.dependence.same_process import compare_processes
+from planners.discretization.coarse import Bins
+from planners.reduced.resurvey import survey_again
+from planners.samples.counted import CountedMDP
+from planners.samples.rollouts import ExogenousData
+from wrappers.fitting.study import ACTORS, LEFT_OUT, PARENTS, Study
+
+#: The probability to refuse a model whose exogenous process is the same.
+ERROR_PROBABILITY = 1e-4
+#: Level of the test whether a variable is seen with other frequencies. To be wrong costs time only.
+LEVEL = 1e-2
+#: Names that are listed at most.
+LISTED = 3
+
+
+def take_over(earlier: Study, study: Study) -> None:
+    """Let a study of another task have what an earlier one found out about x.
+
+    Args:
+        earlier: of a model with the same exogenous process.
+        study: of the model; it was asked nothing yet.
+
+    Raises:
+        ValueError: the model has other exogenous variables, or another P(x' | x).
+    """
+    _refuse_other_variables(earlier.mdp, study.mdp)
+    before = CountedMDP(earlier.mdp)
+    compared = compare_processes(
+        before,
+        study.counted,
+        study.rng("same process"),
+        error_probability=ERROR_PROBABILITY,
+    )
+    if compared.difference is not None:
+        raise ArgumentError(
+            f"x moves by itself otherwise in {study.mdp!r} than in the model that was learned "
+            f"on: {compared.difference}. What is known about x does not hold for it; fit anew"
+        )
+    known = earlier.data()
+    data = study.memory.data = _rollouts(known, study, compared.common_noise)
+    same = _same_columns(known, data)
+    alike = _alike(known, data, same)
+    if compared.common_noise:
+        study.memory.take_over(earlier.memory, same)
+    _keep_parents(earlier, study, alike)
+    survey = earlier.memory.survey
+    if survey is not None and _same_bins(known, data).all():
+        rng = study.rng("survey")
+        study.memory.survey = survey_again(
+            survey, before, study.counted, data, rng, reward=study.reward
+        )
+    study.counted.add(before)
+
+
+def _refuse_other_variables(before: ExoMDP, mdp: ExoMDP) -> None:
+    """Refuse a model whose exogenous variables are others."""
+    own, known = mdp.exogenous_variables, before.exogenous_variables
+    if own == known:
+        return
+    pairs = zip_longest(own, known)
+    differ = [repr((a or b).name) for a, b in pairs if a != b]
+    more = f" and {len(differ) - LISTED} more" if len(differ) > LISTED else ""
+    raise ArgumentError(
+        f"{mdp!r} has other exogenous variables than the model that was learned on, which has "
+        f"{len(known)} of them; look at {', '.join(differ[:LISTED])}{more}. What is known about x "
+        "does not hold for it; fit anew"
+    )
+
+
+def _rollouts(known: ExogenousData, study: Study, common_noise: bool) -> ExogenousData:
+    """The rollouts before, where x begins with the same values; new ones otherwise."""
+    mdp, count = study.counted, study.n_data_rollouts
+    same_length = known.num_steps == mdp.horizon and count in (None, known.num_rollouts)
+    if common_noise and same_length and not known.bins and not mdp.is_recorded:
+        n, x = mdp.sample_initial(known.num_rollouts, study.rng("data"))
+        if np.array_equal(x, known.values[:, 0]):
+            return known.beginning_with(n)
+    return study.data()
+
+
+def _same_bins(known: ExogenousData, data: ExogenousData) -> BoolArray:
+    """Which variables are seen in the same bins, or value by value in both, shape (m,)."""
+    one, two = (
+        {own.name: own.starts for own in each.bins if isinstance(own, Bins)}
+        for each in (known, data)
+    )
+    same = [np.array_equal(one.get(name, ()), two.get(name, ())) for name in data.names]
+    return np.array(same, dtype=np.bool_) & (known.sizes == data.sizes)
+
+
+def _same_columns(known: ExogenousData, data: ExogenousData) -> BoolArray:
+    """Which variables have the same values in both rollouts, shape (m,)."""
+    if known.values is data.values:
+        return np.ones(len(data.names), dtype=np.bool_)
+    if known.values.shape != data.values.shape or known.seed != data.seed:
+        return np.zeros(len(data.names), dtype=np.bool_)
+    differs = (known.values != data.values).reshape(-1, len(data.names)).any(axis=0)
+    return ~differs & _same_bins(known, data)
+
+
+def _alike(known: ExogenousData, data: ExogenousData, same: BoolArray) -> BoolArray:
+    """Which variables have the same values, and no others as often as chance has it, shape (m,).
+
+    A variable that never had a value before may be predicted by others where it has that value.
+    """
+    alike = same | _same_bins(known, data)
+    rng = np.random.default_rng(data.seed)
+    # One state of each rollout: they are independent of each other.
+    once = [
+        each.values[
+            np.arange(each.num_rollouts), rng.integers(each.num_steps, size=each.num_rollouts)
+        ]
+        for each in (known, data)
+    ]
+    number = min(map(len, once))
+    for j in np.flatnonzero(alike & ~same).tolist():
+        size = int(data.sizes[j])
+        seen = [
+            np.bincount(each.values[..., j].reshape(-1), minlength=size) > 0
+            for each in (known, data)
+        ]
+        if (seen[0] != seen[1]).any():
+            alike[j] = False
+            continue
+        row = np.zeros(number, dtype=np.int64)
+        counts = [count_table(row, 1, sample[:number, j].astype(np.int64), size) for sample in once]
+        alike[j] = g_test(*counts).log_p >= np.log(LEVEL)
+    return alike
+
+
+def _keep_parents(earlier: Study, study: Study, alike: BoolArray) -> None:
+    """Who predicts a variable, where all that are concerned are as before."""
+    names = study.mdp.exogenous_names
+    (parents_before, parents), (left_out_before, left_out), (actors_before, actors) = (
+        (earlier.memory.entries(shelf), study.memory.entries(shelf))
+        for shelf in (PARENTS, LEFT_OUT, ACTORS)
+    )
+    unchanged = {name for name, is_alike in zip(names, alike.tolist(), strict=True) if is_alike}
+    for name, found in parents_before.items():
+        if name in unchanged and unchanged.issuperset((*found, *left_out_before[name])):
+            parents[name] = found
+            left_out[name] = left_out_before[name]
+            if name in actors_before:
+                actors[name] = actors_before[name]

@@ -1,0 +1,293 @@
+"""What the data cannot decide, in words that say what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from exo_envs.core.mdp import REAL_SIZE
+from planners.core.memory import Shelf
+from planners.core.policy import Mask
+from planners.dependence.parents import ParentSearch
+from planners.dependence.resolution import hidden_in_bins
+from planners.discretization.coarse import Bins
+from planners.reduced.marginals import MAX_OPEN
+from planners.samples.rollouts import HOLD_OUT
+from planners.worth import Objective
+from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, PARENTS, Study
+from wrappers.reports.power import NOTABLE, POWER, needed_transitions, rounded
+
+#: A share of what a variable does that happens within its bins: from here on bins do not show it.
+HIDDEN = 0.25
+#: Samples with an unusual value from which on nobody can say that it was hardly seen.
+ENOUGH = 20
+#: What never happened may have been about to happen so often (the bound of a 97.5 % level).
+NEVER = 3.7
+#: Tables that are looked at for the one that finds a variable with the fewest transitions.
+SMALLEST = 8
+#: Names that are listed at most.
+LISTED = 12
+#: Numbers with more digits are given as powers of ten.
+FEW_DIGITS = 9
+
+#: variable of very many values -> the share of what it does that happens within its bins.
+HIDDEN_SHARES = Shelf[str, float]("hidden_shares")
+
+
+class UndecidedWarning(UserWarning):
+    """The data, or the tables made of it, cannot decide something that matters to a mask."""
+
+
+def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -> Iterator[str]:
+    """What the samples of a study leave open about a mask, one sentence or two for each.
+
+    Args:
+        study: the study.
+        mask: the mask.
+        objective: what the mask is worth, if that was estimated.
+    """
+    if study.memory.data is not None:
+        yield from _few_samples(study)
+        yield from _values_in_bins(study, mask)
+        yield from _said_twice(study, mask)
+    yield from _causes_left_out(study, mask)
+    yield from _no_interventions(study)
+    if study.memory.survey is not None:
+        yield from _n_was_sampled(study)
+        yield from _rules_left_open(study)
+    if objective is not None and objective.caution is not None:
+        yield objective.caution
+
+
+def _few_samples(study: Study) -> Iterator[str]:
+    """Too few transitions to find what is worth finding."""
+    data = study.data()
+    tests = max(1, len(data.names)) ** 2
+    normal = NormalDist()
+    bound = normal.inv_cdf(1 - study.level / (2 * tests)) + normal.inv_cdf(POWER)
+    needed, counted = bound**2 / (2 * NOTABLE), len(data.fitted) * data.num_steps
+    if len(data.names) > 1 and counted < needed and study.mdp.is_recorded:
+        yield (
+            f"the record has {counted:,} transitions to count, too few for tests of "
+            f"{len(data.names)} variables: one that moves a probability from 50 to 70 % is mostly "
+            f"overlooked; {int(np.ceil(needed)):,} would do. Give a longer record, or fewer columns"
+        )
+    elif len(data.names) > 1 and counted < needed:
+        more = int(np.ceil(needed / counted * data.num_rollouts))
+        yield (
+            f"n_data_rollouts={data.num_rollouts} gives {counted:,} transitions to count, too few "
+            f"for tests of {len(data.names)} variables: one that moves a probability from 50 to "
+            f"70 % is mostly overlooked; give n_data_rollouts={more} or more"
+        )
+
+
+def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
+    """Variables that tests would overlook though they may tell what is worth telling.
+
+    Args:
+        study: of which it is known what predicts the variables that matter.
+        found: the variables that were found to matter; about the others something is said.
+    """
+    if any(_few_samples(study)):
+        return  # that is about all of them
+    data, counted = study.data(), len(study.data().fitted) * study.data().num_steps
+    waiting = [name for name in data.names if name not in found]
+    needed = _needed(study, waiting) if waiting else {}
+    needed = {name: own for name, own in needed.items() if own > counted}
+    if needed:
+        most = rounded(max(needed.values()))
+        yield (
+            f"whether {_listed(list(needed))} tell{'s' if len(needed) == 1 else ''} anything about "
+            f"the mask cannot be told with this data, {counted:,} transitions: what moves a "
+            f"probability from 50 to 70 % would be overlooked. About {most:,} transitions would "
+            f"do{_more(study, most)}"
+        )
+    yield from _acting_unseen(study, found)
+
+
+def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
+    """Transitions with which a notable effect of some variables is found, in the smallest tables.
+
+    It is 0 where those of the study are enough for what occurs in them.
+    """
+    data, level, tests = study.data(), study.level, len(study.data().names) ** 2
+    search = ParentSearch(data, max_parents=study.max_parents, memory=study.memory)
+    place = {name: j for j, name in enumerate(data.names)}
+    tables = []  # rows times what a row decides between, the target, and what predicts it
+    for target, known in study.memory.entries(PARENTS).items():
+        given = [place[name] for name in known]
+        if not search.all.is_certain(place[target], given):
+            values = max(1, int(data.sizes[place[target]]) - 1)
+            tables.append((search.all.num_rows(given) * values, place[target], given))
+    tables = sorted(tables, key=lambda table: table[:2])[:SMALLEST]
+    if not tables:
+        return {}
+    columns = np.array([place[name] for name in names])
+    freedom = np.maximum(1, data.sizes[columns] - 1) * float(tables[0][0])
+    kinds, kind = np.unique(freedom, return_inverse=True)
+    needed = np.array([needed_transitions(NOTABLE, own, tests, level) for own in kinds.tolist()])
+    needed = needed[kind]
+    large = np.flatnonzero(needed > search.all.count)
+    if len(large):  # fewer values occur than there may be, so fewer transitions may do
+        occurs = np.stack([search.all.screen(i, g, columns[large])[1] for _, i, g in tables])
+        least = np.where(occurs > 0, occurs, np.inf).min(axis=0)
+        is_enough = [
+            np.isinf(own) or needed_transitions(NOTABLE, own, tests, level) <= search.all.count
+            for own in least.tolist()
+        ]
+        needed[large[is_enough]] = 0
+    return dict(zip(names, needed.tolist(), strict=True))
+
+
+def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
+    """Variables that act on what matters if they are changed, and that hardly ever change."""
+    data = study.data()
+    for target, known in study.memory.entries(ACTORS).items():
+        for j, strength in known.items():
+            name = data.names[j]
+            if strength < CLEAR or name in found or target not in found:
+                continue
+            values = data.values[data.fitted, :-1, j]
+            seen = values.size - int(np.bincount(values.reshape(-1)).max())
+            if seen < ENOUGH:
+                most = rounded(int(np.ceil(values.size * ENOUGH / max(seen, NEVER))))
+                yield (
+                    f"{name!r} acts on {target!r} if it is changed, and had another value than its "
+                    f"usual one in {seen} of {values.size:,} transitions: whether that ever "
+                    f"matters cannot be told with this data. About {most:,} transitions would "
+                    f"do{_more(study, most)}"
+                )
+
+
+def _more(study: Study, transitions: int) -> str:
+    """How to get as many transitions."""
+    data = study.data()
+    if study.mdp.is_recorded:
+        return ": give a longer record"
+    counted = -(-transitions // data.num_steps)  # rollouts that are not held out
+    return f": give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+
+
+def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
+    """Variables that say the same as one of the mask."""
+    told: set[str] = set()
+    for name in mask:
+        same = [other for other in study.same_as(name) if other not in told]
+        told.update((name, *same))
+        if not same or name not in told:
+            continue
+        states = study.data().values[:, :, 0].size
+        verb = "says" if len(same) == 1 else "say"
+        also = [other for other in same if other in mask]
+        rest = f"The mask has {name!r} and needs no other"
+        if also:
+            rest = f"The mask has {_listed([name, *also])}, of which one would do"
+        yield (
+            f"{_listed(same)} {verb} the same as {name!r}: in all {states:,} states each value of "
+            f"one came with one value of the other. {rest}"
+        )
+
+
+def _values_in_bins(study: Study, mask: Mask) -> Iterator[str]:
+    """Variables of very many values whose bins do not show what they do."""
+    bins = _bins(study)
+    for name in mask:
+        if name not in bins:
+            continue
+
+        def measure(name: str = name) -> float:
+            n = study.survey().endogenous
+            return hidden_in_bins(study.counted, study.data(), name, mask, n)
+
+        if study.memory.get(HIDDEN_SHARES, name, measure) >= HIDDEN:
+            yield (
+                f"{_many(bins[name])}, and what it does differs within a bin, which neither tests "
+                f"nor plans can see. {_advice(bins[name])}"
+            )
+
+
+def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
+    """Variables that act on others whose tables have no place for them."""
+    kept = [study.memory.entries(shelf) for shelf in (LEFT_OUT, PARENTS)]
+    shares = study.memory.entries(HIDDEN_SHARES)
+    bins = _bins(study) if kept[0] else {}
+    for target in mask:
+        causes, parents = (tuple(known.get(target, ())) for known in kept)
+        rest = [name for name in causes if name not in bins]
+        for own in (bins[name] for name in causes if name in bins):
+            if shares.get(own.name, 0.0) >= HIDDEN:
+                continue  # was said already
+            yield f"{_many(own)}, and these do not show how it acts on {target!r}. {_advice(own)}"
+        if rest:
+            number = len(parents) + len(causes)
+            limit, help_ = f"max_parents is {study.max_parents}", f"give max_parents={number}"
+            if number <= study.max_parents:
+                limit = "its table would be too large for the samples"
+                help_ = "give more n_data_rollouts, or variables of fewer values"
+            yield (
+                f"plans predict {target!r} without {_listed(rest, target)}, known to act on it as "
+                f"well: {limit}; {help_}"
+            )
+
+
+def _no_interventions(study: Study) -> Iterator[str]:
+    """What a record cannot say."""
+    if study.mdp.is_recorded and len(study.mdp.exogenous_names) > 1:
+        yield (
+            "x was recorded: variables that act only together cannot be looked for by "
+            "interventions. What predicts a variable was found by observation, one at a time"
+        )
+
+
+def _n_was_sampled(study: Study) -> Iterator[str]:
+    """Too many (n, a) to ask about each."""
+    survey, sizes = study.survey(), study.coarse.endogenous_sizes
+    if survey.is_complete:
+        return
+    digits = np.log10(sizes).sum()
+    everything = f"{sizes.prod():,}" if digits < FEW_DIGITS else f"about 10^{digits:.0f}"
+    yield (
+        f"n was sampled: {len(survey.endogenous):,} of its {everything} values were asked about, "
+        f"with {study.mdp.num_actions:,} actions each. A variable that pays or moves n only "
+        "elsewhere may be missing from the mask, and nothing bounds what the plan loses"
+    )
+
+
+def _rules_left_open(study: Study) -> Iterator[str]:
+    """Pairs (n, a) that more variables move than a rule can look at."""
+    survey = study.survey()
+    left: set[int] = set()
+    for pair in survey.undecided:
+        seen = {j for rule in survey.lists[pair] for j in rule.variables}
+        unseen = [j for j in np.flatnonzero(survey.relevant[pair]).tolist() if j not in seen]
+        left |= set(unseen) if len(unseen) > MAX_OPEN else set()
+    if left:
+        names = [survey.names[j] for j in sorted(left)]
+        yield (
+            f"where the agent goes depends on {_listed(names)} together; plans look at "
+            f"{MAX_OPEN} of them at a time. Variables that act as one should be one variable"
+        )
+
+
+def _advice(own: Bins) -> str:
+    if own.size == REAL_SIZE:
+        return "Give it as a whole variable, with a value for all that acts alike"
+    return "Join values that act alike: up to 256 values are seen one by one"
+
+
+def _bins(study: Study) -> dict[str, Bins]:
+    """The exogenous variables that are seen in bins."""
+    return {own.name: own for own in study.data().bins if isinstance(own, Bins)}
+
+
+def _many(own: Bins) -> str:
+    values = "is real" if own.size == REAL_SIZE else f"has {own.size:,} values"
+    return f"{own.name!r} {values}, seen in {len(own)} bins"
+
+
+def _listed(names: list[str], itself: str | None = None) -> str:
+    words = ("its own past" if name == itself else repr(name) for name in names[:LISTED])
+    shown = ", ".join(words)
+    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")

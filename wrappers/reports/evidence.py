@@ -1,0 +1,117 @@
+"""Experiments: one ignored variable is changed, all else stays, and what follows is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.mdp import IntArray, State
+from planners.core.policy import Mask
+from wrappers.fitting.study import Study
+from wrappers.reports.exact import Effect, effect_on_successors
+from wrappers.reports.paired_tests import Draws
+
+#: Values of a variable are told apart in so many groups when an event is chosen.
+GROUPS = 4
+#: The part of the states for n' that has an (n, a) which seems to depend on the variable.
+SUSPECTED = 2 / 3
+#: Values of single variables that one call of a model is given at most.
+CALL_VALUES = 4_000_000
+
+
+@dataclass(eq=False)
+class Interventions:
+    """States that occur, as they are and with one variable changed to another value that occurs.
+
+    Args:
+        study: of the model; states are those of its rollouts.
+        mask: the variables that are kept.
+        rng: draws states, changes and what follows.
+        n_states: how many states x' is drawn from, for each variable that is changed.
+        n_pairs: the same for n'.
+    """
+
+    study: Study
+    mask: Mask
+    rng: np.random.Generator
+    n_states: int
+    n_pairs: int
+
+    def __post_init__(self) -> None:
+        self.data = self.study.data()
+        self.targets = self.data.positions(self.mask)
+
+    def values(self, j: int) -> IntArray:
+        """The values of a variable that occur."""
+        return np.unique(self.data.values[:, :, j])
+
+    def on_exogenous(self, j: int) -> Draws:
+        """Draws of x' of the mask, with x^j changed and without."""
+        base, unchanged = self._base
+        changed, kinds = self._change(base, j)
+        return Draws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
+
+    def on_endogenous(self, j: int) -> list[Effect] | Draws:
+        """Draws of n' with x^j changed and without; effects if the model knows probabilities."""
+        mdp = self.study.coarse
+        pairs = self._pairs(j)
+        n, actions = np.divmod(pairs, mdp.num_actions)
+        endogenous = self.study.survey().endogenous[n]
+        x = self.data.sample(len(pairs), self.rng)
+        changed, _ = self._change(x, j)
+        before, after = State(endogenous, x), State(endogenous.copy(), changed)
+        known = effect_on_successors(mdp, before, after, actions)
+        if known is not None:
+            return known
+        unchanged, moved = (
+            np.stack([mdp.sample_endogenous(state, actions, self.rng) for _ in range(2)])
+            for state in (before, after)
+        )
+        kinds = np.unique(pairs, return_inverse=True)[1]
+        return Draws(unchanged, moved, kinds, changed[:, j] < x[:, j])
+
+    def _pairs(self, j: int) -> NDArray[np.int64]:
+        """Pairs (n, a) of the survey, most of them such as x^j seems to make a difference to."""
+        survey, num_actions = self.study.survey(), self.study.mdp.num_actions
+        alive = np.flatnonzero(~np.repeat(survey.terminal, num_actions))
+        pairs = self.rng.choice(alive, size=self.n_pairs)
+        suspected = np.flatnonzero(survey.relevant[:, j])
+        if len(suspected):
+            chosen = self.rng.random(self.n_pairs) < SUSPECTED
+            pairs[chosen] = self.rng.choice(suspected, size=int(chosen.sum()))
+        return pairs
+
+    @cached_property
+    def _base(self) -> tuple[IntArray, IntArray]:
+        """States, and what follows them, which all changes are compared with."""
+        base = self.data.sample(self.n_states, self.rng)
+        return base, self._following(base)
+
+    def _following(self, x: IntArray) -> IntArray:
+        """Two draws of x' of the mask from each state, shape (2, N, targets)."""
+        mdp = self.study.coarse
+        parts = np.array_split(x, -(-x.size // CALL_VALUES))
+        drawn = [
+            [mdp.sample_exogenous(part, self.rng)[:, self.targets] for part in parts]
+            for _ in range(2)
+        ]
+        return np.stack([np.concatenate(draw) for draw in drawn])
+
+    def _change(self, x: IntArray, j: int) -> tuple[IntArray, IntArray]:
+        """The same states with other values of x^j, and between which groups each went.
+
+        A new value is that of another state, which is what a guess would be, or any other if that
+        is the same.
+        """
+        values, changed = self.values(j), x.copy()
+        own = np.searchsorted(values, x[:, j])
+        other = np.searchsorted(values, self.data.sample(len(x), self.rng)[:, j])
+        shift = self.rng.integers(1, len(values), size=len(x))
+        other = np.where(other == own, (own + shift) % len(values), other)
+        changed[:, j] = values[other]
+        groups = min(GROUPS, len(values))
+        low, high = np.minimum(own, other), np.maximum(own, other)
+        return changed, low * groups // len(values) * groups + high * groups // len(values)

@@ -1,0 +1,339 @@
+"""What speaks for each variable, and how small an effect would have been found.
+
+Whether a variable pays or moves n was asked of the model itself. Whether it predicts one of the
+variables that matter is a matter of tests (:mod:`wrappers.fitting.relevance`). Of a
+variable that no test found, the test that came nearest to an alarm is looked at here: what it tells
+about one of those that matter, beside what predicts that one already. Its p-value, its effect and
+the effect that it could have found belong together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
+from exo_envs.core.statistics import GTest
+from planners.core.policy import Mask
+from planners.dependence.parents import ParentSearch
+from planners.dependence.significance import Null
+from planners.dependence.transitions import TransitionCounts
+from planners.reduced.survey import EndogenousSurvey
+from wrappers.fitting.history import Role
+from wrappers.fitting.relevance import Finding, Relevance
+from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, Study
+from wrappers.reports.power import NOTABLE, POWER, detectable_information, needed_transitions
+
+#: Tests of a silent variable that are compared with rollouts in which there is nothing to find.
+NEAREST = 3
+#: Tests times samples that are counted on all transitions; if there are more, on some of them.
+AFFORDABLE = 2e10
+#: Pairs (n, a) that are looked at to see which parts of n a variable moves.
+PAIRS = 64
+#: A change of a probability that counts as one, where n' was sampled.
+VISIBLE = 0.05
+#: What is said to be moved where the parts of n were not told apart.
+AGENT = "the agent"
+
+Unit = Literal["variance of its payment", "share of (n, a)", "nats", "share of states"]
+#: "found": a test, or the model, says that it matters. "no place": it tells about one that does,
+#: whose table has no place for it, because others tell more or it is not worth the room. "weak": it
+#: acts on one if it is changed, and tells too little to be seen. "silent": nothing speaks for it.
+#: "constant": it never varied. "unknown": learning was stopped before it was tested.
+#: "double": it says the same as one that was found, its ``target``.
+Kind = Literal["found", "no place", "weak", "silent", "constant", "unknown", "double"]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What speaks for one variable.
+
+    Attributes:
+        variable: its name.
+        kind: whether anything does.
+        role: as in :class:`~wrappers.Record`; None if it neither pays nor moves nor predicts.
+        acts_on: "reward", parts of n, and variables that matter which it predicts or acts on.
+        evidence: the p-value, over all candidates; 0 where the model was asked itself.
+        effect: how large it is.
+        unit: of the effect.
+        detectable: the effect that would have been found with probability ``POWER``.
+        target: what the test is about; None if it is not about prediction.
+        needed: transitions with which ``NOTABLE`` nats would be found, where there are too few.
+        predicts: those of ``acts_on`` that it predicts by a test, or acts on clearly; the others
+            change with it if it is changed.
+        finding: what a learner's tests said; None if they did not find it.
+    """
+
+    variable: str
+    kind: Kind
+    role: Role | None = None
+    acts_on: Mask = ()
+    evidence: float | None = None
+    effect: float | None = None
+    unit: Unit = "nats"
+    detectable: float | None = None
+    target: str | None = None
+    needed: int | None = None
+    predicts: Mask = ()
+    finding: Finding | None = None
+
+
+def find_signs(study: Study, relevance: Relevance, *, complete: bool) -> dict[str, Sign]:
+    """What speaks for each exogenous variable of a model, in its order.
+
+    Args:
+        study: of the model; what it knows is not asked again.
+        relevance: the variables that matter.
+        complete: whether all were looked for. If not, nothing is said of those that were not found.
+    """
+    names = study.mdp.exogenous_names
+    if study.memory.survey is None:
+        return {name: Sign(name, "unknown") for name in names}
+    tests = _Tests(study, relevance)
+    rest = [name for name in names if name not in relevance.findings]
+    nearest = tests.nearest(rest) if complete else {}
+    signs = {}
+    for name in names:
+        predicted = _predicted(study, relevance, name)
+        acts_on = _acts_on(study, relevance, name, predicted)
+        if name in relevance.findings:
+            found = _found(study, relevance.findings[name], acts_on, tests)
+            signs[name] = replace(found, predicts=predicted)
+        elif not complete:
+            signs[name] = Sign(name, "unknown", acts_on=acts_on)
+        elif found_twin := [own for own in study.same_as(name) if own in relevance.findings]:
+            role = _role(study, name, acts_on)
+            signs[name] = Sign(name, "double", role, acts_on, target=found_twin[0])
+        else:
+            signs[name] = tests.silent(name, nearest.get(name), acts_on)
+    return signs
+
+
+def _role(study: Study, name: str, acts_on: Mask) -> Role | None:
+    """What a variable does first, of all that it acts on."""
+    survey = study.survey()
+    if name in survey.paying:
+        return "pays"
+    return "moves" if name in survey.moving else "predicts" if acts_on else None
+
+
+def _acts_on(study: Study, relevance: Relevance, name: str, predicted: Mask) -> Mask:
+    """What a variable acts on, as far as it matters."""
+    survey, actors = study.survey(), study.memory.entries(ACTORS)
+    j = survey.names.index(name)
+    reward = ("reward",) if name in survey.paying else ()
+    others = tuple(
+        target
+        for target in study.mdp.exogenous_names
+        if target in relevance.parents
+        and target != name
+        and (target in predicted or actors.get(target, {}).get(j, 0.0) > 0.0)
+    )
+    return (*reward, *moved_parts(survey, study.mdp, j), *others)
+
+
+def _predicted(study: Study, relevance: Relevance, name: str) -> Mask:
+    """The other variables that a variable predicts, or acts on clearly."""
+    known = (relevance.parents, study.memory.entries(LEFT_OUT))
+    return tuple(
+        target
+        for target in study.mdp.exogenous_names
+        if target in relevance.parents
+        and target != name
+        and any(name in told.get(target, ()) for told in known)
+    )
+
+
+def moved_parts(survey: EndogenousSurvey, mdp: ExoMDP, j: int) -> Mask:
+    """The endogenous variables whose next values depend on exogenous variable ``j``."""
+    pairs = np.flatnonzero(survey.relevant[:, j])
+    parts = tuple(variable.name for variable in mdp.endogenous_variables)
+    if not len(pairs):
+        return ()
+    if len(parts) == 1:
+        return parts
+    if not survey.lists:
+        return (AGENT,)
+    moved = np.zeros(len(parts), dtype=bool)
+    for pair in pairs[np.linspace(0, len(pairs) - 1, min(PAIRS, len(pairs))).astype(int)].tolist():
+        moved |= _moved_at(survey, pair, j)
+    return tuple(part for part, is_moved in zip(parts, moved, strict=True) if is_moved) or (AGENT,)
+
+
+def _moved_at(survey: EndogenousSurvey, pair: int, j: int) -> BoolArray:
+    """Which parts of n' depend on variable j at one pair (n, a), shape (k,)."""
+    rules, sizes = survey.lists[pair], survey.backgrounds.data.sizes
+    targets = np.unique(np.concatenate([rule.targets for rule in rules]))
+    default = rules[-1].to_matrix(targets)
+    moved = np.zeros(survey.endogenous.shape[1], dtype=bool)
+    for rule in rules:
+        if j not in rule.variables:
+            continue
+        # What a row passes on is taken to be decided by the last rule, which always decides.
+        passed_on = np.maximum(0.0, 1.0 - rule.decided)[:, None]
+        chances = rule.to_matrix(targets) + passed_on * default
+        cube = chances.reshape(*(int(sizes[i]) for i in rule.variables), len(targets))
+        spread = np.moveaxis(cube, rule.variables.index(j), 0)
+        for k in range(len(moved)):
+            values = survey.endogenous[targets, k]
+            same = (values[:, None] == np.unique(values)).astype(float)
+            moved[k] |= bool(np.ptp(spread @ same, axis=0).max(initial=0.0) > VISIBLE)
+    return moved
+
+
+def _found(study: Study, finding: Finding, acts_on: Mask, tests: _Tests) -> Sign:
+    survey = study.survey()
+    unit: Unit = "nats"
+    detectable: float | None = None
+    if finding.role == "pays":
+        unit = "variance of its payment"
+        detectable = 0.0 if study.reward == "terms" and survey.is_complete else None
+    elif finding.role == "moves":
+        unit, pairs = "share of (n, a)", len(survey.relevant)
+        detectable = 1.0 / pairs if survey.is_complete else 1.0 - (1.0 - POWER) ** (1.0 / pairs)
+    elif not finding.has_place:
+        unit, detectable = "share of states", CLEAR
+    elif finding.target is not None:
+        detectable = tests.detectable(finding.target, finding.name)
+    return Sign(
+        finding.name,
+        "found",
+        finding.role,
+        acts_on,
+        finding.p_value,
+        finding.score,
+        unit,
+        detectable,
+        finding.target,
+        finding=finding,
+    )
+
+
+@dataclass(frozen=True)
+class _Test:
+    """What a variable tells about another one, beside what predicts that one already."""
+
+    target: str
+    found: GTest
+    null: Null
+    log_p: float
+
+
+class _Tests:
+    """Tests of what predicts the variables that matter."""
+
+    def __init__(self, study: Study, relevance: Relevance) -> None:
+        self.study, self.relevance = study, relevance
+        names = study.mdp.exogenous_names
+        self.place = {name: j for j, name in enumerate(names)}
+        self.number = max(1, len(names)) ** 2
+        self.search = ParentSearch(
+            study.data(),
+            level=study.level / max(1, len(names)),
+            max_parents=study.max_parents,
+            memory=study.memory,
+        )
+        samples = len(relevance.parents) * len(names) * self.search.all.count
+        is_affordable = samples <= AFFORDABLE
+        self.counts: TransitionCounts = self.search.all if is_affordable else self.search.few
+
+    def detectable(self, target: str, parent: str) -> float | None:
+        """The information that would have been found of a variable that was."""
+        evidence = self.relevance.parents.get(target, {}).get(parent)
+        if evidence is None or evidence.freedom <= 0:
+            return None
+        count, level = self.search.all.count, self.study.level
+        return detectable_information(count, evidence.freedom, self.number, level)
+
+    def nearest(self, names: list[str]) -> dict[str, _Test]:
+        """For each of some variables, the test that comes nearest to an alarm."""
+        counts, best = self.counts, {}
+        given = {
+            target: [self.place[parent] for parent in evidence]
+            for target, evidence in self.relevance.parents.items()
+        }
+        open_targets = [
+            target
+            for target, known in given.items()
+            if not counts.is_certain(self.place[target], known)
+        ]
+        if not names or not open_targets:
+            return {}
+        rest = np.array([self.place[name] for name in names])
+        tables = [counts.screen(self.place[t], given[t], rest) for t in open_targets]
+        statistic, freedom = (np.stack([table[k] for table in tables]) for k in (0, 1))
+        alarm = _deviation(statistic, freedom)  # (targets, rest)
+        for column, name in enumerate(names):
+            order = np.argsort(-alarm[:, column], kind="stable")[:NEAREST]
+            tried = [
+                self._test(
+                    name,
+                    open_targets[k],
+                    given[open_targets[k]],
+                    GTest(float(statistic[k, column]), float(freedom[k, column])),
+                )
+                for k in order.tolist()
+                if freedom[k, column] > 0
+            ]
+            if tried:
+                best[name] = min(tried, key=lambda test: test.log_p)
+        return best
+
+    def _test(self, name: str, target: str, given: list[int], found: GTest) -> _Test:
+        """Compared with rollouts where there is nothing to find.
+
+        Even if it is known to act: where a table is sparse, G says more than there is.
+        """
+        i, j, null, log_p = self.place[target], self.place[name], Null(1.0, None), found.log_p
+        # On few transitions first. What is still unusual then is compared on all of them.
+        for counts, level in ((self.search.few, 1.0), (self.counts, self.study.level)):
+            if log_p + math.log(self.number) < math.log(level):
+                null = counts.null(i, given, j)
+                log_p = null.log_p(found)
+        return _Test(target, found, null, log_p)
+
+    def silent(self, name: str, nearest: _Test | None, acts_on: Mask) -> Sign:
+        """What is said of a variable that no test of the learner found."""
+        if nearest is None:
+            values = self.study.data().values[:, :, self.place[name]]
+            varies = bool(values.size) and values.min() != values.max()
+            return Sign(name, "silent" if varies else "constant", None, acts_on, 1.0, 0.0)
+        found, null, level = nearest.found, nearest.null, self.study.level
+        freedom = found.freedom if null.freedom is None else min(null.freedom, found.freedom)
+        # G is as large as its degrees of freedom times this factor where there is nothing to find.
+        scale = null.mean * found.freedom / freedom
+        transitions = self.counts.count / scale
+        settings = (freedom, self.number, level)
+        detectable = detectable_information(transitions, *settings)
+        p_value = min(1.0, self.number * math.exp(nearest.log_p))
+        is_clear = p_value < level
+        kind: Kind = "no place" if is_clear else "weak" if acts_on else "silent"
+        needed = None
+        if kind == "silent" and detectable > NOTABLE:
+            needed = math.ceil(scale * needed_transitions(NOTABLE, *settings))
+        if is_clear and nearest.target not in acts_on:
+            known = {*acts_on, nearest.target}
+            acts_on = tuple(n for n in self.study.mdp.exogenous_names if n in known)
+        excess = max(0.0, found.statistic / null.mean - found.freedom)
+        return Sign(
+            name,
+            kind,
+            "predicts" if acts_on else None,
+            acts_on,
+            p_value,
+            excess / (2.0 * self.counts.count),
+            "nats",
+            detectable,
+            nearest.target,
+            needed,
+        )
+
+
+def _deviation(statistic: FloatArray, freedom: FloatArray) -> FloatArray:
+    """How unusual each G is, in standard deviations (Wilson and Hilferty)."""
+    part = 2.0 / (9.0 * np.maximum(freedom, 1e-9))
+    unusual = (np.cbrt(statistic / np.maximum(freedom, 1e-9)) - (1.0 - part)) / np.sqrt(part)
+    return np.where(freedom > 0, unusual, -np.inf)
