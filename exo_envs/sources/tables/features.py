@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import MAX_HORIZON, check_whole, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.core.numbers import MAX_HORIZON, check_whole, shown
 from exo_envs.sources.tables.tables import Column, Table
 
 #: What the calendar adds, with the smallest and the largest value; Monday is 0.

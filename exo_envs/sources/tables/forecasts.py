@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import MAX_HORIZON, as_array, check_real, check_whole, optional, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.core.numbers import MAX_HORIZON, as_array, check_real, check_whole, shown
 from exo_envs.sources.tables.features import check_settings, check_steps, shifted
 from exo_envs.sources.tables.tables import Column, Table, as_column
 
@@ -119,7 +119,7 @@ class Persistence(Forecast):
     def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
         """The values of this row, or of earlier ones."""
         out, known = {}, np.ones(len(table), dtype=bool)
-        season = check_whole("season", self.season, 1, MAX_HORIZON, optional=True)
+        season = optional(check_whole)("season", self.season, 1, MAX_HORIZON)
         for step in check_steps(f"the steps of the forecast of {name!r}", self.steps):
             if season is not None and step > season:
                 raise ArgumentError(

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import check_flag, check_horizon, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import Variable
-from exo_envs.core.numbers import check_flag, check_horizon, shown
 from exo_envs.sources.tables.features import with_calendar, with_lags
 from exo_envs.sources.tables.forecasts import Forecast, with_forecasts
 from exo_envs.sources.tables.functions import Interface

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import shown
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.core.numbers import shown
 from exo_envs.sources.tables.tables import Table
 from exo_envs.sources.tables.zones import as_utc, refuse_zone
 

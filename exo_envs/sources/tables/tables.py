@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.mdp import BoolArray, check_names
-from exo_envs.core.numbers import as_array, kind_of, shown
+from exo_envs.core.arguments import as_array, as_list, check_choice, kind_of, shown
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.mdp import BoolArray
 from exo_envs.sources.tables.zones import wall_time, zone_of
 
 #: One column, shape (rows,): numbers, or an array of objects that holds strings and None.
@@ -89,7 +89,7 @@ def read_table(
         episode: the column that says to which episode a row belongs. Rows of an episode stand
             together.
     """
-    names = None if columns is None else check_names(columns, "the names in columns")
+    names = None if columns is None else as_list("the names in columns", columns)
     given = _named_arrays(frame, names)
     length = _common_length(given)
     for name in (time, episode):
@@ -169,7 +169,7 @@ def _named_arrays(frame: Any, columns: list[Any] | None) -> dict[str, NDArray[An
             "a table is a pandas or polars DataFrame, a NumPy array or a mapping of columns, not "
             f"{kind_of(frame)}"
         )
-    names = check_names(names, "the names of the table's columns")
+    names = as_list("the names of the table's columns", names)
     _check_different(names)
     return {str(name): _to_numpy(frame[name]) for name in names}
 

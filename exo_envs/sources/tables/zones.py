@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import shown
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.numbers import shown
 
 #: Seconds of a day, and of the spans within which no clock is set.
 DAY, HALF_HOUR = 86_400, 1_800
