@@ -267,7 +267,7 @@ def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
 
     >>> check_choice("cost", "sise", ["size", "time"])
     Traceback (most recent call last):
-    ValueError: unknown cost 'sise'; did you mean 'size'?
+    exo_envs.core.errors.ArgumentError: unknown cost 'sise'; did you mean 'size'?
     """
     if not isinstance(name, str) or name not in choices:
         raise unknown_name(kind, name, choices)
