@@ -2,7 +2,7 @@
 
 :meth:`TraceMDP.from_frame` takes a table of what nobody controls (weather, prices, orders) and two
 small functions: how the agent's part of the state moves, and what is earned. ``tables`` reads
-tables and ``gaps`` names what they lack; ``features`` and ``forecasts`` add columns, ``codings``
-make them variables, ``splitting`` holds later time out; ``record`` follows what was recorded,
+tables, ``gaps`` names what they lack and holds later rows out; ``forecasts`` adds lags, the
+calendar and forecasts; ``codings`` makes columns variables; ``record`` follows what was recorded,
 ``functions`` calls what the user wrote, and ``rewards`` finds which columns a reward looks at.
 """

@@ -1,8 +1,9 @@
-"""Forecasts as columns, by handlers as in Grid2Op's chronics: what is a forecast worth?
+"""Columns made of columns: lags, the calendar, and forecasts by handlers as in Grid2Op's chronics.
 
-A handler makes columns such as ``price_forecast_6``: what is said now about the price six rows
-later. Planning with :class:`Perfect`, :class:`Noisy` and :class:`Persistence` forecasts, or with
-those of a file (:class:`FromColumns`), and comparing the backtests says what each is worth.
+What is a forecast worth? A handler makes columns such as ``price_forecast_6``: what is said now
+about the price six rows later. Planning with :class:`Perfect`, :class:`Noisy` and
+:class:`Persistence` forecasts, or with those of a file (:class:`FromColumns`), and comparing the
+backtests says what each is worth.
 """
 
 from __future__ import annotations
@@ -18,15 +19,85 @@ import numpy as np
 from exo_envs.core.arguments import MAX_HORIZON, as_array, check_real, check_whole, optional, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.sources.tables.features import check_settings, check_steps, shifted
 from exo_envs.sources.tables.tables import Column, Table, as_column
+
+#: What the calendar adds, with the smallest and the largest value; Monday is 0.
+CALENDAR = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12)}
+Made = tuple[dict[str, Column], BoolArray]  # columns, and the rows in which all are known
+
+
+def check_settings(name: str, settings: Any) -> Mapping[Any, Any]:
+    """Settings of single columns: a mapping from their names, or None if there are none."""
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise ArgumentTypeError(
+            f"{name} is a mapping from names of columns, or None, not {shown(settings)}"
+        )
+    return settings
+
+
+def check_steps(name: str, steps: Any) -> list[int]:
+    """Numbers of rows: one, or several different ones."""
+    is_list = isinstance(steps, Sequence) and not isinstance(steps, (str, bytes))
+    is_list = is_list or (isinstance(steps, np.ndarray) and steps.ndim > 0)
+    given = list(steps) if is_list else [steps]
+    if not given:
+        raise ArgumentError(f"{name} is one or several numbers of rows, not {shown(steps)}")
+    why = "more than any table has"
+    whole = [check_whole(name, number, 1, MAX_HORIZON, why=why) for number in given]
+    if len(set(whole)) != len(whole):
+        raise ArgumentError(f"{name} names a number of rows more than once: {shown(steps)}")
+    return whole
+
+
+def shifted(table: Table, name: str, earlier: Mapping[str, int]) -> Made:
+    """New columns with the values of so many rows earlier (later, if negative)."""
+    values, row = table.column(name), np.arange(len(table))
+    columns: dict[str, Column] = {}
+    known: BoolArray = np.ones(len(table), dtype=bool)
+    for key, steps in earlier.items():
+        source = np.clip(row - steps, 0, len(table) - 1)
+        columns[key] = values[source]
+        known &= (source == row - steps) & (table.segment[source] == table.segment)
+    return columns, known
+
+
+def with_lags(
+    table: Table, lags: Mapping[str, int | Sequence[int]] | None
+) -> tuple[Table, BoolArray, int]:
+    """The table with ``price_lag_24`` for each lag; where all are known; and the longest."""
+    known: BoolArray = np.ones(len(table), dtype=bool)
+    columns: dict[str, Column] = {}
+    longest = 0
+    for name, given in check_settings("lags", lags).items():
+        table.column(name)
+        steps = check_steps(f"the lags of {name!r}", given)
+        made, here = shifted(table, name, {f"{name}_lag_{step}": step for step in steps})
+        columns |= made
+        known &= here
+        longest = max(longest, *steps)
+    return table.adding(columns), known, longest
+
+
+def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
+    """The table with those of hour, weekday and month that change in it, and their ranges."""
+    if not table.has_dates:
+        raise ArgumentError(
+            "calendar=True needs dates: a pandas DatetimeIndex, or time= with the name of a column "
+            "that holds dates"
+        )
+    found = {"hour": table.time.hour, "weekday": table.time.day_of_week, "month": table.time.month}
+    parts = {name: np.asarray(values, dtype=np.int64) for name, values in found.items()}
+    parts = {name: values for name, values in parts.items() if (values != values[0]).any()}
+    return table.adding(parts), {name: CALENDAR[name] for name in parts}
 
 
 class Forecast(ABC):
     """A handler: which columns say what about the future of a column."""
 
     @abstractmethod
-    def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
+    def columns(self, table: Table, name: str) -> Made:
         """New columns, and the rows in which all of them are known."""
 
     @property
@@ -46,13 +117,10 @@ class Perfect(Forecast):
 
     steps: int | Sequence[int] = 1
 
-    def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
+    def columns(self, table: Table, name: str) -> Made:
         """The values of later rows."""
-        out, known = {}, np.ones(len(table), dtype=bool)
-        for step in check_steps(f"the steps of the forecast of {name!r}", self.steps):
-            out[_named(name, step)], here = shifted(table, table.column(name), -step)
-            known &= here
-        return out, known
+        steps = _steps_of(name, self.steps)
+        return shifted(table, name, {_named(name, step): -step for step in steps})
 
     @property
     def ahead(self) -> int:
@@ -61,7 +129,7 @@ class Perfect(Forecast):
 
 
 @dataclass(frozen=True)
-class Noisy(Forecast):
+class Noisy(Perfect):
     """What will be, plus normal noise.
 
     Args:
@@ -71,13 +139,12 @@ class Noisy(Forecast):
         seed: of the noise, which is independent in all rows and steps.
     """
 
-    steps: int | Sequence[int] = 1
     sigma: float | Sequence[float] = 1.0
     seed: int = 0
 
-    def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
+    def columns(self, table: Table, name: str) -> Made:
         """The values of later rows, with noise."""
-        found, known = Perfect(self.steps).columns(table, name)
+        found, known = super().columns(table, name)
         given = as_array("sigma", self.sigma)
         sigmas = [self.sigma] * len(found) if not given.ndim else [*given]
         if len(sigmas) != len(found):
@@ -91,16 +158,10 @@ class Noisy(Forecast):
             )
         # Of the name as well: the noise of one column must not depend on which others have some.
         rng = np.random.default_rng([check_whole("seed", self.seed, 0), zlib.crc32(name.encode())])
-        out = {}
-        for (key, values), sigma in zip(found.items(), sigmas, strict=True):
+        for key, sigma in zip(found, sigmas, strict=True):
             scale = check_real("sigma", sigma, 0.0)
-            out[key] = values + scale * rng.standard_normal(len(values))
-        return out, known
-
-    @property
-    def ahead(self) -> int:
-        """The longest step."""
-        return Perfect(self.steps).ahead
+            found[key] = found[key] + scale * rng.standard_normal(len(table))
+        return found, known
 
 
 @dataclass(frozen=True)
@@ -116,19 +177,16 @@ class Persistence(Forecast):
     steps: int | Sequence[int] = 1
     season: int | None = None
 
-    def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
+    def columns(self, table: Table, name: str) -> Made:
         """The values of this row, or of earlier ones."""
-        out, known = {}, np.ones(len(table), dtype=bool)
         season = optional(check_whole)("season", self.season, 1, MAX_HORIZON)
-        for step in check_steps(f"the steps of the forecast of {name!r}", self.steps):
-            if season is not None and step > season:
-                raise ArgumentError(
-                    f"season={season} is not known {step} rows ahead; it is at least {step}"
-                )
-            back = 0 if season is None else season - step
-            out[_named(name, step)], here = shifted(table, table.column(name), back)
-            known &= here
-        return out, known
+        steps = _steps_of(name, self.steps)
+        if season is not None and max(steps) > season:
+            raise ArgumentError(
+                f"season={season} is not known {max(steps)} rows ahead; it is at least {max(steps)}"
+            )
+        back = {_named(name, step): 0 if season is None else season - step for step in steps}
+        return shifted(table, name, back)
 
     @property
     def ahead(self) -> int:
@@ -147,11 +205,10 @@ class FromColumns(Forecast):
 
     names: Mapping[int, str]
 
-    def columns(self, table: Table, name: str) -> tuple[dict[str, Column], BoolArray]:
+    def columns(self, table: Table, name: str) -> Made:
         """The columns under their new names."""
         names = check_settings("FromColumns", self.names)
-        steps = check_steps(f"the steps of the forecast of {name!r}", list(names))
-        out = {_named(name, step): table.column(names[step]) for step in steps}
+        out = {_named(name, k): table.column(names[k]) for k in _steps_of(name, list(names))}
         return out, np.ones(len(table), dtype=bool)
 
     @property
@@ -165,19 +222,12 @@ class FromColumns(Forecast):
         return tuple(check_settings("FromColumns", self.names).values())
 
 
+def _steps_of(name: str, steps: Any) -> list[int]:
+    return check_steps(f"the steps of the forecast of {name!r}", steps)
+
+
 def _named(name: str, step: int) -> str:
     return f"{name}_forecast_{step}"
-
-
-def _as_made(table: Table, handler: Forecast, name: str, values: Any) -> Column:
-    """A column that a handler made, with a value for each row of the table."""
-    column = as_column(name, values)
-    if len(column) != len(table):
-        raise ArgumentError(
-            f"{type(handler).__name__} made {name!r} with {len(column)} values for {len(table)} "
-            "rows"
-        )
-    return column
 
 
 def with_forecasts(
@@ -198,7 +248,13 @@ def with_forecasts(
                 f"not {shown(handler)}"
             )
         made, here = handler.columns(table, name)
-        columns |= {key: _as_made(table, handler, key, values) for key, values in made.items()}
+        for key, values in made.items():
+            columns[key] = as_column(key, values)
+            if len(columns[key]) != len(table):
+                raise ArgumentError(
+                    f"{type(handler).__name__} made {key!r} with {len(columns[key])} values for "
+                    f"{len(table)} rows"
+                )
         known &= here
         used |= set(handler.used)
         ahead = max(ahead, handler.ahead)

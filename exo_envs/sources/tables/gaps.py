@@ -1,8 +1,8 @@
-"""Gaps: missing rows and missing values are named, and filled only as the user says."""
+"""Rows as a model needs them: none missing, filled only as the user says; later ones held out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import check_choice, check_real, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.sources.tables.tables import Column, Table, missing_values
+from exo_envs.sources.tables.tables import Column, Table, missing_values, require
+
+Fill = str | Mapping[str, Any] | None
 
 #: How whole tables, and how single columns are filled.
 FILLS, COLUMN_FILLS = ("forward", "linear", "split"), ("forward", "linear")
@@ -20,8 +22,6 @@ FILLS, COLUMN_FILLS = ("forward", "linear", "split"), ("forward", "linear")
 TOLERANCE = 1e-6
 #: Rows that filling adds at most: a time that was mistyped would take all memory.
 MAX_ADDED = 10_000_000
-
-Fill = str | Mapping[str, Any] | None
 
 
 def without_gaps(table: Table, fill: Fill) -> Table:
@@ -40,10 +40,10 @@ def without_gaps(table: Table, fill: Fill) -> Table:
     if number and fill is None:
         raise ArgumentError(
             f"{number:.15g} rows are missing in {np.count_nonzero(missing)} gaps of time, the "
-            f"first after {table.where(int(np.argmax(missing > 0)))}; {_HELP}"
+            f"first after {table.where(int(np.argmax(missing > 0)))}; {_HOW_TO_FILL}"
         )
     if fill == "split":
-        return _split(table, missing)
+        return _split_at_gaps(table, missing)
     if number > MAX_ADDED:
         raise ArgumentError(
             f"fill={shown(fill)} would add {number:.15g} rows, more than {MAX_ADDED:,}; most of "
@@ -56,26 +56,27 @@ def without_gaps(table: Table, fill: Fill) -> Table:
     return replace(table, columns=filled)
 
 
-_HELP = (
+_HOW_TO_FILL = (
     "fill='forward' repeats the last value, fill='linear' draws a line, fill='split' leaves gaps "
     "out and plays no window across them, and fill={'column': ...} says so for single columns"
 )
 
 
 def _check_fill(table: Table, fill: Fill) -> None:
-    if isinstance(fill, Mapping):
-        for name, how in fill.items():
-            is_text = table.column(name).dtype.kind == "O"
-            if isinstance(how, str) and not is_text:
-                check_choice("way to fill a column", how, COLUMN_FILLS)
-            elif is_text and how is not None and not isinstance(how, str):
-                raise ArgumentTypeError(
-                    f"column {name!r} holds strings; fill it with one, not {how!r}"
-                )
-            elif how is not None and not is_text:
-                check_real(f"what column {name!r} is filled with", how)
-    elif fill is not None:
-        check_choice("way to fill gaps", fill, FILLS)
+    if not isinstance(fill, Mapping):
+        if fill is not None:
+            check_choice("way to fill gaps", fill, FILLS)
+        return
+    for name, how in fill.items():
+        is_text = table.column(name).dtype.kind == "O"
+        if how is None or (is_text and isinstance(how, str)):
+            continue
+        if is_text:
+            raise ArgumentTypeError(f"column {name!r} holds strings; fill it with one, not {how!r}")
+        if isinstance(how, str):
+            check_choice("way to fill a column", how, COLUMN_FILLS)
+        else:
+            check_real(f"what column {name!r} is filled with", how)
 
 
 def _missing_steps(table: Table) -> NDArray[np.float64]:
@@ -84,21 +85,20 @@ def _missing_steps(table: Table) -> NDArray[np.float64]:
     inside = np.diff(table.segment) == 0
     if table.time is None or not inside.any():
         return missing
-    wrong = inside & (table.time[1:] <= table.time[:-1])
+    wrong = inside & np.asarray(table.time[1:] <= table.time[:-1])
     if wrong.any():
         row = int(np.argmax(wrong)) + 1
         raise ArgumentError(
             f"times increase, but {table.where(row)} is not after the row before it"
         )
-    steps = np.where(inside, _differences(table.time), 0.0)
-    step = float(np.median(steps[inside]))
-    with np.errstate(invalid="ignore"):
-        ratio = steps / step
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.where(inside, _differences(table.time), 0.0)
+        ratio = steps / float(np.median(steps[inside]))
         whole = np.rint(ratio)
         even = (np.abs(ratio - whole) <= TOLERANCE * whole) & (whole >= 1)  # not if it is infinite
     odd = inside & ~even
     if odd.any():
-        if _are_months(table.time):
+        if _are_months(table):
             return missing
         row = int(np.argmax(odd)) + 1
         raise ArgumentError(
@@ -109,56 +109,50 @@ def _missing_steps(table: Table) -> NDArray[np.float64]:
     return missing
 
 
-def _differences(time: NDArray[Any]) -> NDArray[np.float64]:
+def _differences(time: Any) -> NDArray[np.float64]:
     """From each time to the next, shape (rows - 1,), in whatever unit; right if they increase."""
     if time.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return np.diff(time)
+        return np.diff(time)
     # Without a sign no difference is too large.
-    return np.diff(time.astype(np.int64).view(np.uint64)).astype(np.float64)
+    return np.diff(np.asarray(time.astype(np.int64)).view(np.uint64)).astype(np.float64)
 
 
-def _are_months(time: NDArray[Any]) -> bool:
+def _are_months(table: Table) -> bool:
     """Whether the times are single days of successive months or years, however long these are."""
-    if time.dtype.kind != "M":
+    if not table.has_dates:
         return False
-    days = np.diff(time.astype("datetime64[D]").astype(np.int64))
+    days = np.diff(np.asarray(table.wall_time).astype("datetime64[D]").astype(np.int64))
     return bool(days.min() >= 28 and days.max() <= 366)
 
 
-def _split(table: Table, missing: NDArray[np.float64]) -> Table:
+def _split_at_gaps(table: Table, missing: NDArray[np.float64]) -> Table:
     """Without the rows that lack a value; segments end before gaps."""
-    bad: BoolArray = np.zeros(len(table), dtype=bool)
-    for values in table.columns.values():
-        bad |= missing_values(values)
-    if bad.all():
+    lacking = np.any([missing_values(values) for values in table.columns.values()], axis=0)
+    if lacking.all():
         raise ArgumentError("every row of the table lacks a value")
     begins = np.ones(len(table), dtype=bool)
-    begins[1:] = (np.diff(table.segment) != 0) | (missing[:-1] > 0) | bad[:-1]
-    segment = np.cumsum(begins) - 1
-    return replace(table, segment=segment).take(~bad)
+    begins[1:] = (np.diff(table.segment) != 0) | (missing[:-1] > 0) | lacking[:-1]
+    return replace(table, segment=np.cumsum(begins) - 1).take(~lacking)
 
 
 def _with_rows(table: Table, missing: NDArray[np.int64]) -> Table:
     """The table with a row of missing values for every step that it lacks."""
-    place = np.arange(len(table)) + np.concatenate([[0], np.cumsum(missing)[:-1]])
-    length = len(table) + int(missing.sum())
-    is_given = np.zeros(length, dtype=bool)
-    is_given[place] = True
-    last = np.maximum.accumulate(np.where(is_given, np.arange(length), 0))
-    source = np.cumsum(is_given) - 1  # the last row that was given
-    columns = {}
-    for name, values in table.columns.items():
+    pandas = require("pandas")
+    place = np.arange(len(table)) + np.append(0, np.cumsum(missing)[:-1])
+    everywhere = np.arange(place[-1] + 1)
+    last = np.searchsorted(place, everywhere, side="right") - 1  # the row given last before each
+
+    def spread(values: Column) -> Column:
         wide = values if values.dtype.kind in "fO" else values.astype(np.float64)
-        column = wide[source]
-        column[~is_given] = None if wide.dtype.kind == "O" else np.nan
-        columns[name] = column
-    time = table.time
-    if time is not None:
-        inside = np.diff(table.segment) == 0
-        step = np.diff(time)[inside].min()
-        time = time[source] + step * (np.arange(length) - last)
-    return Table(columns, time, table.segment[source], table.row[source], table.zone)
+        return pandas.Series(wide, index=place, dtype=wide.dtype).reindex(everywhere).to_numpy()
+
+    step = (table.time[1:] - table.time[:-1])[np.diff(table.segment) == 0].min()
+    return Table(
+        {name: spread(values) for name, values in table.columns.items()},
+        table.time[last] + step * (everywhere - place[last]),
+        table.segment[last],
+        table.row[last],
+    )
 
 
 def _filled(table: Table, name: str, values: Column, fill: Fill) -> Column:
@@ -169,44 +163,102 @@ def _filled(table: Table, name: str, values: Column, fill: Fill) -> Column:
     if how is None:
         raise ArgumentError(
             f"column {name!r} has no value in {int(missing.sum())} of {len(table)} rows, the first "
-            f"is {table.where(int(np.argmax(missing)))}; {_HELP}"
+            f"is {table.where(int(np.argmax(missing)))}; {_HOW_TO_FILL}"
         )
-    if how == "forward":
-        return _forward(table, name, values, missing)
-    if how == "linear":
-        return _linear(table, name, values, missing)
-    out = values.copy()
-    out[missing] = how
-    return out
-
-
-def _forward(table: Table, name: str, values: Column, missing: BoolArray) -> Column:
-    source = np.maximum.accumulate(np.where(missing, -1, np.arange(len(values))))
-    lost = (source < 0) | (table.segment[source] != table.segment)
-    if lost.any():
-        raise ArgumentError(
-            f"column {name!r} has no value before {table.where(int(np.argmax(lost)))} to repeat "
-            "(fill='forward'); begin the table later, or give the value: "
-            f"fill={{{name!r}: 0.0}}"
-        )
-    return values[source]
-
-
-def _linear(table: Table, name: str, values: Column, missing: BoolArray) -> Column:
-    if values.dtype.kind == "O":
+    if how not in COLUMN_FILLS:
+        out = values.copy()
+        out[missing] = how
+        return out
+    if how == "linear" and values.dtype.kind == "O":
         raise ArgumentError(
             f"column {name!r} holds strings, which 'linear' cannot fill; say for each column how "
             f"it is filled: fill={{{name!r}: 'forward', ...: 'linear'}}"
         )
-    out = values.copy()
-    for number in np.unique(table.segment[missing]).tolist():
-        rows = np.flatnonzero(table.segment == number)
-        known = rows[~missing[rows]]
-        if not len(known) or missing[rows[0]] or missing[rows[-1]]:
-            raise ArgumentError(
-                f"column {name!r} begins or ends without a value around "
-                f"{table.where(int(rows[np.argmax(missing[rows])]))}, where fill='linear' has "
-                "nothing to draw a line from"
-            )
-        out[rows] = np.interp(rows, known, values[known])
-    return out
+    series = require("pandas").Series(values, dtype=values.dtype)
+    parts = series.groupby(table.segment)
+    filled = parts.ffill()
+    if how == "linear":
+        filled = series.interpolate().where(filled.notna() & parts.bfill().notna())
+    lost = missing_values(filled.to_numpy())
+    if lost.any():
+        row = table.where(int(np.argmax(lost)))
+        raise ArgumentError(
+            f"column {name!r} has no value before {row} to repeat (fill='forward'); begin the "
+            f"table later, or give the value: fill={{{name!r}: 0.0}}"
+            if how == "forward"
+            else f"column {name!r} begins or ends without a value around {row}, where "
+            "fill='linear' has nothing to draw a line from"
+        )
+    return np.asarray(filled.to_numpy())
+
+
+# --- earlier and later ----------------------------------------------------------------------------
+
+
+def is_table(test: Any) -> bool:
+    """Whether ``test`` is a second table, and not a share or a time."""
+    if isinstance(test, np.ndarray):
+        return test.ndim > 0 or test.dtype.names is not None
+    is_frame = hasattr(test, "collect") or hasattr(test, "columns")
+    return is_frame or (
+        isinstance(test, (Mapping, Sequence)) and not isinstance(test, (str, bytes))
+    )
+
+
+def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[BoolArray, BoolArray]:
+    """Which rows are for training, and which are held out, each of shape (rows,).
+
+    Args:
+        table: with rows in the order of time.
+        test: the share of the rows that is held out, the last ones; or the number of the first row
+            that is; or its time.
+        gap: rows before those held out that nothing is learned from, either.
+        by_segment: whether whole episodes are held out; these need no gap.
+    """
+    rows = np.arange(len(table))
+    first = _first_row(table, test, by_segment)
+    if by_segment and first < len(table):
+        first = int(np.searchsorted(table.segment, table.segment[first]))  # of its episode
+    gap = 0 if by_segment else gap
+    training, held_out = rows < first - gap, rows >= first
+    if not training.any() or not held_out.any():
+        raise ArgumentError(
+            f"test={shown(test)} leaves {int(training.sum())} of {len(table)} rows to learn from "
+            f"and {int(held_out.sum())} to be judged on, with {gap} left out between them; both "
+            "need some"
+        )
+    return training, held_out
+
+
+def _first_row(table: Table, test: Any, by_segment: bool) -> int:
+    """The first row that is held out, as a position in the table."""
+    if isinstance(test, (float, np.floating)):
+        if not 0 < test < 1:
+            raise ArgumentError(f"a share of the rows is between 0 and 1, not test={shown(test)}")
+        if by_segment:
+            numbers = np.unique(table.segment)
+            later = numbers[min(len(numbers) - 1, round(len(numbers) * (1 - float(test))))]
+            return int(np.argmax(table.segment == later))
+        return round(len(table) * (1 - float(test)))
+    if isinstance(test, (int, np.integer)) and not isinstance(test, bool):
+        return int(np.count_nonzero(table.row < test))  # whatever the size of the number
+    if not table.has_dates:
+        raise ArgumentError(
+            f"test={shown(test)} is no share (0.3), no row (5000) and no second table; a date "
+            "needs a table with dates: a DatetimeIndex, or time='...'"
+        )
+    try:
+        when = require("pandas").to_datetime(test, format="ISO8601")
+        is_local = when.tzinfo is None
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        raise ArgumentError(
+            "test is a share (0.3), a row (5000), a date ('2024-07-01') or a table, not "
+            f"{shown(test)}"
+        ) from None
+    if not is_local and table.time.tz is None:
+        raise ArgumentError(
+            f"{shown(test)} has a time zone, and the times of the table have none; give both one, "
+            "or none"
+        )
+    later = (table.time.tz_localize(None) if is_local else table.time) >= when
+    return int(np.argmax(later)) if np.any(later) else len(table)

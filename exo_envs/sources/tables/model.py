@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import (
     check_choice,
     check_discount,
+    check_flag,
     check_function,
     check_horizon,
     check_whole,
@@ -30,14 +31,12 @@ from exo_envs.core.mdp import (
     as_pair,
 )
 from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of, encoded
-from exo_envs.sources.tables.forecasts import Forecast
+from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_forecasts, with_lags
 from exo_envs.sources.tables.functions import Columns, Interface, fitting
-from exo_envs.sources.tables.gaps import Fill
-from exo_envs.sources.tables.preparation import as_variables, horizon_of, prepared, probes_of
+from exo_envs.sources.tables.gaps import Fill, is_table, split, without_gaps
 from exo_envs.sources.tables.record import Record
-from exo_envs.sources.tables.rewards import NUM_PROBES, RewardRule, find_rule
-from exo_envs.sources.tables.splitting import is_table, split
-from exo_envs.sources.tables.tables import Table
+from exo_envs.sources.tables.rewards import NUM_PROBES, Probes, RewardRule, find_rule
+from exo_envs.sources.tables.tables import Table, read_table
 
 Initial = Mapping[str, float] | Callable[[int, np.random.Generator], Any] | None
 
@@ -175,21 +174,30 @@ class TraceMDP(ExoMDP):
                 ``FromColumns`` names. See :mod:`exo_envs.sources.tables.forecasts`.
             max_levels: different whole numbers that are counted one by one at most.
         """
-        variables = as_variables(endogenous)
+        variables = _as_variables(endogenous)
         max_levels = check_whole("max_levels", max_levels, 1)
         discount = check_discount("discount", discount)
         check_function("reward", reward)
         check_function("terminal", terminal, optional=True)
-        prepare = partial(
-            prepared,
-            columns=columns,
-            time=time,
-            episode=episode,
-            fill=fill,
-            lags=lags,
-            calendar=calendar,
-            forecasts=forecasts,
-        )
+
+        def prepare(frame: Any) -> tuple[Table, dict[str, tuple[int, int]], int]:
+            """A table with all columns; known ranges; rows that it looks back and ahead."""
+            table = without_gaps(
+                read_table(frame, columns=columns, time=time, episode=episode), fill
+            )
+            ranges: dict[str, tuple[int, int]] = {}
+            if check_flag("calendar", calendar):
+                table, ranges = with_calendar(table)
+            table, are_known, longest = with_lags(table, lags)
+            table, are_forecast, ahead = with_forecasts(table, forecasts)
+            kept = are_known & are_forecast
+            if not kept.any():
+                raise ArgumentError(
+                    f"no row has all lags (up to {longest}) and forecasts (up to {ahead} rows "
+                    "ahead): the parts of the table are too short"
+                )
+            return table.take(kept), ranges, longest + ahead
+
         table, ranges, reach = prepare(frame)
         second = prepare(test)[0] if test is not None and is_table(test) else None
         if second is not None and second.columns.keys() != table.columns.keys():
@@ -200,7 +208,7 @@ class TraceMDP(ExoMDP):
         )
         for name in {v.name for v in variables} & table.columns.keys():
             raise ArgumentError(f"{name!r} is an endogenous variable and a column of the table")
-        horizon = horizon_of(table, horizon, episode)
+        horizon = _horizon_of(table, horizon, episode)
         interface = Interface(variables, codings, actions, step)
 
         def record(part: Table) -> Record:
@@ -212,7 +220,7 @@ class TraceMDP(ExoMDP):
             training, held_out = split(table, test, gap=gap, by_segment=episode is not None)
             table, later = table.take(training), table.take(held_out)
         rows = record(table)
-        rule = find_rule(interface, reward, probes_of(interface, rows), scopes)
+        rule = find_rule(interface, reward, _probes_of(interface, rows), scopes)
         settings: dict[str, Any] = {
             "horizon": horizon,
             "discount": discount,
@@ -369,3 +377,62 @@ def _try_out(mdp: TraceMDP) -> None:
             f"{misfit.variable.range}. Clip it: np.clip(..., low, high)"
         )
     mdp.is_terminal(state)
+
+
+def _horizon_of(table: Table, horizon: int | None, episode: str | None) -> int:
+    """The steps of an episode: as given, or as long as the shortest episode of the table."""
+    lengths = np.bincount(np.unique(table.segment, return_inverse=True)[1])
+    if horizon is None:
+        if episode is None:
+            raise ArgumentError("one long series needs the steps of an episode: horizon=...")
+        return int(lengths.min())
+    horizon = check_horizon("horizon", horizon)
+    if horizon > lengths.max():
+        raise ArgumentError(
+            f"horizon={horizon} needs as many rows that follow each other; the longest part of the "
+            f"table without a gap has {int(lengths.max())}"
+        )
+    return horizon
+
+
+def _as_variables(endogenous: Any) -> tuple[Variable, ...]:
+    """The variables of n, checked."""
+    try:
+        given = [endogenous] if isinstance(endogenous, Variable) else list(endogenous)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"endogenous is a sequence of Variable, not {shown(endogenous)}"
+        ) from None
+    if not given:
+        raise ArgumentError("endogenous has one Variable at least: what the agent moves")
+    for variable in given:
+        if not isinstance(variable, Variable):
+            raise ArgumentTypeError(
+                f"endogenous is a sequence of Variable, such as [Variable('stock', 12)], not of "
+                f"{shown(variable)}"
+            )
+        low, high = variable.bounds
+        if variable.is_real and not math.isfinite(high - low):
+            raise ArgumentError(
+                f"endogenous variable {variable.name!r} needs finite bounds: low=..., high=..."
+            )
+    if len({variable.name for variable in given}) != len(given):
+        raise ArgumentError("endogenous variables have different names")
+    return tuple(given)
+
+
+def _probes_of(interface: Interface, record: Record) -> Probes:
+    """States to find out what the reward looks at: rows of the record, any n and action."""
+    rng = np.random.default_rng(0)
+    rows, others = rng.integers(len(record), size=(2, NUM_PROBES))
+    n = np.stack(
+        [
+            rng.uniform(*v.bounds, NUM_PROBES)
+            if v.is_real
+            else rng.integers(v.size, size=NUM_PROBES)
+            for v in interface.endogenous
+        ],
+        axis=1,
+    )
+    a = rng.integers(len(interface.actions), size=NUM_PROBES)
+    return Probes(n, a, record.rows[rows], record.rows[others])

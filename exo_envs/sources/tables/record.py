@@ -49,7 +49,7 @@ class Record:
         self.rows = rows
         self.horizon = horizon
         times = table.wall_time
-        self.labels = table.row if times is None else times
+        self.labels: NDArray[Any] = table.row if times is None else times
         self._codings = codings
         self._variables = tuple(coding.variable for coding in codings)
         last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
