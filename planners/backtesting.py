@@ -27,21 +27,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked, unchecked
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import (
-    as_actions,
+from exo_envs.core.arguments import (
     as_generator,
     check_discount,
     check_flag,
     check_function,
     check_horizon,
+    check_kind,
     check_level,
     check_whole,
 )
+from exo_envs.core.batches import as_actions
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from exo_envs.sources.tables.model import TraceMDP
-from planners.core.checks import check_kind
 from planners.core.evaluation import ActionRule, Estimate, Scenarios, play
 
 if TYPE_CHECKING:

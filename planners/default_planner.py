@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from exo_envs.core.arguments import (
+    Constraints,
+    as_generator,
+    check_fields,
+    check_flag,
+    real,
+)
 from exo_envs.core.clock import Clock, OutOfTimeError
-from exo_envs.core.inputs import as_generator, check_flag, check_real, convert
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
@@ -71,9 +77,14 @@ class DefaultPlanner:
     dtype: type[np.floating[Any]] | None = None
     thorough: bool = True
 
+    constraints: ClassVar[Constraints] = {
+        "max_states": real(1),
+        "max_endogenous_pairs": real(1),
+        "thorough": check_flag,
+    }
+
     def __post_init__(self) -> None:
-        convert(self, check_real, "max_states", "max_endogenous_pairs", least=1)
-        check_flag("thorough", self.thorough)
+        check_fields(self)
         given: dict[str, Any] = {"tolerance": self.tolerance, "dtype": self.dtype}
         given = {name: value for name, value in given.items() if value is not None}
         self.value_iteration = ValueIteration(memory_limit=self.memory_limit, **given)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.arguments import check_whole
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
-from exo_envs.core.inputs import as_mask, check_whole
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.core.original import HasOriginal
 from planners.core.arrays import joint_index

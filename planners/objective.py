@@ -15,13 +15,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_real, check_whole
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit
-from exo_envs.core.inputs import as_generator, as_mask, check_flag, check_real, check_whole
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
 from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
-from planners.core.checks import check_kind
 from planners.core.evaluation import Scenarios
 from planners.core.memory import Memory
 from planners.core.planner import Plan, PlanCutShortWarning, Planner, check_planner

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,18 @@ from exo_envs.compiled.functions import njit
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.steps import check_terminal, take_step
+from exo_envs.core.arguments import (
+    Constraints,
+    as_generator,
+    check_fields,
+    check_real,
+    check_whole,
+    optional,
+    real,
+    whole,
+)
 from exo_envs.core.clock import Clock
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_generator, check_real, check_whole, convert
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.archive import MAX_BYTES
 from planners.core.arrays import Ints, joint_index
@@ -93,10 +102,14 @@ class UCT:
     depth: int | None = None
     exploration: float = 1.0
 
+    constraints: ClassVar[Constraints] = {
+        "simulations": whole(1),
+        "depth": optional(whole(1)),
+        "exploration": real(0),
+    }
+
     def __post_init__(self) -> None:
-        convert(self, check_whole, "simulations", least=1)
-        convert(self, check_whole, "depth", least=1, optional=True)
-        convert(self, check_real, "exploration", least=0)
+        check_fields(self)
 
     def plan(
         self,

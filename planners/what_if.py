@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.inputs import as_actions
+from exo_envs.core.batches import as_actions
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from planners.core.arrays import Ints
 from planners.core.evaluation import ActionRule, Scenarios, play, returns_on

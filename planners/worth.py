@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.errors import ArgumentError, check_choice
-from exo_envs.core.inputs import check_real
+from exo_envs.core.arguments import check_choice, check_real
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.claims import Agreement
 from planners.bounds.bracketing import Bracket, bracket

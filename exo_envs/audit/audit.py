@@ -29,8 +29,8 @@ from exo_envs.audit.results import (
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
 from exo_envs.contract.memory import find_all_memory
+from exo_envs.core.arguments import as_generator, check_level, check_whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_generator, check_level, check_whole
 from exo_envs.shells.env import ExoEnv
 
 #: States from which two actions are compared.

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from exo_envs.core.inputs import PARTS
+from exo_envs.core.batches import PARTS
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.core.spaces import observed_variables
 from exo_envs.sources.simulators.episodes import NUM_SEEDS, flat

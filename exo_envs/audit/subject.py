@@ -21,9 +21,9 @@ from exo_envs.audit.reading import (
     Way,
 )
 from exo_envs.contract.checked_mdp import unchecked
+from exo_envs.core.arguments import as_list, check_function
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import check_function
-from exo_envs.core.mdp import ExoMDP, FloatArray, check_names
+from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.core.spaces import num_shown
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.simulators.episodes import NUM_SEEDS
@@ -172,7 +172,7 @@ def as_subject(
 
 
 def _as_names(names: Any) -> list[str]:
-    own, seen = check_names(names), set()
+    own, seen = as_list("names of variables", names), set()
     for name in own:
         if not isinstance(name, str) or name in seen:
             raise ArgumentError(f"names are strings that are all different, unlike {name!r}")

@@ -29,6 +29,8 @@ MANY = 256  # rows that are worth laying out for
 BLOCK = 16  # rows that are looked at as one
 #: How the kernels refuse what is no array of theirs; Numba has another error for an empty list.
 UNKNOWN_TO_KERNELS = (TypeError, ValueError)
+#: How far the probabilities of a row may be from a sum of one.
+ROUNDING = 1e-5
 
 
 @njit([boolean(VALUES, SIZES), boolean(READ_VALUES, READ_SIZES)], cache=True)
@@ -91,15 +93,6 @@ def all_finite(values: Any) -> Any:
     return wrong == 0
 
 
-@njit([boolean(VALUES, SIZES, boolean), boolean(READ_VALUES, READ_SIZES, boolean)], cache=True)
-def are_values(values: Any, sizes: Any, look: bool) -> Any:
-    """Whether a part of states has as many variables as there are sizes, and values below them.
-
-    Without ``look`` nobody looks at the values.
-    """
-    return values.shape[1] == len(sizes) and (not look or all_in_range(values, sizes))
-
-
 @njit(
     [
         boolean(values, values, sizes, sizes, sizes, int64, boolean)
@@ -138,3 +131,23 @@ def is_fine(
         if not np.isfinite(reward[lane]):
             return False
     return all_in_range(n, n_sizes) and all_in_range(x, x_sizes)
+
+
+@njit(cache=True)
+def wrong_row(starts: Any, probabilities: Any, decide: Any) -> int:
+    """The first row of a sparse table that is no distribution, or -1.
+
+    If ``decide`` is False, rows may have a sum of less than one.
+    """
+    for row in range(len(starts) - 1):
+        total = 0.0
+        least = 0.0
+        for entry in range(starts[row], starts[row + 1]):
+            total += probabilities[entry]
+            least = min(least, probabilities[entry])
+        # Written so that not a number is wrong, too.
+        if not (least >= 0.0 and total <= 1.0 + ROUNDING):
+            return row
+        if decide and not total >= 1.0 - ROUNDING:
+            return row
+    return -1

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.lazy import LazyModule
+from exo_envs.core.arguments import kind_of
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
-from exo_envs.core.numbers import kind_of
 
 kernels = LazyModule("exo_envs.compiled.ranges")
 

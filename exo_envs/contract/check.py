@@ -19,8 +19,8 @@ from exo_envs.contract.memory import check_memory
 from exo_envs.contract.own_steps import check_exogeneity, check_mean_payment, check_payment
 from exo_envs.contract.probe import Probe
 from exo_envs.contract.statistical import check_batching
+from exo_envs.core.arguments import as_generator, check_flag, check_level, check_real, check_whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_generator, check_flag, check_level, check_real, check_whole
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.original import HasOwnSteps
 

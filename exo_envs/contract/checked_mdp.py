@@ -19,6 +19,7 @@ from exo_envs.contract.answers import (
     check_terms,
 )
 from exo_envs.contract.declaration import check_declaration
+from exo_envs.core.arguments import kind_of
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.kernels import CompiledExogenous
 from exo_envs.core.mdp import (
@@ -32,7 +33,6 @@ from exo_envs.core.mdp import (
     batch_shape,
     is_as_new,
 )
-from exo_envs.core.numbers import kind_of
 from exo_envs.core.original import HasOriginal, Outcome
 
 #: How far the probabilities of all n' may be from 1 in all.

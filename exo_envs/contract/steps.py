@@ -18,8 +18,7 @@ from exo_envs.contract.answers import (
 )
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
-from exo_envs.core.rows import overwrite
+from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition, overwrite
 
 kernels = LazyModule("exo_envs.compiled.ranges")
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import as_generator, shown
+from exo_envs.core.batches import as_batch, as_values
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_batch, as_generator, as_values
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -25,7 +26,6 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from exo_envs.core.numbers import shown
 
 #: The last endogenous variable of such a model. No observation shows it: it is 0 until the end.
 DONE = Variable("done", 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 
 class ExoError(Exception):
@@ -45,14 +45,3 @@ def hint_at(name: object, choices: Iterable[str]) -> str:
     if len(choices) <= 12:
         return f"choose from {', '.join(map(repr, choices)) or 'nothing: there is none'}"
     return f"choose from {', '.join(map(repr, choices[:10]))} ... ({len(choices)} in all)"
-
-
-def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
-    """Refuse what is none of some names, whatever it is, and name the choices.
-
-    >>> check_choice("cost", "sise", ["size", "time"])
-    Traceback (most recent call last):
-    ValueError: unknown cost 'sise'; did you mean 'size'?
-    """
-    if not isinstance(name, str) or name not in choices:
-        raise unknown_name(kind, name, choices)

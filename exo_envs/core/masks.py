@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.core.numbers import shown
 
 
 def as_mask(mdp: ExoMDP, mask: Any) -> tuple[str, ...]:

@@ -24,10 +24,9 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
+from exo_envs.core.arguments import as_array, as_list, check_choice, check_lanes, shown
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.kernels import CompiledExogenous, CompiledStep
-from exo_envs.core.numbers import as_array, check_lanes, shown
-from exo_envs.core.rows import overwrite
 from exo_envs.core.variable import REAL_SIZE, Ranges, Variable
 
 __all__ = ["REAL_SIZE", "ExoMDP", "Ranges", "State", "Successors", "Transition", "Variable"]
@@ -37,6 +36,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 ACTIONS = "the batch of actions"
+#: Of as many values, those of lanes that have ended are found by index; of fewer, all are read.
+FEW_VALUES = 2048
 
 
 class State(NamedTuple):
@@ -343,7 +344,7 @@ class ExoMDP(ABC):
 
     def exogenous_indices(self, names: Iterable[str]) -> NDArray[np.intp]:
         """The positions of the named exogenous variables in x."""
-        names = check_names(names)
+        names = as_list("names of variables", names)
         positions = self._exogenous_positions
         for name in names:
             check_choice("exogenous variable", name, positions)
@@ -409,9 +410,22 @@ def batch_shape(part: Any) -> tuple[int, ...]:
     return part.shape[:-1]
 
 
-def check_names(names: Any, what: str = "names of variables") -> list[Any]:
-    """Several names as a list; a single one is refused, since its letters would be taken."""
-    is_scalar = isinstance(names, (str, bytes)) or getattr(names, "shape", None) == ()
-    if is_scalar or not isinstance(names, Iterable):
-        raise ArgumentTypeError(f"{what} are a collection of them, not {shown(names)}")
-    return list(names)
+def overwrite(values: Any, by: Any, lanes: NDArray[np.bool_]) -> Any:
+    """Replace the rows of some lanes, in place: what a model returns is ours to write to.
+
+    Args:
+        values: (..., m).
+        by: a number, or an array; whole floats are whole numbers.
+        lanes: which rows, shape (...).
+    """
+    if lanes.shape != values.shape[:-1]:  # parts of different batch shapes are broadcast
+        shape = np.broadcast_shapes(lanes.shape, values.shape[:-1])
+        values = np.broadcast_to(values, (*shape, values.shape[-1]))
+        lanes = np.broadcast_to(lanes, shape)
+    if not values.flags.writeable:
+        values = values.copy()
+    if values.size < FEW_VALUES or (isinstance(by, np.ndarray) and by.shape != values.shape):
+        np.copyto(values, by, where=lanes[..., None], casting="unsafe")
+    else:
+        values[lanes] = by[lanes] if isinstance(by, np.ndarray) else by
+    return values

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import check_size, shown
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.numbers import check_size, shown
 
 #: The size of a real variable: as many values as 64-bit floats tell apart, more than any table has.
 REAL_SIZE = 2**53

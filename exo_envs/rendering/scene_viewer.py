@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from PIL import Image
 
-from exo_envs.core.errors import check_choice
-from exo_envs.core.inputs import check_whole
+from exo_envs.core.arguments import check_choice, check_whole
 from exo_envs.core.mdp import ExoMDP, State
 from exo_envs.rendering import figures
 from exo_envs.rendering.canvas import Canvas

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentTypeError
-from exo_envs.core.inputs import as_state
 from exo_envs.core.mdp import ExoMDP, State
 
 Frame = NDArray[np.uint8]  # (height, width, 3)

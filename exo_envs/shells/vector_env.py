@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_initial
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.inputs import as_actions, as_state, check_lanes, check_whole
+from exo_envs.core.arguments import check_choice, check_lanes, check_whole, optional
+from exo_envs.core.batches import as_actions, as_state
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
 from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
@@ -81,7 +82,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.make_viewer = viewer_maker(viewer)
         num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
         self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
-        max_steps = check_whole("max_episode_steps", max_episode_steps, 1, optional=True)
+        max_steps = optional(check_whole)("max_episode_steps", max_episode_steps, 1)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
         self.observation_space = batched_space(self.single_observation_space, self.num_envs)

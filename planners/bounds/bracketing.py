@@ -11,8 +11,14 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.arguments import (
+    as_generator,
+    check_function,
+    check_kind,
+    check_positive,
+    check_whole,
+)
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_generator, check_function, check_positive, check_whole
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.bounds.budget import (
@@ -27,7 +33,6 @@ from planners.bounds.fitting import relax_fitted
 from planners.bounds.lattice import on_lattice
 from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
 from planners.bounds.relaxation import Draws
-from planners.core.checks import check_kind
 from planners.core.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.memory import Memory
 from planners.reduced.surveyed_states import can_enumerate

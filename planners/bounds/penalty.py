@@ -15,11 +15,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from exo_envs.core.arguments import check_horizon, check_positive, whole_numbers
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import check_horizon, check_positive
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.arrays import Floats, Ints, chunks, joint_index
-from planners.core.checks import whole_numbers
 from planners.discretization.coarse import bins_of, put_in_bins
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (

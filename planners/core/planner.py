@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from exo_envs.contract.declaration import check_declaration
+from exo_envs.core.arguments import check_kind, check_real
 from exo_envs.core.errors import ArgumentTypeError
-from exo_envs.core.inputs import check_real
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from planners.core.checks import check_kind
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask, Policy
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from exo_envs.core.arguments import check_kind, check_names, check_whole, kind_of
+from exo_envs.core.batches import PARTS
 from exo_envs.core.ends import DONE
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import PARTS, check_whole, kind_of
 from exo_envs.core.mdp import ExoMDP, IntArray, Ranges, State, Variable
 from planners.core.archive import MAX_BYTES
-from planners.core.checks import check_kind, check_names
 from planners.core.files import load_saved
 
 #: Names of exogenous variables, in the order of the model.

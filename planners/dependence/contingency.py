@@ -14,11 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.inputs import check_whole
+from exo_envs.core.arguments import check_kind, check_whole, sampled_values, whole_numbers
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints
-from planners.core.checks import check_kind, sampled_values, whole_numbers
 from planners.dependence import counting_kernels as kernels
 from planners.dependence.g_statistic import sparse_information
 

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import as_positions, check_kind
 from exo_envs.core.mdp import IntArray
-from planners.core.checks import as_positions, check_kind
 from planners.dependence.contingency import Rows
 from planners.samples.rollouts import ExogenousData
 

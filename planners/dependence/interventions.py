@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.arguments import as_positions
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray
 from exo_envs.core.statistics import g_test
-from planners.core.checks import as_positions
 from planners.core.memory import LARGE, Memory, Shelf, every_variable
 from planners.dependence.contingency import Rows, count_table
 from planners.discretization.coarse import coarsened

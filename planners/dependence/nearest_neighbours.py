@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.arguments import as_array, as_generator, check_whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_array, as_generator, check_whole
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import Ints
 

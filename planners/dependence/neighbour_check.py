@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.arguments import as_generator, check_lanes, check_level
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_generator, as_mask, check_lanes, check_level
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from planners.dependence.interventions import actors_of
 from planners.dependence.nearest_neighbours import neighbour_information, neighbour_test

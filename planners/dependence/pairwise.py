@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.threads import in_parts
+from exo_envs.core.arguments import as_positions, check_kind
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
-from planners.core.checks import as_positions, check_kind
 from planners.dependence import counting_kernels as kernels
 from planners.dependence.contingency import SMALL_TABLE, Cases, Rows
 from planners.dependence.g_statistic import sparse_information

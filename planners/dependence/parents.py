@@ -25,13 +25,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from exo_envs.core.inputs import check_level, check_whole, convert
+from exo_envs.core.arguments import (
+    Constraints,
+    as_positions,
+    check_fields,
+    check_kind,
+    check_level,
+    whole,
+)
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.checks import as_positions, check_kind
 from planners.core.memory import Memory
 from planners.dependence.forward_selection import select_forward
 from planners.dependence.significance import Null
@@ -83,11 +89,15 @@ class ParentSearch:
     min_samples: int = 20
     memory: Memory = field(default_factory=Memory)
 
+    constraints: ClassVar[Constraints] = {
+        "level": check_level,
+        "max_parents": whole(0),
+        "min_samples": whole(1),
+    }
+
     def __post_init__(self) -> None:
         check_kind("data", self.data, ExogenousData)
-        convert(self, check_level, "level")
-        convert(self, check_whole, "max_parents", least=0)
-        convert(self, check_whole, "min_samples", least=1)
+        check_fields(self)
         self.memory.bind(data=self.data)
         share = min(1.0, SCREENED_VALUES / max(1, int(self.data.sizes.sum())))
         screened = math.ceil(share * SCREENING)

@@ -7,10 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from exo_envs.core.inputs import check_whole
+from exo_envs.core.arguments import as_positions, check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import GTest
-from planners.core.checks import as_positions
 from planners.core.memory import LARGE, Key, Memory, Shelf, every_variable
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.pairwise import Columns

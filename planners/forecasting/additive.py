@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.arguments import exact, exact_reals
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints
-from planners.core.checks import exact, exact_reals
 from planners.core.memory import Memory
 from planners.forecasting.compiled_model import CompiledModel
 from planners.forecasting.forecasts import Rollouts

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.compiled.ranges import ROUNDING
+from exo_envs.core.arguments import exact, exact_reals, exact_starts
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints, joint_values, starts_of
-from planners.core.checks import ROUNDING, exact, exact_reals, exact_starts
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
 from planners.forecasting.shared_tables import SharedForecasts

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.compiled.ranges import ROUNDING
+from exo_envs.core.arguments import check_whole, exact, exact_reals, exact_starts
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, join, joint_index, starts_of
-from planners.core.checks import ROUNDING, exact, exact_reals, exact_starts
 from planners.core.memory import LARGE, Key, Memory, Shelf
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)

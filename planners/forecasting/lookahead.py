@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
 from exo_envs.compiled.threads import in_parts
+from exo_envs.core.arguments import check_kind
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints
-from planners.core.checks import check_kind
 from planners.forecasting import flat_models as where
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import CompiledModel

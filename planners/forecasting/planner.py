@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.clock import Clock, OutOfTimeError
-from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import (
+from exo_envs.core.arguments import (
+    Constraints,
     as_generator,
+    check_fields,
     check_flag,
+    check_kind,
     check_level,
     check_real,
-    check_whole,
-    convert,
+    optional,
+    whole,
+    whole_numbers,
 )
+from exo_envs.core.clock import Clock, OutOfTimeError
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, Variable
 from planners.core.arrays import joint_index
-from planners.core.checks import check_kind, whole_numbers
 from planners.core.evaluation import Scenarios
 from planners.core.files import Saved
 from planners.core.memory import Memory
@@ -75,13 +78,17 @@ class ForecastPlanner:
     recourse: bool = True
     additive: bool = True
 
+    constraints: ClassVar[Constraints] = {
+        "horizon": optional(whole(1)),
+        "num_rollouts": whole(1),
+        "max_parents": whole(0),
+        "level": check_level,
+        "recourse": check_flag,
+        "additive": check_flag,
+    }
+
     def __post_init__(self) -> None:
-        convert(self, check_whole, "horizon", least=1, optional=True)
-        convert(self, check_whole, "num_rollouts", least=1)
-        convert(self, check_whole, "max_parents", least=0)
-        convert(self, check_level, "level")
-        convert(self, check_flag, "recourse")
-        convert(self, check_flag, "additive")
+        check_fields(self)
 
     def plan(
         self,

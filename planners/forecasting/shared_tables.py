@@ -18,8 +18,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import check_whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Ints, join, joint_index, starts_of
 from planners.core.memory import Memory

@@ -42,7 +42,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from exo_envs.core.errors import check_choice
+from exo_envs.core.arguments import check_choice
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import Ints, joint_values
 from planners.core.memory import LARGE, Key, Memory, Shelf

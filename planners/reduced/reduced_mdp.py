@@ -10,17 +10,19 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import (
+from exo_envs.core.arguments import (
     as_generator,
-    as_mask,
     check_flag,
     check_function,
+    check_kind,
+    check_names,
     check_positive,
     check_real,
+    real_numbers,
 )
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from planners.core.checks import check_kind, check_names, real_numbers
 from planners.core.memory import Memory
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.core.batches import as_lanes, as_pairs, exogenous_lanes
-from exo_envs.core.inputs import as_size, as_values
+from exo_envs.core.batches import as_lanes, as_pairs, as_size, as_values, exogenous_lanes
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, as_pair
 from planners.core.arrays import Ints, joint_values
 from planners.reduced.reduced_mdp import ReducedMDP

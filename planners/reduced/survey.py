@@ -17,11 +17,10 @@ from typing import Literal
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.errors import ArgumentError, check_choice
-from exo_envs.core.inputs import as_generator, check_whole
+from exo_envs.core.arguments import as_generator, check_choice, check_kind, check_whole, optional
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
 from planners.core.arrays import Ints
-from planners.core.checks import check_kind
 from planners.dependence.group_testing import NUM_TESTS, find_relevant
 from planners.discretization.coarse import coarsened
 from planners.reduced.backgrounds import Backgrounds
@@ -132,8 +131,8 @@ class EndogenousSurvey:
                 f"the data has {len(data.names)} variables, not the "
                 f"{len(mdp.exogenous_names)} of the model; collect it for the whole model"
             )
-        num_tests = check_whole("num_tests", num_tests, 1, optional=True)
-        num_draws = check_whole("num_draws", num_draws, 1, optional=True)
+        num_tests = optional(check_whole)("num_tests", num_tests, 1)
+        num_draws = optional(check_whole)("num_draws", num_draws, 1)
         mdp, rng = CountedMDP(coarsened(checked(mdp), data.bins)), as_generator("rng", rng)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
 

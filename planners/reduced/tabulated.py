@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
+from exo_envs.core.arguments import check_kind, check_names
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, Variable
-from planners.core.checks import check_kind, check_names
 from planners.core.files import Saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask

@@ -16,13 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked, unchecked
+from exo_envs.core.arguments import (
+    KERNEL_TYPES,
+    as_generator,
+    as_positions,
+    check_horizon,
+    check_names,
+    check_rollouts,
+    check_whole,
+    whole_numbers,
+)
+from exo_envs.core.arguments import MAX_VALUES as MOST_VALUES
 from exo_envs.core.errors import ArgumentError, unknown_name
-from exo_envs.core.inputs import MAX_VALUES as MOST_VALUES
-from exo_envs.core.inputs import as_generator, check_horizon, check_rollouts, check_whole
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Variable
 from exo_envs.sources.tables.model import TraceMDP
 from planners.core.arrays import Ints, chunks
-from planners.core.checks import KERNEL_TYPES, as_positions, check_names, whole_numbers
 from planners.core.walk import walk
 from planners.discretization.bin_edges import Responses
 from planners.discretization.coarse import MANY_VALUES, Binning, Bins, coarsened, put_on_grid

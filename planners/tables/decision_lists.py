@@ -14,19 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.compiled.functions import njit
-from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_whole
-from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.arrays import Ints, join_tables, starts_of, subset_index
-from planners.core.checks import (
-    ROUNDING,
+from exo_envs.compiled.ranges import ROUNDING, wrong_row
+from exo_envs.core.arguments import (
     as_array,
     check_shape,
     check_starts,
+    check_whole,
     real_numbers,
     whole_numbers,
-    wrong_row,
 )
+from exo_envs.core.errors import ArgumentError
+from exo_envs.core.mdp import FloatArray, IntArray
+from planners.core.arrays import Ints, join_tables, starts_of, subset_index
 from planners.tables.rules import Rule
 
 

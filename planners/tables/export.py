@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs.compiled.functions import njit
-from exo_envs.core.inputs import check_positive
+from exo_envs.core.arguments import check_kind, check_positive
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import joint_values, set_joint_values
-from planners.core.checks import check_kind
 from planners.tables.decision_lists import follow_rules
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import joint_factor

@@ -16,9 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exo_envs.core.batches import as_lanes, as_pairs, endogenous_lanes, exogenous_lanes
+from exo_envs.core.arguments import (
+    as_array,
+    check_discount,
+    check_horizon,
+    check_kind,
+    check_names,
+    check_shape,
+    check_whole,
+    real_numbers,
+    whole_numbers,
+)
+from exo_envs.core.batches import as_lanes, as_pairs, as_size, endogenous_lanes, exogenous_lanes
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_size, check_discount, check_horizon, check_whole
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -30,14 +40,6 @@ from exo_envs.core.mdp import (
     as_pair,
 )
 from planners.core.arrays import Ints, joint_index, joint_values
-from planners.core.checks import (
-    as_array,
-    check_kind,
-    check_names,
-    check_shape,
-    real_numbers,
-    whole_numbers,
-)
 from planners.tables.decision_lists import DecisionLists, list_successors, sample_lists
 from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import num_endogenous_states

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.compiled.ranges import wrong_row
+from exo_envs.core.arguments import as_array, check_starts, check_whole, real_numbers, whole_numbers
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, join_tables, joint_values, subset_index
-from planners.core.checks import as_array, check_starts, real_numbers, whole_numbers, wrong_row
 
 
 @dataclass(frozen=True)

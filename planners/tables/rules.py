@@ -16,10 +16,10 @@ from functools import cached_property
 
 import numpy as np
 
+from exo_envs.core.arguments import check_starts, real_numbers, whole_numbers
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
-from planners.core.checks import check_starts, real_numbers, whole_numbers
 
 
 @dataclass(eq=False)

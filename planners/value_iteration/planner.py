@@ -9,13 +9,21 @@ are close enough.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
+from exo_envs.core.arguments import (
+    Constraints,
+    as_generator,
+    check_fields,
+    check_positive,
+    optional,
+    whole,
+)
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_generator, check_positive, check_whole, convert
 from exo_envs.core.mdp import ExoMDP
 from planners.core.planner import Plan, check_problem
 from planners.discretization.binned_policy import with_values
@@ -67,12 +75,16 @@ class ValueIteration:
     inner_sweeps: int = 32
     max_iterations: int | None = None
 
+    constraints: ClassVar[Constraints] = {
+        "tolerance": check_positive,
+        "memory_limit": partial(check_positive, unit="bytes"),
+        "inner_sweeps": whole(0),
+        "max_iterations": optional(whole(1)),
+    }
+
     def __post_init__(self) -> None:
         self.dtype = _float_type(self.dtype)
-        convert(self, check_positive, "tolerance")
-        convert(self, check_positive, "memory_limit", unit="bytes")
-        convert(self, check_whole, "inner_sweeps", least=0)
-        convert(self, check_whole, "max_iterations", least=1, optional=True)
+        check_fields(self)
 
     def bytes_needed(self, mdp: ExoMDP) -> int:
         """The memory that a plan in ``mdp`` takes at least, in bytes, found without taking it.

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
+from exo_envs.core.arguments import as_array, check_names, whole_numbers
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_array
 from exo_envs.core.mdp import ExoMDP, IntArray, Variable
-from planners.core.checks import check_names, whole_numbers
 from planners.core.files import Saved
 from planners.core.policy import Policy, as_names
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workshop import Workshop
 
 from exo_envs import AdaptedMDP, State
-from exo_envs.core.inputs import as_size
+from exo_envs.core.batches import as_size
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP

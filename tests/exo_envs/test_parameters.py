@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from exo_envs import AdaptedMDP, ExoVectorEnv, Variable
-from exo_envs.core.inputs import check_positive, check_real, check_whole
+from exo_envs.core.arguments import check_positive, check_real, check_whole, optional
 from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP, GridParameters
@@ -167,7 +167,7 @@ def test_adapted_models_convert_too():
 
 def test_checks_return_what_they_checked():
     assert type(check_whole("n", np.uint8(3), 1)) is int
-    assert check_whole("n", None, 1, optional=True) is None
+    assert optional(check_whole)("n", None, 1) is None
     assert type(check_real("x", np.int8(3))) is float
     assert check_positive("x", np.float32(0.5)) == 0.5
     for huge in (10**400, Fraction(10**400), np.longdouble("1e4000")):

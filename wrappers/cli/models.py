@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 
 from exo_envs.core.errors import unknown_name
-from exo_envs.core.inputs import as_mask
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.registration import ENVIRONMENTS

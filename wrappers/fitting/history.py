@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from exo_envs.core.inputs import check_real
+from exo_envs.core.arguments import check_real
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 

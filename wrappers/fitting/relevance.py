@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from exo_envs.core.inputs import check_flag
+from exo_envs.core.arguments import check_flag
 from planners.core.policy import Mask
 from planners.dependence.parents import Evidence
 from wrappers.fitting.history import Role

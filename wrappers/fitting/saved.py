@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs import __version__
+from exo_envs.core.arguments import check_real
+from exo_envs.core.batches import as_actions
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_actions, check_real
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.files import Saved, read_text, replacing

@@ -8,9 +8,9 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
+from exo_envs.core.arguments import shown
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentTypeError
-from exo_envs.core.inputs import shown
 from exo_envs.core.mdp import FloatArray
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask

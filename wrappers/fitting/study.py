@@ -17,9 +17,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from exo_envs.core.arguments import check_level, check_rollouts, check_whole, optional
 from exo_envs.core.clock import check_time_limit
 from exo_envs.core.ends import CarriedEnd, carry_end
-from exo_envs.core.inputs import check_level, check_rollouts, check_whole
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp
 from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
@@ -105,7 +105,7 @@ class Study:
     ) -> None:
         n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
         max_parents = check_whole("max_parents", max_parents, 1)
-        n_data_rollouts = check_whole("n_data_rollouts", n_data_rollouts, 1, optional=True)
+        n_data_rollouts = optional(check_whole)("n_data_rollouts", n_data_rollouts, 1)
         check_ignored_rewards(ignored_rewards)
         check_planner(planner)
         check_reward(reward)

@@ -7,16 +7,25 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from exo_envs.core.arguments import (
+    Constraints,
+    check_fields,
+    check_flag,
+    check_function,
+    optional,
+    real,
+    whole,
+)
 from exo_envs.core.clock import OutOfTimeError, check_time_limit
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_flag, check_function, check_real, check_whole, convert
 from exo_envs.core.mdp import ExoMDP
 from planners.core.planner import PlanCutShortWarning, Planner, check_planner
 from planners.core.policy import Mask
@@ -103,6 +112,16 @@ class MaskLearner(HyperParameters, Results, ABC):
     max_parents: int = 6
     callback: Callback | None = None
     check: bool = True
+
+    constraints: ClassVar[Constraints] = {
+        "cost_weight": real(0.0),
+        "n_rollouts": whole(1),
+        "n_data_rollouts": optional(whole(1)),
+        "check": check_flag,
+        "max_parents": whole(1),
+        "planning_time_limit": partial(check_time_limit, positive=True),
+        "time_limit": partial(check_time_limit, positive=True),
+    }
 
     def fit(
         self,
@@ -258,17 +277,12 @@ class MaskLearner(HyperParameters, Results, ABC):
 
     def _check(self) -> None:
         """Refuse hyper-parameters that make no sense."""
-        convert(self, check_real, "cost_weight", least=0.0)
-        convert(self, check_whole, "n_rollouts", least=1)
-        convert(self, check_whole, "n_data_rollouts", least=1, optional=True)
+        check_fields(self)
         cost_function(self.cost)
         check_reward(self.reward)
         check_ignored_rewards(self.ignored_rewards)
         check_function("callback", self.callback, optional=True)
-        convert(self, check_flag, "check")
-        convert(self, check_whole, "max_parents", least=1)
         check_planner(self.planner)
-        convert(self, check_time_limit, "planning_time_limit", "time_limit", positive=True)
 
     def _study_settings(self) -> dict[str, Any]:
         names = (

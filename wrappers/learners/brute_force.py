@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
+from typing import ClassVar
 
+from exo_envs.core.arguments import Constraints, whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_whole, convert
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
 from planners.worth import Objective
@@ -33,9 +34,9 @@ class BruteForceMaskLearner(MaskLearner):
     ignored_rewards: IgnoredRewards = "zero"
     max_variables: int = 12
 
-    def _check(self) -> None:
-        super()._check()
-        convert(self, check_whole, "max_variables", least=0)
+    constraints: ClassVar[Constraints] = {
+        "max_variables": whole(0),
+    }
 
     def _steps(self, session: Session) -> Iterator[Record]:
         names = session.study.mdp.exogenous_names

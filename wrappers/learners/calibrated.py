@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from exo_envs.core.inputs import check_level, check_whole, convert
+from exo_envs.core.arguments import Constraints, check_level, whole
 from planners.core.policy import Mask
 from wrappers.fitting.history import Record
 from wrappers.fitting.relevance import Relevance
@@ -36,10 +36,10 @@ class CalibratedMaskLearner(MaskLearner):
     level: float = 0.05
     patience: int = 4
 
-    def _check(self) -> None:
-        super()._check()
-        convert(self, check_whole, "patience", least=1)
-        convert(self, check_level, "level")
+    constraints: ClassVar[Constraints] = {
+        "patience": whole(1),
+        "level": check_level,
+    }
 
     def _study_settings(self) -> dict[str, Any]:
         return {**super()._study_settings(), "level": self.level}

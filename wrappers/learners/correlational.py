@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
-from exo_envs.core.errors import check_choice
-from exo_envs.core.inputs import check_flag, check_real, check_whole, convert
+from exo_envs.core.arguments import (
+    Constraints,
+    check_choice,
+    check_flag,
+    real,
+    whole,
+)
 from exo_envs.core.mdp import FloatArray
 from planners.core.memory import LARGE, Shelf
 from planners.core.policy import Mask
@@ -77,11 +82,15 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     paired: bool = True
     patience: int = 2
 
+    constraints: ClassVar[Constraints] = {
+        "tau_correl": real(0.0),
+        "patience": whole(1),
+        "bias_corrected": check_flag,
+        "paired": check_flag,
+    }
+
     def _check(self) -> None:
         super()._check()
-        convert(self, check_real, "tau_correl", least=0.0)
-        convert(self, check_whole, "patience", least=1)
-        convert(self, check_flag, "bias_corrected", "paired")
         check_choice("transition_model", self.transition_model, get_args(TransitionModel))
 
     def _steps(self, session: Session) -> Iterator[Record]:

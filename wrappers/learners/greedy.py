@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
-from exo_envs.core.inputs import as_mask, check_flag, check_whole, convert
+from exo_envs.core.arguments import Constraints, check_flag, whole
+from exo_envs.core.masks import as_mask
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
 from wrappers.fitting.history import Record
@@ -42,10 +44,10 @@ class GreedyMaskLearner(MaskLearner):
     trials: int = 1
     paired: bool = False
 
-    def _check(self) -> None:
-        super()._check()
-        convert(self, check_whole, "trials", least=1, most=MAX_TRIALS)
-        convert(self, check_flag, "paired")
+    constraints: ClassVar[Constraints] = {
+        "trials": whole(1, MAX_TRIALS),
+        "paired": check_flag,
+    }
 
     def _steps(self, session: Session) -> Iterator[Record]:
         study = session.study

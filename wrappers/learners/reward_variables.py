@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.errors import check_choice
-from exo_envs.core.inputs import (
+from exo_envs.core.arguments import (
+    Constraints,
     as_generator,
+    check_choice,
     check_function,
     check_lanes,
     check_probability,
-    check_real,
-    check_whole,
-    convert,
+    real,
+    whole,
 )
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
@@ -241,12 +241,15 @@ class RewardVariableMaskLearner(MaskLearner):
     sampling: Sampling = "visited"
     uniform_share: float = 0.05
 
+    constraints: ClassVar[Constraints] = {
+        "n1": whole(1),
+        "n2": whole(2),
+        "tau_variance": real(0.0),
+        "uniform_share": check_probability,
+    }
+
     def _check(self) -> None:
         super()._check()
-        convert(self, check_whole, "n1", least=1)
-        convert(self, check_whole, "n2", least=2)
-        convert(self, check_real, "tau_variance", least=0.0)
-        convert(self, check_probability, "uniform_share")
         check_choice("sampling", self.sampling, ("uniform", "visited"))
 
     def _steps(self, session: Session) -> Iterator[Record]:

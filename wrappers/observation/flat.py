@@ -15,8 +15,8 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import DTypeLike, NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.inputs import kind_of
+from exo_envs.core.arguments import check_choice, kind_of
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.spaces import batched_space
 from wrappers.observation.flat_parts import Flat, Part, RealPart, parts_of
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space

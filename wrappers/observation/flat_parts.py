@@ -12,8 +12,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.arguments import as_array, as_integers
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_array, as_integers
 from exo_envs.core.mdp import IntArray
 from exo_envs.core.spaces import NEEDED_SPACE
 

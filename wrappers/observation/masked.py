@@ -16,7 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWra
 from numpy.typing import NDArray
 
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
-from exo_envs.core.inputs import as_mask
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, batched_space, observed_variables
 from wrappers.observation.wrapper_layers import VectorObservation, observed_space

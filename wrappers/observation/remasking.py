@@ -13,8 +13,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.inputs import as_mask, check_flag, check_whole
+from exo_envs.core.arguments import check_choice, check_flag, check_whole, optional
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, IntArray
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.simulators.conversion import as_mdp
@@ -189,7 +190,7 @@ class RemaskingObservation(MaskedObservation):
         """
         if options is not None and not isinstance(options, Mapping):
             raise ArgumentTypeError(f"the options of a reset are a dictionary, not {options!r}")
-        seed = check_whole("seed", seed, 0, optional=True)
+        seed = optional(check_whole)("seed", seed, 0)
         rest = dict(options or {})
         task = rest.pop("task", self.task)
         check_choice("task", task, self._envs)

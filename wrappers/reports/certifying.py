@@ -18,7 +18,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from exo_envs.core.inputs import as_generator, as_mask, check_flag, check_level, check_whole
+from exo_envs.core.arguments import as_generator, check_flag, check_level, check_whole, optional
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from planners.core.policy import Mask
 from wrappers.fitting.study import Study
@@ -73,7 +74,7 @@ def certify(
         exact: whether tables that the model gives are taken at their word, or x' is drawn.
     """
     level, power = check_level("level", level), check_level("power", power)
-    n_samples = check_whole("n_samples", n_samples, 6, optional=True)
+    n_samples = optional(check_whole)("n_samples", n_samples, 6)
     exact = check_flag("exact", exact)
     rng = as_generator("rng", rng, default=0)
     study = mdp_or_env if isinstance(mdp_or_env, Study) else Study(mdp_or_env, rng)

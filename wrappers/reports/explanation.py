@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from exo_envs.core.arguments import check_flag
 from exo_envs.core.errors import unknown_name
-from exo_envs.core.inputs import check_flag
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from wrappers.fitting.history import Role

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exo_envs.core.inputs import check_level
+from exo_envs.core.arguments import check_level
 from planners.core.evaluation import Estimate, paired_difference
 from planners.worth import Objective
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from exo_envs.core.arguments import check_real
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_real
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from wrappers.reports.rendering import axes, listed, markdown_table, number, pandas_frame

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, combinations
 
+from exo_envs.core.arguments import check_real, check_whole, optional
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import check_real, check_whole
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from planners.worth import cost_function
@@ -43,7 +43,7 @@ def find_path(
 ) -> MaskPath:
     """The price curve of a fitted learner; see :meth:`MaskLearner.path`."""
     asked = _checked(cost_weights)
-    most = check_whole("max_size", max_size, 0, optional=True)
+    most = optional(check_whole)("max_size", max_size, 0)
     search = _Search(learner, most)
     tried = search.scored()
     hull = envelope(tried)

@@ -12,7 +12,7 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-from exo_envs.core.inputs import check_flag, check_level, check_positive, check_real
+from exo_envs.core.arguments import check_flag, check_level, check_positive, check_real
 from exo_envs.core.statistics import chi_squared_quantile
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.

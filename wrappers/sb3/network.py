@@ -9,8 +9,8 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from exo_envs.core.arguments import check_whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import check_whole
 
 #: Numbers that the network makes of an observation, at most.
 MAX_WIDTH = 100_000

@@ -19,8 +19,9 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
+from exo_envs.core.arguments import check_whole, optional
+from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_state, check_whole
 from exo_envs.core.mdp import ExoMDP, State
 from exo_envs.shells.vector_env import ExoVectorEnv
 from wrappers.observation.flat import FlatVectorObservation
@@ -102,7 +103,7 @@ class SB3VecEnv(VecEnv):
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set the seed of the next reset; by default one is drawn."""
-        return super().seed(check_whole("seed", seed, 0, optional=True))
+        return super().seed(optional(check_whole)("seed", seed, 0))
 
     def reset(self) -> VecEnvObs:
         """Start an episode in every lane, with the seed and the options set before."""

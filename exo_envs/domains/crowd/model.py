@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.batches import as_lanes, endogenous_column, exogenous_lanes
-from exo_envs.core.inputs import as_integers, as_size, as_values
+from exo_envs.core.arguments import as_integers
+from exo_envs.core.batches import as_lanes, as_size, as_values, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.crowd.parameters import CrowdParameters

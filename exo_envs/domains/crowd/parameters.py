@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from exo_envs.core.errors import ArgumentError, unknown_name
-from exo_envs.core.inputs import (
+from exo_envs.core.arguments import (
+    Constraints,
     check_discount,
+    check_fields,
     check_horizon,
     check_probability,
-    check_real,
     check_total,
-    check_whole,
-    convert,
+    real,
+    whole,
 )
+from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.domains.crowd.tables import cells_for_tables
 from exo_envs.domains.floor import Floor
 
@@ -62,17 +64,21 @@ class CrowdParameters:
     discount: float = 0.97
     horizon: int = 50
 
+    constraints: ClassVar[Constraints] = {
+        **dict.fromkeys(("num_agents", "num_porters"), whole(0)),
+        "num_objects": whole(1),
+        **dict.fromkeys(("grid_size", "num_tables"), whole(2)),
+        **dict.fromkeys(("goal_reward", "crash_cost"), real(0)),
+        **dict.fromkeys(("stand_still", "pick_up", "stroll"), check_probability),
+        "discount": check_discount,
+        "horizon": check_horizon,
+    }
+
     def __post_init__(self) -> None:
         """Refuse numbers that make no crowd."""
         if self.goal not in GOALS:
             raise unknown_name("goal", self.goal, GOALS)
-        convert(self, check_whole, "num_agents", "num_porters", least=0)
-        convert(self, check_whole, "num_objects", least=1)
-        convert(self, check_whole, "grid_size", "num_tables", least=2)
-        convert(self, check_real, "goal_reward", "crash_cost", least=0)
-        convert(self, check_probability, "stand_still", "pick_up", "stroll")
-        convert(self, check_discount, "discount")
-        convert(self, check_horizon, "horizon")
+        check_fields(self)
         cells = self.grid_size**2
         counts = ("grid_size", "num_agents", "num_objects")
         check_total("variables", cells + 3 * self.num_agents + self.num_objects, self, *counts)

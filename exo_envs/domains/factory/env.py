@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from exo_envs.core.errors import check_choice
-from exo_envs.core.inputs import as_parameters
+from exo_envs.core.arguments import as_parameters, check_choice
 from exo_envs.domains.factory.model import FactoryMDP, FactoryParameters
 from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
 from exo_envs.shells.env import ExoEnv

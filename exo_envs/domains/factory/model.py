@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.batches import as_lanes, exogenous_lanes
-from exo_envs.core.inputs import (
-    as_size,
+from exo_envs.core.arguments import (
+    Constraints,
     check_discount,
+    check_fields,
     check_horizon,
     check_probability,
-    check_real,
     check_size,
     check_total,
-    check_whole,
-    convert,
+    real,
+    whole,
 )
+from exo_envs.core.batches import as_lanes, as_size, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.factory.stations import DOWN, NUM_STATIONS, UP, WORK
@@ -76,16 +77,20 @@ class FactoryParameters:
     discount: float = 0.97
     horizon: int = 50
 
+    constraints: ClassVar[Constraints] = {
+        **dict.fromkeys(("rows", "columns"), whole(3)),
+        "queue_length": whole(1),
+        "clock_size": check_size,
+        **dict.fromkeys(("num_technicians", "num_noise"), whole(0)),
+        **dict.fromkeys(("order_reward", "down_cost"), real()),
+        **dict.fromkeys(_PROBABILITIES, check_probability),
+        "discount": check_discount,
+        "horizon": check_horizon,
+    }
+
     def __post_init__(self) -> None:
         """Refuse numbers that make no factory."""
-        convert(self, check_whole, "rows", "columns", least=3)
-        convert(self, check_whole, "queue_length", least=1)
-        convert(self, check_size, "clock_size")
-        convert(self, check_whole, "num_technicians", "num_noise", least=0)
-        convert(self, check_real, "order_reward", "down_cost")
-        convert(self, check_probability, *_PROBABILITIES)
-        convert(self, check_discount, "discount")
-        convert(self, check_horizon, "horizon")
+        check_fields(self)
         counts = ("queue_length", "num_technicians", "num_noise")
         counted = sum(getattr(self, name) for name in counts) + 1 + NUM_STATIONS
         check_total("variables", counted, self, *counts)

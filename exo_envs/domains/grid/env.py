@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from exo_envs.core.inputs import as_parameters
+from exo_envs.core.arguments import as_parameters
 from exo_envs.domains.floor import PICTURES
 from exo_envs.domains.grid.model import GridMDP, GridParameters
 from exo_envs.shells.env import ExoEnv

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.batches import Lanes, as_lanes, endogenous_column, exogenous_lanes
-from exo_envs.core.inputs import (
-    as_size,
+from exo_envs.core.arguments import (
+    Constraints,
     check_discount,
+    check_fields,
     check_horizon,
     check_probability,
-    check_real,
-    convert,
+    real,
 )
+from exo_envs.core.batches import Lanes, as_lanes, as_size, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.floor import Floor, Move
 
 kernels = LazyModule("exo_envs.domains.grid.kernels")
+
+
+_PROBABILITIES = ("slip", "carry", "turn", "follow", "reconsider", "weather_change")
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,16 @@ class GridParameters:
     discount: float = 0.95
     horizon: int = 40
 
+    constraints: ClassVar[Constraints] = {
+        **dict.fromkeys(("goal_reward", "crash_cost"), real(0)),
+        **dict.fromkeys(_PROBABILITIES, check_probability),
+        "discount": check_discount,
+        "horizon": check_horizon,
+    }
+
     def __post_init__(self) -> None:
         """Refuse numbers that make no grid."""
-        convert(self, check_real, "goal_reward", "crash_cost", least=0)
-        events = ("carry", "turn", "follow", "reconsider", "weather_change")
-        convert(self, check_probability, "slip", *events)
-        convert(self, check_discount, "discount")
-        convert(self, check_horizon, "horizon")
+        check_fields(self)
 
 
 class GridMDP(ExoMDP):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from exo_envs.core.inputs import check_whole
+from exo_envs.core.arguments import check_whole
 from exo_envs.core.mdp import State
 from exo_envs.domains.grid.model import GridMDP
 from exo_envs.rendering import figures

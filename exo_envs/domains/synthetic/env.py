@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exo_envs.core.inputs import as_parameters
+from exo_envs.core.arguments import as_parameters
 from exo_envs.domains.synthetic.model import SyntheticMDP
 from exo_envs.domains.synthetic.parameters import SyntheticParameters
 from exo_envs.shells.env import ExoEnv

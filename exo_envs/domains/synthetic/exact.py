@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from exo_envs.core.arguments import shown
+from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_mask, as_state
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import FloatArray, IntArray, State
-from exo_envs.core.numbers import shown
 from exo_envs.domains.synthetic.codes import SITE
 from exo_envs.domains.synthetic.model import SyntheticMDP
 

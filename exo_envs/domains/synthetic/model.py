@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.batches import exogenous_lanes
-from exo_envs.core.errors import check_choice
-from exo_envs.core.inputs import as_size, as_values
+from exo_envs.core.arguments import check_choice
+from exo_envs.core.batches import as_size, as_values, exogenous_lanes
 from exo_envs.core.kernels import CompiledExogenous, CompiledStep
 from exo_envs.core.mdp import FloatArray, IntArray, State, Variable
 from exo_envs.domains.synthetic.codes import SHORT

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import (
+from exo_envs.core.arguments import (
+    Constraints,
     check_discount,
+    check_fields,
     check_horizon,
-    check_real,
     check_total,
-    check_whole,
-    convert,
+    real,
+    whole,
 )
+from exo_envs.core.errors import ArgumentError
 
 #: Values of all noise variables, at most: each has its probability and what it calls for.
 MAX_NOISE_VALUES = 100_000_000
@@ -92,18 +94,22 @@ class SyntheticParameters:
     discount: float = 0.97
     horizon: int = 50
 
+    constraints: ClassVar[Constraints] = {
+        **{name: whole(*limits) for name, limits in WHOLE.items()},
+        **dict.fromkeys(("persistence", "noise", "copy_noise", "slip", "stake", "fee"), real()),
+        "discount": check_discount,
+        "horizon": check_horizon,
+    }
+
     def __post_init__(self) -> None:
         """Refuse what no problem can be made of."""
-        for name, (least, most) in WHOLE.items():
-            convert(self, check_whole, name, least=least, most=most)
+        check_fields(self)
         for name in ("num_xor_pairs", "num_pairs", "num_moving"):
             if getattr(self, name) > self.num_paying:
                 raise ArgumentError(
                     f"{name} counts sites, of which there are num_paying={self.num_paying}, "
                     f"not {getattr(self, name)}"
                 )
-        reals = ("persistence", "noise", "copy_noise", "slip", "stake", "fee")
-        convert(self, check_real, *reals)
         # The factor that an instance applies to the noises reaches 1.5.
         self._check("persistence", 0 <= self.persistence < 1, "at least 0 and below 1")
         self._check("noise", 0 <= self.noise <= 0.5, "from 0 to 0.5")
@@ -111,8 +117,6 @@ class SyntheticParameters:
         self._check("slip", 0 <= self.slip <= 0.5, "from 0 to 0.5")
         self._check("stake", self.stake > 0, "positive")
         self._check("fee", self.fee >= 0, "not negative")
-        convert(self, check_discount, "discount")
-        convert(self, check_horizon, "horizon")
         self._check_totals()
 
     def _check(self, name: str, holds: bool, choices: str) -> None:

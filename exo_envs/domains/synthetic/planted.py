@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.lazy import LazyModule
+from exo_envs.core.arguments import as_list, check_choice
 from exo_envs.core.batches import Lanes, as_lanes, as_pairs
-from exo_envs.core.errors import check_choice
-from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable, check_names
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.synthetic.codes import BET, NO_BET, NO_SWITCH, TURNED
 from exo_envs.domains.synthetic.generator import Site
 
@@ -190,7 +190,7 @@ class PlantedMDP(ExoMDP):
     def closure(self, names: Iterable[str]) -> tuple[str, ...]:
         """The named variables with all their ancestors, in the order of the model."""
         found: set[str] = set()
-        waiting = check_names(names)
+        waiting = as_list("names of variables", names)
         while waiting:
             name = waiting.pop()
             check_choice("exogenous variable", name, self._exogenous_positions)

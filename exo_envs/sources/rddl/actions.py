@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
-from exo_envs.core.numbers import shown
 from exo_envs.sources.rddl.errors import RDDLRefusedError
 from exo_envs.sources.rddl.grounding import Grounded
 from exo_envs.sources.rddl.intervals import Interval

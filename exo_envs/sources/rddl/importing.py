@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.core.errors import ArgumentError, check_choice, unknown_name
-from exo_envs.core.inputs import check_flag, check_whole
-from exo_envs.core.numbers import shown
+from exo_envs.core.arguments import check_choice, check_flag, check_whole, shown
+from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.sources.rddl.actions import limits_of, state_dependent_preconditions, tabulate_actions
 from exo_envs.sources.rddl.deferring import defer
 from exo_envs.sources.rddl.errors import NoExogenousFluentsWarning, RDDLRefusedError

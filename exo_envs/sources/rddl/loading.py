@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice, unknown_name
-from exo_envs.core.numbers import shown
+from exo_envs.core.arguments import check_choice, shown
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 
 #: A text of RDDL has one of these; a path or a name has none.
 TEXT_SIGNS = ("{", "\n")

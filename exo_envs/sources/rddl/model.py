@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import check_whole
+from exo_envs.core.batches import as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.core.numbers import check_whole
 from exo_envs.sources.rddl.actions import ActionTable
 from exo_envs.sources.rddl.nodes import Node, leaves
 from exo_envs.sources.rddl.operations import Array

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import as_array, check_level
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_array, check_level
 from exo_envs.core.mdp import FloatArray, State
 from exo_envs.sources.simulators.playing import PlayableMDP
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from exo_envs.core.inputs import as_action
+from exo_envs.core.batches import as_action
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State
 from exo_envs.core.original import WatchStep
 from exo_envs.sources.simulators.foreign import ForeignEnv, Row, Rows

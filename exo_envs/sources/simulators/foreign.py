@@ -13,9 +13,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import as_array, as_integers
+from exo_envs.core.batches import PARTS
 from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import PARTS, as_array, as_integers
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
 from exo_envs.core.spaces import Variables
 from exo_envs.core.variable import Ranges

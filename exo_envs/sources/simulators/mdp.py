@@ -9,16 +9,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from exo_envs.core.ends import DONE
-from exo_envs.core.errors import ArgumentTypeError, check_choice
-from exo_envs.core.inputs import (
-    as_action,
+from exo_envs.core.arguments import (
     as_generator,
-    as_size,
+    check_choice,
     check_discount,
     check_function,
     check_whole,
 )
+from exo_envs.core.batches import as_action, as_size
+from exo_envs.core.ends import DONE
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import FloatArray, IntArray, State, Variable
 from exo_envs.core.spaces import observed_variables
 from exo_envs.sources.simulators.discovery import Discovery, adapt

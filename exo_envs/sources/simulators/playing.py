@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import check_function, check_horizon, check_lanes, check_whole
+from exo_envs.core.batches import as_batch
 from exo_envs.core.ends import EndCarryingMDP
-from exo_envs.core.inputs import as_batch, check_function, check_horizon, check_lanes, check_whole
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State
 from exo_envs.core.original import WatchStep
 from exo_envs.sources.simulators.episodes import NUM_SEEDS, Episodes, play

@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from exo_envs.core.arguments import check_horizon
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import check_horizon
 from exo_envs.core.mdp import ExoMDP, Variable
 from exo_envs.core.spaces import Variables, Wanted, num_shown
 

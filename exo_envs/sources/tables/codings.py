@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import as_array, check_whole, shown
+from exo_envs.core.batches import as_values
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.inputs import as_values
 from exo_envs.core.mdp import FloatArray, Variable
-from exo_envs.core.numbers import as_array, check_whole, shown
 from exo_envs.sources.tables.tables import Column, as_column, missing_values
 
 #: Different values that whole numbers have at most to be counted one by one, unless told otherwise.

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.core.arguments import MAX_HORIZON, as_array, check_real, check_whole, optional, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.core.numbers import MAX_HORIZON, as_array, check_real, check_whole, shown
 from exo_envs.sources.tables.tables import Column, Table, as_column
 
 #: What the calendar adds, with the smallest and the largest value; Monday is 0.
@@ -179,7 +179,7 @@ class Persistence(Forecast):
 
     def columns(self, table: Table, name: str) -> Made:
         """The values of this row, or of earlier ones."""
-        season = check_whole("season", self.season, 1, MAX_HORIZON, optional=True)
+        season = optional(check_whole)("season", self.season, 1, MAX_HORIZON)
         steps = _steps_of(name, self.steps)
         if season is not None and max(steps) > season:
             raise ArgumentError(

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.arguments import as_array, check_function, check_whole, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
-from exo_envs.core.inputs import check_function
 from exo_envs.core.mdp import BoolArray, FloatArray, Variable
-from exo_envs.core.numbers import as_array, check_whole, shown
 from exo_envs.sources.tables.codings import Coding
 
 #: How far n' may be out of the range of a real variable, as a share of it: rounding, and no more.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
+from exo_envs.core.arguments import check_choice, check_real, shown
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.core.numbers import check_real, shown
 from exo_envs.sources.tables.tables import Column, Table, missing_values, require
 
 Fill = str | Mapping[str, Any] | None

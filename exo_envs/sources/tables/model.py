@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.inputs import as_actions, as_part, as_size, check_function, flat_rows, flatten
+from exo_envs.core.arguments import (
+    check_choice,
+    check_discount,
+    check_flag,
+    check_function,
+    check_horizon,
+    check_whole,
+    shown,
+)
+from exo_envs.core.batches import as_actions, as_part, as_size, flat_rows, flatten
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -21,7 +30,6 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from exo_envs.core.numbers import check_discount, check_flag, check_horizon, check_whole, shown
 from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of, encoded
 from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_forecasts, with_lags
 from exo_envs.sources.tables.functions import Columns, Interface, fitting

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.answers import is_plain
+from exo_envs.core.arguments import MAX_HORIZON, as_integers, check_lanes, check_whole
+from exo_envs.core.batches import as_values, flat_rows
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import as_integers, as_values, flat_rows
 from exo_envs.core.mdp import BoolArray, IntArray
-from exo_envs.core.numbers import MAX_HORIZON, check_lanes, check_whole
 from exo_envs.sources.tables.codings import Coding
 from exo_envs.sources.tables.tables import Table
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, check_choice
-from exo_envs.core.mdp import BoolArray, check_names
-from exo_envs.core.numbers import as_array, kind_of, shown
+from exo_envs.core.arguments import as_array, as_list, check_choice, kind_of, shown
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.mdp import BoolArray
 
 #: One column, shape (rows,): numbers, or an array of objects that holds strings and None.
 Column = NDArray[Any]
@@ -110,7 +110,7 @@ def read_table(
         episode: the column that says to which episode a row belongs. Rows of an episode stand
             together.
     """
-    names = None if columns is None else check_names(columns, "the names in columns")
+    names = None if columns is None else as_list("the names in columns", columns)
     given, index = _read_columns(frame, names)
     length = _common_length(given)
     for name in (*(n for n in (time, episode) if n is not None), *(names or ())):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exo_envs.core.inputs import as_parameters
+from exo_envs.core.arguments import as_parameters
 from exo_envs.domains.synthetic.real.model import RealSyntheticMDP
 from exo_envs.domains.synthetic.real.parameters import RealSyntheticParameters
 from exo_envs.shells.env import ExoEnv

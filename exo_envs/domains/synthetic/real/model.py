@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.batches import Lanes
-from exo_envs.core.inputs import as_batch, as_size, as_values
+from exo_envs.core.batches import Lanes, as_batch, as_size, as_values
 from exo_envs.core.mdp import FloatArray, IntArray, State
 from exo_envs.domains.synthetic.codes import BET, LEFT, NO_BET, NO_SWITCH, SITE
 from exo_envs.domains.synthetic.planted import PlantedMDP

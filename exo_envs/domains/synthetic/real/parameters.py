@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from exo_envs.core.errors import ArgumentError
-from exo_envs.core.inputs import (
+from exo_envs.core.arguments import (
+    Constraints,
     check_discount,
+    check_fields,
     check_horizon,
-    check_real,
     check_total,
-    check_whole,
-    convert,
+    real,
+    whole,
 )
+from exo_envs.core.errors import ArgumentError
 
 #: The smallest and largest value of every whole-numbered argument.
 WHOLE = {
@@ -105,17 +107,22 @@ class RealSyntheticParameters:
     discount: float = 0.97
     horizon: int = 50
 
+    constraints: ClassVar[Constraints] = {
+        **{name: whole(*limits) for name, limits in WHOLE.items()},
+        **dict.fromkeys((*REAL, "stake", "fee"), real()),
+        "discount": check_discount,
+        "horizon": check_horizon,
+    }
+
     def __post_init__(self) -> None:
         """Refuse what no problem can be made of."""
-        for name, (least, most) in WHOLE.items():
-            convert(self, check_whole, name, least=least, most=most)
+        check_fields(self)
         for name in ("num_sign_pairs", "num_pairs", "num_moving"):
             if getattr(self, name) > self.num_paying:
                 raise ArgumentError(
                     f"{name} counts sites, of which there are num_paying={self.num_paying}, "
                     f"not {getattr(self, name)}"
                 )
-        convert(self, check_real, *REAL, "stake", "fee")
         for name, (low, high) in REAL.items():
             self._check(name, low <= getattr(self, name) <= high, f"from {low:g} to {high:g}")
         self._check("stake", self.stake > 0, "above 0")
@@ -125,8 +132,6 @@ class RealSyntheticParameters:
                 f"smallest_size is at most largest_size={self.largest_size}, "
                 f"not {self.smallest_size}"
             )
-        convert(self, check_discount, "discount")
-        convert(self, check_horizon, "horizon")
         ancestors = max(2, self.parents_per_paying * self.generations)
         with_chain = self.num_moving + self.num_pairs  # a switch, or the second of a pair
         sites = self.num_paying * (1 + ancestors) + with_chain * (1 + self.generations)
