@@ -9,9 +9,7 @@ one lane may be added in another order.)
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, NamedTuple
-from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +18,6 @@ from exo_envs.core.errors import ArgumentError
 from exo_envs.core.kernels import MANY_VALUES, CompiledStep
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State, is_as_new
 from exo_envs.core.noise import Noise, drawing_in_parts
-from exo_envs.shells.infos import Paid
 
 #: Values of x that are stepped in the time that another thread takes to wake up.
 VALUES_AHEAD = 80_000
@@ -51,23 +48,19 @@ class Stepped(NamedTuple):
     shown: State  # the same, in arrays for the caller
     rewards: FloatArray  # (B,)
     terminal: BoolArray  # (B,): which lanes are over
-    paid: Paid  # what the terms paid
 
 
 class CompiledStepper:
     """Steps batches of ``num_lanes`` states of a model by its compiled step.
 
     Large arrays that are allocated anew in each step cost more than the step: the system hands out
-    their memory page by page. So states are written to arrays of earlier ones. Three of them take
-    turns: the current state, the one before, whose infos a caller may still hold, and the next one.
-    If somebody holds on to infos for longer without reading them, they are worked out before their
-    state is written to.
+    their memory page by page. So the next state is written to the arrays of the one before.
     """
 
     def __init__(self, mdp: ExoMDP, step: CompiledStep, num_lanes: int) -> None:
         self._mdp, self._step, self._num_lanes = mdp, step, num_lanes
         self._noise = tuple(np.empty((num_lanes, number)) for number in step.uniforms)
-        self._spare: deque[tuple[State, ReferenceType[Paid]]] = deque()
+        self._spare: State | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles have arrays of their own, and find the kernel where it is now."""
@@ -78,13 +71,15 @@ class CompiledStepper:
 
         Args:
             state: states that are in range, (B, k) and (B, m). Their arrays are the stepper's from
-                now on.
+                now on; they are written to in the step after this one.
             actions: (B,), in range; they belong to the caller.
             noise: where the random numbers come from.
 
         """
         n, x = state
-        following = self._take_spare(state)
+        following = self._spare
+        if following is None or following is state:  # the step from it was interrupted
+            following = State(*map(np.empty_like, state))
         rewards = np.empty(self._num_lanes)
         terminal = np.empty(self._num_lanes, dtype=np.bool_)
         for_n, for_x = self._noise
@@ -100,10 +95,8 @@ class CompiledStepper:
             in_range = self._step_in_threads(noise.exogenous, given, following.exogenous, shown)
         if not in_range:
             raise ArgumentError("a state of the environment is out of range: it was written to")
-        paid = Paid(self._mdp, state, actions.copy())
-        self._spare.append((state, ref(paid)))
-        seen = State(following.endogenous.copy(), shown)
-        return Stepped(following, seen, rewards, terminal, paid)
+        self._spare = state
+        return Stepped(following, State(following.endogenous.copy(), shown), rewards, terminal)
 
     def _step_in_threads(
         self,
@@ -127,18 +120,6 @@ class CompiledStepper:
             return in_range
 
         return all(in_parts(part, self._num_lanes, ahead=VALUES_AHEAD // x.shape[1]))
-
-    def _take_spare(self, state: State) -> State:
-        """Arrays for the next state that nobody looks at any more."""
-        if self._spare and self._spare[-1][0] is state:
-            self._spare.pop()  # the step from it was interrupted, and it is still the current one
-        if len(self._spare) < 2:
-            return State(*map(np.empty_like, state))
-        spare, last_user = self._spare.popleft()
-        paid = last_user()
-        if paid is not None:
-            paid.work_out()
-        return spare
 
 
 def compiled_stepper(mdp: ExoMDP, num_lanes: int) -> CompiledStepper | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_initial
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.arguments import check_choice, check_lanes, check_whole, optional
+from exo_envs.core.arguments import check_choice, check_flag, check_lanes, check_whole, optional
 from exo_envs.core.batches import as_actions, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
@@ -39,7 +39,6 @@ from exo_envs.shells.env import (
     observe,
     viewer_maker,
 )
-from exo_envs.shells.infos import Paid
 from exo_envs.shells.stepper import CompiledStepper, compiled_stepper
 
 if TYPE_CHECKING:
@@ -51,10 +50,11 @@ VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]
 class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` lanes of an :class:`ExoMDP`, stepped as one batch.
 
-    Observations, infos and all three autoreset modes are those of Gymnasium's ``SyncVectorEnv``
-    over as many :class:`ExoEnv`; only the random numbers differ, because the lanes share their
-    generators. Under one seed the exogenous noise of a lane does not depend on the actions; which
-    initial state a lane gets when it is reset alone depends on the order of those resets.
+    Observations, infos (see ``reward_terms``) and all three autoreset modes are those of
+    Gymnasium's ``SyncVectorEnv`` over as many :class:`ExoEnv`; only the random numbers differ,
+    because the lanes share their generators. Under one seed the exogenous noise of a lane does not
+    depend on the actions; which initial state a lane gets when it is reset alone depends on the
+    order of those resets.
 
     Args:
         mdp: the model.
@@ -63,6 +63,8 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         autoreset_mode: an ``AutoresetMode`` or its value.
         render_mode: None, or one of ``metadata["render_modes"]`` that returns something:
             ``render()`` gives a tuple with one frame per lane.
+        reward_terms: whether the infos have ``"reward_terms"``, as those of an :class:`ExoEnv` do:
+            to hand them out takes as long as a step of a large batch.
         viewer: what draws the states, or a function that makes it, as in :class:`ExoEnv`.
     """
 
@@ -77,6 +79,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         viewer: Viewer | MakeViewer | None = None,
+        reward_terms: bool = False,
     ) -> None:
         self.mdp = check_model(mdp)
         self.make_viewer = viewer_maker(viewer)
@@ -106,6 +109,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
         self._noise = Noise.unseeded()
+        self._shows_terms = check_flag("reward_terms", reward_terms)
 
     @cached_property
     def viewer(self) -> Viewer:
@@ -172,18 +176,19 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             )
         # Lanes that only wait for their reset are stepped too, for nothing: so the noise that
         # the other lanes get does not depend on them.
-        noise = self._noise
+        noise, terms = self._noise, None
         if self._stepper is not None:
-            self._state, shown, rewards, terminations, paid = self._stepper.step(
-                state, actions, noise
-            )
+            if self._shows_terms:
+                terms = self.mdp.reward_terms(state, actions)
+                terms[self.mdp.is_terminal(state)] = 0.0
+            self._state, shown, rewards, terminations = self._stepper.step(state, actions, noise)
         else:
-            self._state, rewards, terms = take_step(
+            self._state, rewards, paid = take_step(
                 self.mdp, state, actions, noise.endogenous, noise.exogenous
             )
+            terms = paid if self._shows_terms else None
             shown = State(*map(np.copy, self._state))
             terminations = check_terminal(self.mdp, self._state)
-            paid = Paid(self.mdp, state, actions, terms)
         self._elapsed_steps += self._one_step
         truncations = self._elapsed_steps >= self._limits
         going_on = ~restarted
@@ -194,11 +199,11 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         ended = terminations | truncations
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             self._ended = ended
-            infos = paid.infos(going_on)
+            infos = infos_of(terms, going_on)
         else:
-            infos = paid.infos(~ended)
+            infos = infos_of(terms, ~ended)
             if np.count_nonzero(ended):
-                infos.update(self._final_infos(self._state, ended, paid))
+                infos.update(self._final_infos(self._state, ended, terms))
                 self._restart((self._state, shown), ended)
         return as_observation(shown), rewards, terminations, truncations, infos
 
@@ -255,14 +260,16 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         # A model with a compiled step promises that its values are in range.
         return check_initial(self.mdp, state, size) if self._stepper is None else state
 
-    def _final_infos(self, state: State, ended: BoolArray, paid: Paid) -> dict[str, Any]:
+    def _final_infos(
+        self, state: State, ended: BoolArray, terms: FloatArray | None
+    ) -> dict[str, Any]:
         final_obs = np.full(self.num_envs, None, dtype=object)
         for lane in ended.nonzero()[0]:
             final_obs[lane] = observe(State(state.endogenous[lane], state.exogenous[lane]))
         return {
             "final_obs": final_obs,
             "_final_obs": ended.copy(),
-            "final_info": paid.infos(ended),
+            "final_info": infos_of(terms, ended),
             "_final_info": ended.copy(),
         }
 
@@ -282,6 +289,16 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return self._state
 
 
+def infos_of(terms: FloatArray | None, lanes: BoolArray) -> dict[str, Any]:
+    """Gymnasium's vector info of what the terms paid in some lanes, if they are shown."""
+    if terms is None or not np.count_nonzero(lanes):
+        return {}
+    return {
+        "reward_terms": np.where(lanes[:, None], terms, 0.0),
+        "_reward_terms": lanes.copy(),
+    }
+
+
 class VectorTwin(ExoVectorEnv):
     """The vector twin of an environment class: of the same model, drawn by the same viewer.
 
@@ -296,6 +313,7 @@ class VectorTwin(ExoVectorEnv):
         *,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        reward_terms: bool = False,
         **arguments: Any,
     ) -> None:
         env = type(self).single(**arguments)
@@ -306,4 +324,5 @@ class VectorTwin(ExoVectorEnv):
             autoreset_mode=autoreset_mode,
             render_mode=env.render_mode,
             viewer=env.make_viewer,
+            reward_terms=reward_terms,
         )

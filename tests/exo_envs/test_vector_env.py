@@ -20,7 +20,7 @@ LANES = 6
 def both(mode):
     """Our shell and Gymnasium's, over a model without noise."""
     mdp = CounterMDP()
-    ours = ExoVectorEnv(mdp, LANES, autoreset_mode=mode)
+    ours = ExoVectorEnv(mdp, LANES, autoreset_mode=mode, reward_terms=True)
     theirs = SyncVectorEnv([lambda: ExoEnv(mdp)] * LANES, autoreset_mode=mode)
     return ours, theirs
 
@@ -82,6 +82,19 @@ def test_disabled_autoreset_is_that_of_sync_vector_env(seed):
                 theirs.reset(options={"reset_mask": ended.copy()}),
             )
     assert refused
+
+
+def test_infos_have_reward_terms_if_asked_for():
+    for lanes in (2, 40):
+        plain = gym.make_vec("ExoGrid-v0", num_envs=lanes)
+        asked = gym.make_vec("ExoGrid-v0", num_envs=lanes, reward_terms=True)
+        for env in (plain, asked):
+            env.reset(seed=0)
+        assert plain.step(np.zeros(lanes, int))[4] == {}
+        _, rewards, *_, infos = asked.step(np.zeros(lanes, int))
+        assert infos["reward_terms"].sum(axis=1).tolist() == rewards.tolist()
+    with pytest.raises(TypeError, match="reward_terms is True or False, not 'yes'"):
+        ExoVectorEnv(GridMDP(), 2, reward_terms="yes")
 
 
 def test_make_vec_uses_it_and_passes_everything_on():

@@ -364,7 +364,7 @@ def test_staggered_episodes_end_at_different_times(lanes):
 
 
 def test_no_staggered_lane_has_ended():
-    env = ExoVectorEnv(CounterMDP(), 64)
+    env = ExoVectorEnv(CounterMDP(), 64, reward_terms=True)
     one_file.stagger(env, CounterMDP.horizon, seed=0)
     *_, infos = env.step(np.zeros(64, dtype=int))
     assert infos["_reward_terms"].all()  # lanes that were only reset have none

@@ -58,7 +58,7 @@ class SB3VecEnv(VecEnv):
     >>> rewards.dtype, dones.tolist()
     (dtype('float32'), [False, False, False])
     >>> list(infos[0])
-    ['reward_terms', 'TimeLimit.truncated']
+    ['TimeLimit.truncated']
     >>> from stable_baselines3 import PPO
     >>> model = PPO("MultiInputPolicy", venv, n_steps=8, batch_size=24, device="cpu").learn(24)
     >>> model.num_timesteps

@@ -289,7 +289,7 @@ def test_lanes_see_what_single_environments_see(mode, kind, mask):
         return ExoEnv(mdp) if mask is None else MaskedObservation(ExoEnv(mdp), mask)
 
     theirs = SyncVectorEnv([lambda: FlatObservation(single(), kind)] * LANES, autoreset_mode=mode)
-    lanes = ExoVectorEnv(mdp, LANES, autoreset_mode=mode)
+    lanes = ExoVectorEnv(mdp, LANES, autoreset_mode=mode, reward_terms=True)
     for inner in (
         lanes if mask is None else MaskedVectorObservation(lanes, mask),
         SyncVectorEnv([single] * LANES, autoreset_mode=mode),

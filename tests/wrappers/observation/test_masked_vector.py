@@ -37,7 +37,7 @@ def test_lanes_see_what_single_environments_see(mode, mask):
         [lambda: MaskedObservation(ExoEnv(mdp), mask)] * LANES, autoreset_mode=mode
     )
     lanes = SyncVectorEnv([lambda: ExoEnv(mdp)] * LANES, autoreset_mode=mode)
-    for inner in (ExoVectorEnv(mdp, LANES, autoreset_mode=mode), lanes):
+    for inner in (ExoVectorEnv(mdp, LANES, autoreset_mode=mode, reward_terms=True), lanes):
         ours = MaskedVectorObservation(inner, mask)
         assert ours.mask == tuple(mask)
         assert ours.observation_space == theirs.observation_space
@@ -60,7 +60,7 @@ def test_lanes_see_what_single_environments_see(mode, mask):
 
 
 def test_final_observations_are_masked_where_there_is_one_and_nowhere_else():
-    inner = ExoVectorEnv(CounterMDP(), 3, autoreset_mode=AutoresetMode.SAME_STEP)
+    inner = ExoVectorEnv(CounterMDP(), 3, autoreset_mode="SameStep", reward_terms=True)
     seen = []
     step = inner.step
     inner.step = lambda actions: seen.append(step(actions)) or seen[-1]

@@ -115,7 +115,7 @@ def test_an_error_may_be_tried_again():
 
 
 def test_dictionaries_of_lanes_are_their_own():
-    venv = SB3VecEnv(ExoVectorEnv(CounterMDP(), 3, autoreset_mode="SameStep"))
+    venv = SB3VecEnv(ExoVectorEnv(CounterMDP(), 3, autoreset_mode="SameStep", reward_terms=True))
     venv.reset()
     first, second = venv.step([0, 1, 2])[3], venv.step([0, 1, 2])[3]
     assert all(type(info) is dict for info in first)
@@ -128,7 +128,10 @@ def test_dictionaries_of_lanes_are_their_own():
 
 def test_steps_that_are_read_later_say_what_they_said_at_once():
     """Even after more steps and a reset, and also about lanes that ended."""
-    venvs = [SB3VecEnv(ExoVectorEnv(CounterMDP(), 4, autoreset_mode="SameStep")) for _ in range(2)]
+    venvs = [
+        SB3VecEnv(ExoVectorEnv(CounterMDP(), 4, autoreset_mode="SameStep", reward_terms=True))
+        for _ in range(2)
+    ]
     rng = np.random.default_rng(0)
     at_once, later = [], []
     for venv in venvs:
@@ -165,7 +168,9 @@ class Reusing(VectorWrapper):
 
 
 def test_wrappers_of_others_may_write_over_their_infos():
-    venv = SB3VecEnv(Reusing(ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep")))
+    venv = SB3VecEnv(
+        Reusing(ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep", reward_terms=True))
+    )
     venv.reset()
     steps = [venv.step([0, 0])[3] for _ in range(3)]
     assert [[info["count"] for info in infos] for infos in steps] == [[1, 1], [2, 2], [3, 3]]
@@ -179,7 +184,7 @@ class OwnStep(ExoVectorEnv):
 
 
 def test_only_what_makes_new_infos_is_read_later():
-    lanes = ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep")
+    lanes = ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep", reward_terms=True)
     masked = MaskedVectorObservation(lanes, ["die"])
     others = SyncVectorEnv([lambda: ExoEnv(CounterMDP())] * 2, autoreset_mode="SameStep")
     for env, later in (
@@ -207,7 +212,7 @@ def test_what_no_wanted_lane_has_is_not_even_looked_at():
 
 
 def test_copies_of_dummy_vec_envs_infos_are_equal():
-    ours = SB3VecEnv(ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep"))
+    ours = SB3VecEnv(ExoVectorEnv(CounterMDP(), 2, autoreset_mode="SameStep", reward_terms=True))
     theirs = DummyVecEnv([lambda: ExoEnv(CounterMDP())] * 2)
     ours.reset()
     theirs.reset()

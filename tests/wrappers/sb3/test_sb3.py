@@ -37,7 +37,7 @@ ACTIONS = np.column_stack([SCRIPT, np.random.default_rng(0).integers(3, size=(35
 
 def counters(mask=None):
     """The adapter and SB3's own, over a model without noise."""
-    lanes = ExoVectorEnv(CounterMDP(), LANES, autoreset_mode="SameStep")
+    lanes = ExoVectorEnv(CounterMDP(), LANES, autoreset_mode="SameStep", reward_terms=True)
     if mask is None:
         return SB3VecEnv(lanes), DummyVecEnv([lambda: ExoEnv(CounterMDP())] * LANES)
     make = [lambda: MaskedObservation(ExoEnv(CounterMDP()), mask)] * LANES
@@ -149,7 +149,7 @@ def test_what_is_said_of_the_whole_batch_is_told_to_every_lane():
     reason="before, Gymnasium's wrapper did not count the steps of SameStep episodes right",
 )
 def test_statistics_of_episodes_are_those_of_vec_monitor():
-    lanes = ExoVectorEnv(CounterMDP(), LANES, autoreset_mode="SameStep")
+    lanes = ExoVectorEnv(CounterMDP(), LANES, autoreset_mode="SameStep", reward_terms=True)
     ours, theirs = SB3VecEnv(RecordEpisodeStatistics(lanes)), VecMonitor(counters()[0])
     ours.reset()
     theirs.reset()
