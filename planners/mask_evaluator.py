@@ -103,7 +103,7 @@ class MaskEvaluator:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
         Args:
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.inputs.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
             cost_weight: the paper's lambda.
             cost: see :func:`estimate_objective`.
             scenarios: what to play instead of the shared trajectories; see :meth:`play`.

@@ -63,7 +63,7 @@ def estimate_objective(
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
-        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.inputs.as_mask`.
+        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
         rng: a generator, or a seed; by default the same each time.
         cost_weight: the paper's lambda.
         cost: the number of variables ("size"), the planning time in seconds ("time"), or a

@@ -1,6 +1,7 @@
 """The packages as packages: version, public names, and what importing them does and does not do."""
 
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -51,6 +52,27 @@ def test_public_names_exist_and_the_package_is_typed(package):
     assert len(names) == len(set(names))
     assert [name for name in names if not hasattr(module, name)] == []
     assert (ROOT / package / "py.typed").exists()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_exported_is_documented(package):
+    module = importlib.import_module(package)
+    bare = []
+    for name in getattr(module, "__all__", []):
+        thing = getattr(module, name)
+        if not callable(thing):
+            continue
+        members = {name: thing}
+        if isinstance(thing, type):
+            members |= {
+                f"{name}.{key}": value for key, value in vars(thing).items() if key[0] != "_"
+            }
+        bare += [
+            key
+            for key, value in members.items()
+            if (callable(value) or isinstance(value, property)) and not inspect.getdoc(value)
+        ]
+    assert bare == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -40,7 +40,7 @@ def check_time_limit(name: str, limit: Any, *, positive: bool = False) -> float 
 
     >>> check_time_limit("time_limit", "soon")
     Traceback (most recent call last):
-    TypeError: time_limit is a number of seconds or None, not 'soon'
+    exo_envs.core.errors.ArgumentTypeError: time_limit is a number of seconds or None, not 'soon'
     """
     if limit is None:
         return None

@@ -110,7 +110,7 @@ def check_planner(planner: Any) -> None:
 
     >>> check_planner("vi")
     Traceback (most recent call last):
-    TypeError: a planner has a method plan(mdp, *, rng, time_limit); planner='vi' has none
+    exo_envs.core.errors.ArgumentTypeError: a planner has a method plan(...); planner='vi' has none
     """
     if planner is None:
         return

@@ -102,7 +102,7 @@ def cross_check(
     Args:
         mdp: the model. Its trajectories have to be independent of each other; those of a record
             overlap, so that p-values are too small there.
-        mask: the variables whose parents are looked at; see :func:`exo_envs.core.inputs.as_mask`.
+        mask: the variables whose parents are looked at; see :func:`exo_envs.core.masks.as_mask`.
         parents: name -> its parents, for all of the mask, as ``study.parents(mask)`` has them; by
             default they are searched in ``data``.
         candidates: what may be a parent, as a mask; by default all variables.

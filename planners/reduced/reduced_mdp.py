@@ -135,7 +135,7 @@ class ReducedMDP(ExoMDP):
 
         Args:
             mdp: the full model; only its generative interface is used.
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.inputs.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
             rng: a generator or a seed. It is used for the data and the survey only: with
                 both given the result depends on nothing else.
             data: rollouts of all variables, to share between masks; by default new ones.

@@ -21,7 +21,7 @@ PUBLIC = (
         "exo_envs.domains.grid",
         "exo_envs.domains.synthetic",
     ),
-    *("exo_envs.testing", "exo_envs.sources.tables", "planners", "wrappers", "wrappers.sb3"),
+    *("exo_envs.testing", "planners", "wrappers", "wrappers.sb3"),
 )
 #: The first cases of every entry are watched; the others run at full speed.
 WATCHED = 60

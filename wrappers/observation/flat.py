@@ -110,8 +110,8 @@ class Encoding:
         >>> encoding = Encoding.of(spaces.Dict(exogenous=spaces.MultiDiscrete([2, 2])))
         >>> encoding({"exogenous": [0, 2]})
         Traceback (most recent call last):
-        ValueError: variable 1 in the exogenous part of the observation cannot be 2; its values are
-        0 ... 1
+        exo_envs.core.errors.ArgumentError: variable 1 in the exogenous part of the observation
+        cannot be 2; its values are 0 ... 1
 
         Returns:
             A new array, shape (..., D).

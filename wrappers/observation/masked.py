@@ -125,7 +125,7 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
     Args:
         env: the environment, wrapped or not.
         mask: the variables to keep: names, patterns such as ``"guard*"``, indices, booleans, or a
-            mapping from names to booleans; see :func:`exo_envs.core.inputs.as_mask`.
+            mapping from names to booleans; see :func:`exo_envs.core.masks.as_mask`.
         show_mask: whether pictures have the mask drawn over them.
 
     Attributes:

@@ -54,7 +54,7 @@ def exact_return(
 
     Args:
         mdp: the planted problem.
-        mask: see :func:`exo_envs.core.inputs.as_mask`; by default the required mask: then it is the
+        mask: see :func:`exo_envs.core.masks.as_mask`; by default the required mask: then it is the
             optimal value.
         state: where the episode starts; by default it starts as the problem's episodes do.
         by_site: solve site by site. If False, everything is enumerated at once, which small

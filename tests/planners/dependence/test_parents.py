@@ -14,6 +14,7 @@ from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners.core.memory import Memory
 from planners.dependence.interventions import influence
 from planners.dependence.parents import ParentSearch
+from planners.dependence.transitions import INFORMATION, NULLS, NUM_ROWS, SCREENED
 from planners.samples.rollouts import ExogenousData
 
 
@@ -260,8 +261,8 @@ def test_many_candidates_take_little_memory():
     tracemalloc.stop()
     assert peak < 4 * values.nbytes
     assert kept < 2 * values.nbytes
-    stores = (memory.screened, memory.information, memory.nulls, memory.num_rows)
-    assert sum(map(len, stores)) < 20 * 40
+    shelves = (SCREENED, INFORMATION, NULLS, NUM_ROWS)
+    assert sum(len(memory.entries(shelf)) for shelf in shelves) < 20 * 40
 
 
 def test_variables_of_very_many_values_together_are_ranked_on_fewer_transitions(monkeypatch):
