@@ -10,8 +10,7 @@ from exo_envs.core.mdp import ExoMDP, State, Successors, Variable
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.registration import register_envs
 from exo_envs.shells.vector_env import ExoVectorEnv
-from exo_envs.sources.simulators.conversion import as_mdp
-from exo_envs.sources.simulators.ignored import IgnoredWrapperWarning
+from exo_envs.sources.simulators.conversion import IgnoredWrapperWarning, as_mdp
 from exo_envs.sources.simulators.mdp import AdaptedMDP
 from exo_envs.sources.simulators.played import PlayedDifferentlyError, PlayedDifferentlyWarning
 from exo_envs.sources.tables.model import TraceMDP

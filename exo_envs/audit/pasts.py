@@ -2,7 +2,7 @@
 
 Where an environment can be put into a state, steps of an episode are compared with the same steps
 from states that were set: under the same random numbers first, which settles most cases, and in
-distribution if they differ (:mod:`exo_envs.sources.simulators.exchange`).
+distribution if they differ (:class:`exo_envs.core.statistics.Ranks`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.audit.results import END, REWARD
-from exo_envs.audit.subject import Step, Subject
-from exo_envs.audit.trials import sample_action
+from exo_envs.audit.subject import Subject
 from exo_envs.core.mdp import BoolArray, FloatArray
-from exo_envs.sources.simulators.episodes import NUM_SEEDS
-from exo_envs.sources.simulators.exchange import Ranks
+from exo_envs.core.statistics import Ranks
+from exo_envs.sources.access.episodes import REPEATS, sample_action
+from exo_envs.sources.access.noise import NUM_SEEDS
 
 #: Steps that one episode has at most: the states near the start of one are all alike.
 MAX_EPISODE = 30
@@ -48,12 +48,6 @@ def outcome_names(subject: Subject) -> list[str]:
     return [*subject.names, REWARD, END]
 
 
-def outcome(taken: Step) -> FloatArray:
-    """What a step led to, shape (columns + 2,); what is shown after the end does not matter."""
-    row = np.full(len(taken.row), np.nan) if taken.terminated else taken.row
-    return np.concatenate([row, [taken.reward, float(taken.terminated)]])
-
-
 class Played(NamedTuple):
     """Steps of episodes."""
 
@@ -70,13 +64,13 @@ class Played(NamedTuple):
         space, limit = subject.space, min(MAX_EPISODE, max(2, count // 4))
         while len(steps) < count:
             row = subject.reset(int(rng.integers(NUM_SEEDS)))
-            repeat, action = float(rng.choice([0.0, 0.0, 0.7])), sample_action(space, rng)
+            repeat, action = float(rng.choice(REPEATS)), sample_action(space, rng)
             for elapsed in range(limit):
                 if rng.random() >= repeat:
                     action = sample_action(space, rng)
                 noise = int(rng.integers(NUM_SEEDS // 2))
                 taken = subject.step(action, noise)
-                steps.append((row, action, noise, outcome(taken), elapsed))
+                steps.append((row, action, noise, taken.outcome, elapsed))
                 if taken.is_last or len(steps) >= count:
                     break
                 row = taken.row
@@ -96,7 +90,7 @@ class Played(NamedTuple):
         found = np.full_like(self.outcomes, np.nan)
         for i, (row, action, seed) in enumerate(zip(self.rows, self.actions, noise, strict=True)):
             if subject.try_put(row, int(rng.integers(NUM_SEEDS))):
-                found[i] = outcome(subject.step(action, seed))
+                found[i] = subject.step(action, seed).outcome
         return found
 
 
@@ -112,18 +106,24 @@ class SetStates:
             no chance.
     """
 
-    def __init__(self, subject: Subject, count: int, rng: np.random.Generator) -> None:
-        self.subject, self.rng = subject, rng
-        self.played = Played.record(subject, count, rng)
-        again = self.played.from_set_states(subject, self.played.noise, rng)
-        known = np.nan_to_num(np.concatenate([self.played.outcomes, again]))
-        self.scale = np.abs(known).max(axis=0)
-        self.differs = self.apart(self.played.outcomes, again)
+    def __init__(
+        self, subject: Subject, played: Played, again: FloatArray, rng: np.random.Generator
+    ) -> None:
+        self.subject, self.played, self.rng, self._again = subject, played, rng, again
+        self.scale = np.abs(np.nan_to_num(np.concatenate([played.outcomes, again]))).max(axis=0)
+        self.differs = self.apart(played.outcomes, again)
         self.depends_on_reset: BoolArray = np.zeros(len(self.scale), dtype=np.bool_)
-        if self.differs.any():
-            once_more = self.played.from_set_states(subject, self.played.noise, rng)
-            self.depends_on_reset = np.asarray(self.apart(again, once_more).any(axis=0))
-        self._again = again
+
+    @classmethod
+    def play(cls, subject: Subject, count: int, rng: np.random.Generator) -> SetStates:
+        """So many steps, in both ways."""
+        played = Played.record(subject, count, rng)
+        again = played.from_set_states(subject, played.noise, rng)
+        states = cls(subject, played, again, rng)
+        if states.differs.any():
+            once_more = played.from_set_states(subject, played.noise, rng)
+            states.depends_on_reset = np.asarray(states.apart(again, once_more).any(axis=0))
+        return states
 
     def apart(self, one: FloatArray, two: FloatArray) -> BoolArray:
         """Which numbers of outcomes differ by more than rounding; those after an end do not."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from exo_envs.core.mdp import IntArray
-from exo_envs.sources.simulators.foreign import ForeignEnv, Rows
-
-if TYPE_CHECKING:
-    from exo_envs.sources.simulators.playing import PlayableMDP
+from exo_envs.sources.access.noise import NUM_SEEDS
+from exo_envs.sources.simulators.foreign import Rows
+from exo_envs.sources.simulators.stepped import SteppedModel
 
 #: Steps that are taken to find out, at most, in states that were met and in others.
 MAX_STEPS = 2048
@@ -42,86 +41,80 @@ class Chance(NamedTuple):
     action: int
     low: float  # the smallest reward there
     high: float  # the largest
-    deviation: float  # the standard deviation of the reward there, as a share of the next
+    deviation: float  # the standard deviation of the reward there
     span: float  # the distance between the smallest and the largest reward anywhere
 
     @property
     def samples(self) -> int:
         """The number of seeds that a reward should be averaged over."""
-        wanted = math.ceil((self.deviation / WANTED_ERROR) ** 2)
+        wanted = math.ceil((self.deviation / self.span / WANTED_ERROR) ** 2)
         return min(MOST_SAMPLES, max(1, wanted))
 
     def is_large(self, samples: int) -> bool:
         """Whether the mean over so many seeds still depends on chance, by much."""
-        return self.deviation / math.sqrt(samples) > LARGE_ERROR
+        return self.deviation / self.span / math.sqrt(samples) > LARGE_ERROR
 
 
-def find_chance(mdp: PlayableMDP, max_steps: int = MAX_STEPS) -> Chance | None:
+def find_chance(model: SteppedModel, max_steps: int = MAX_STEPS) -> Chance | None:
     """Where the reward of an environment depends on chance the most, if it does.
 
     Looked at are states of episodes, and every n with every action, if there are not too many, each
     with an x that was met: random actions may never come where chance decides, and a plan does.
 
     Args:
-        mdp: the adapted environment.
+        model: the adapted environment.
         max_steps: how many steps are taken in states that were met, and as many in others.
     """
-    met = mdp.record(min(NUM_MET, max(1, max_steps // MIN_SEEDS)))
-    everywhere = _everywhere(mdp.foreign, met.rows, mdp.num_actions, max_steps)
+    met = model.record(min(NUM_MET, max(1, max_steps // MIN_SEEDS)))
+    everywhere = _everywhere(model, met.rows, max_steps)
+    asked = ((met.rows, met.actions), everywhere)
     found = [
-        _largest(mdp.foreign, rows, actions, max_steps)
-        for rows, actions in ((met.rows, met.actions), everywhere)
-        if len(rows)
+        chance
+        for rows, actions in asked
+        if len(rows) and (chance := _largest(model, rows, actions, max_steps)) is not None
     ]
-    span = max((own.span for own in found if own is not None), default=0.0)
-    if span == 0.0:
+    if not found:
         return None
-    rescaled = [
-        own._replace(deviation=own.deviation * own.span / span, span=span)
-        for own in found
-        if own is not None
-    ]
-    worst = max(rescaled, key=lambda own: own.deviation)
-    return worst if worst.high - worst.low > ROUNDING * (1 + abs(worst.high)) else None
+    worst = max(found, key=lambda own: own.deviation)
+    if worst.high - worst.low <= ROUNDING * (1 + abs(worst.high)):
+        return None
+    return worst._replace(span=max(own.span for own in found))
 
 
-def affordable_samples(mdp: PlayableMDP) -> int:
+def affordable_samples(model: SteppedModel) -> int:
     """The number of seeds over which all rewards that a planner asks for can be averaged."""
-    sizes = [REAL_POINTS if v.is_real else int(v.size) for v in mdp.foreign.parts[0]]
-    pairs = min(MAX_PAIRS, math.prod(sizes) * mdp.num_actions)
-    joint = [
-        math.prod(REAL_VALUES if own.is_real else int(own.size) for own in scope)
-        for scope in ([mdp.foreign.parts[1][i] for i in scope] for scope in mdp.scope_indices)
-    ]
+    n, x = model.foreign.access.parts
+    sizes = [REAL_POINTS if own.is_real else int(own.size) for own in n]
+    pairs = min(MAX_PAIRS, math.prod(sizes) * model.foreign.num_actions)
+    values = [REAL_VALUES if own.is_real else int(own.size) for own in x]
+    joint = [math.prod(values[i] for i in scope) for scope in model.scopes]
     rows = pairs * (1 + sum(min(number, MAX_PAIRS) for number in joint))
     return max(FEWEST_SAMPLES, min(MOST_SAMPLES, MAX_REWARDS // rows))
 
 
-def _largest(foreign: ForeignEnv, rows: Rows, actions: IntArray, max_steps: int) -> Chance | None:
+def _largest(model: SteppedModel, rows: Rows, actions: IntArray, max_steps: int) -> Chance | None:
     """The state whose reward varies the most from seed to seed; None if all rewards are equal."""
     number = min(MAX_SEEDS, max(MIN_SEEDS, max_steps // len(rows)))
-    seeds = np.random.default_rng(0).integers(2**31, size=number)
+    seeds = np.random.default_rng(0).integers(NUM_SEEDS, size=number)
     try:
-        paid = np.array(
-            [foreign.step(rows, actions, np.full(len(rows), seed)).reward for seed in seeds]
-        )
+        steps = [model.foreign.step(rows, actions, np.full(len(rows), seed)) for seed in seeds]
     except ValueError:
         return None  # a combination of values that never occurs, and cannot be set
-    span = float(np.ptp(paid))
-    if span == 0.0:
+    paid = np.array([step.reward for step in steps])
+    if np.ptp(paid) == 0.0:
         return None
     deviation = paid.std(axis=0, ddof=1)
     lane = int(deviation.argmax())
-    low, high = float(paid[:, lane].min()), float(paid[:, lane].max())
-    return Chance(rows[lane], int(actions[lane]), low, high, float(deviation[lane]) / span, span)
+    own = paid[:, lane]
+    low, high, span = float(own.min()), float(own.max()), float(np.ptp(paid))
+    return Chance(rows[lane], int(actions[lane]), low, high, float(deviation[lane]), span)
 
 
-def _everywhere(
-    foreign: ForeignEnv, met: Rows, num_actions: int, max_steps: int
-) -> tuple[Rows, IntArray]:
+def _everywhere(model: SteppedModel, met: Rows, max_steps: int) -> tuple[Rows, IntArray]:
     """All n, or some of them, with all actions, each with an x that was met."""
+    k, num_actions = model.k, model.foreign.num_actions
     rng = np.random.default_rng(0)
-    variables, k = foreign.parts[0], len(foreign.parts[0])
+    variables = model.foreign.access.parts[0]
     most = max_steps // (MIN_SEEDS * num_actions)
     if not most:
         return met[:0], np.zeros(0, dtype=np.int64)

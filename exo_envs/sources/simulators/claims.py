@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from exo_envs.core.arguments import as_array, check_level
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import FloatArray, State
-from exo_envs.sources.simulators.playing import PlayableMDP
+from exo_envs.core.mdp import FloatArray
+from exo_envs.core.statistics import normal_quantile
 
 #: The probability that two equal means are said to differ, by default.
 ERROR_PROBABILITY = 1e-3
@@ -63,41 +61,17 @@ class Agreement:
     @property
     def agrees(self) -> bool:
         """Whether the difference may well be chance."""
-        limit = NormalDist().inv_cdf(1 - self.error_probability / 2) * self.difference_error
+        limit = normal_quantile(1 - self.error_probability / 2) * self.difference_error
         rounding = 1e-9 * (1 + abs(self.claimed) + abs(self.played))
         return abs(self.claimed - self.played) <= limit + rounding
 
     def __str__(self) -> str:
         """Both means, with halves of their 95 % intervals."""
-        half = NormalDist().inv_cdf(0.975)
+        half = normal_quantile(0.975)
         return (
             f"the model claims {self.claimed:.4g} ± {half * self.claimed_error:.2g} where the "
             f"environment itself pays {self.played:.4g} ± {half * self.played_error:.2g}"
         )
-
-
-def compare_with_play(
-    mdp: PlayableMDP,
-    policy: Callable[[State], Any],
-    returns: FloatArray,
-    *,
-    episodes: int = 200,
-    seed: int = 0,
-    error_probability: float = ERROR_PROBABILITY,
-) -> Agreement:
-    """Compare what a policy is claimed to earn with what it earns when it is played.
-
-    Learners and :func:`planners.estimate_objective` do this themselves (``objective.agreement``).
-
-    Args:
-        mdp: the adapted environment.
-        policy: maps a :class:`State` to an action.
-        returns: of the policy in the model, as :func:`planners.evaluate` gives them on scenarios.
-        episodes: how many are played (:meth:`AdaptedMDP.play`).
-        seed: of these episodes.
-        error_probability: that two equal means are said to differ.
-    """
-    return Agreement.of(returns, mdp.play(policy, episodes, seed), error_probability)
 
 
 def _returns(name: str, values: Any) -> FloatArray:

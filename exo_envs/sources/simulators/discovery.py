@@ -1,6 +1,6 @@
-"""What :meth:`AdaptedMDP.from_env` finds out about an environment.
+"""The state of an environment, found: what :meth:`AdaptedMDP.from_env` finds out.
 
-**How it is put into a state**: several ways are tried (:mod:`exo_envs.sources.simulators.ways`).
+**How it is put into a state**: several ways are tried (:mod:`exo_envs.sources.access.found`).
 
 **What actions move** (:mod:`exo_envs.audit`) is endogenous. So is what moves by itself
 but is seen at once by something that actions move: n' may look at x, and not at x'.
@@ -11,10 +11,10 @@ are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -25,16 +25,11 @@ from exo_envs.audit.results import CONSTANT, Audit, Finding
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.spaces import num_shown
-from exo_envs.sources.simulators.chance import affordable_samples, find_chance
-from exo_envs.sources.simulators.episodes import NUM_SEEDS
-from exo_envs.sources.simulators.foreign import Env
-from exo_envs.sources.simulators.played import find_moved
-from exo_envs.sources.simulators.readings import Column, bounded, refine
-from exo_envs.sources.simulators.state_access import StateAccess
-from exo_envs.sources.simulators.ways import find_access, sample_action
-
-if TYPE_CHECKING:
-    from exo_envs.sources.simulators.mdp import AdaptedMDP
+from exo_envs.sources.access.columns import Column, bounded, refine
+from exo_envs.sources.access.episodes import walk
+from exo_envs.sources.access.found import find_access
+from exo_envs.sources.access.noise import Env
+from exo_envs.sources.access.state_access import ColumnState
 
 #: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
 OF_THE_STATE = (
@@ -43,17 +38,20 @@ OF_THE_STATE = (
 )
 #: Actions that are made of several choices, at most.
 MAX_ACTIONS = 256
+#: Steps, and steps of one episode, in which the values of the variables are looked at.
+NUM_SHOWN, MAX_EPISODE = 600, 50
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found.
+    """Everything that was found.
 
     Attributes:
         env: the environment, with actions from 0.
         arguments: of :class:`AdaptedMDP`.
         way: how it is put into a state, for people.
-        audit: what actions move; None if it was given.
+        audit: which variables actions move; None if that was given.
+        parts: the state; None if it was given.
     """
 
     env: Env
@@ -61,6 +59,7 @@ class Discovery:
     way: str = "as it was given"
     audit: Audit | None = None
     parts: StateParts | None = field(default=None, repr=False)
+    may_be_split_anew: bool = False
 
     def with_moved(self, name: str) -> Discovery:
         """The same, with one more endogenous variable."""
@@ -68,95 +67,69 @@ class Discovery:
             return self
         names = {*self.audit.endogenous, name}
         reason = "something that actions move looks at its next value, or is seen by it"
-        findings = [f for f in self.audit.findings if f.variable != name]
         changed = Audit(
-            tuple(c.name for c in self.parts.columns if c.name in names),
+            tuple(column.name for column in self.parts.columns if column.name in names),
             tuple(other for other in self.audit.exogenous if other != name),
-            (*findings, Finding(name, True, reason)),
+            (
+                *(finding for finding in self.audit.findings if finding.variable != name),
+                Finding(name, True, reason),
+            ),
         )
         parts = self.parts.split_by(changed)
-        return Discovery(
-            self.env, {**self.arguments, **parts.arguments()}, self.way, changed, parts
-        )
+        return replace(self, arguments=parts.arguments(), audit=changed, parts=parts)
 
 
-def adapt(
-    make: Callable[..., AdaptedMDP],
+def discover(
     env: Env,
-    *,
     actions: Sequence[Any] | None,
     names: Sequence[str] | None,
     endogenous: Collection[str] | None,
     rng: np.random.Generator,
-    given: dict[str, Any],
-) -> AdaptedMDP:
-    """See :meth:`AdaptedMDP.from_env`; ``make`` is the class."""
+    given: Collection[str],
+) -> Discovery:
+    """Find the state of an environment, and how to set it, unless that is given; see the module."""
     env = with_actions(env, actions)
     if any(name in given for name in OF_THE_STATE) or num_shown(env):
-        found = Discovery(env, {})
-    else:
-        found = _discover(env, names, endogenous, rng)
-    mdp = make(found.env, **{**found.arguments, **given})
-    chance = find_chance(mdp) if "reward_samples" not in given else None
-    if chance is not None and chance.samples > 1:
-        found.arguments["reward_samples"] = min(chance.samples, affordable_samples(mdp))
-        mdp = make(found.env, **{**found.arguments, **given})
-    while found.parts is not None and endogenous is None and mdp.exogenous_variables:
-        moved = find_moved(mdp)
-        if moved is None:
-            break
-        found = found.with_moved(moved)
-        mdp = make(found.env, **{**found.arguments, **given})
-    mdp.found = found
-    return mdp
-
-
-def _discover(
-    env: Env,
-    names: Sequence[str] | None,
-    endogenous: Collection[str] | None,
-    rng: np.random.Generator,
-) -> Discovery:
+        return Discovery(env, {})
     way, access = find_access(env, rng)
-    own = [column.name for column in access.columns]
+    own = access.names
     names = own if names is None else list(names)
     if len(names) != len(own) or len(set(names)) < len(names):
         raise ArgumentError(
             f"names has {len(names)} names ({names}); needed: {len(own)}, all different, for {own}"
         )
-    pairs = zip(access.columns, names, strict=True)
-    access.columns = [replace(column, name=name) for column, name in pairs]
-    shown = _shown(env, access, rng)
+
+    def look(observation: Any) -> FloatArray:
+        return access.read(env, observation)
+
+    visits = walk(env, rng, NUM_SHOWN, look, max_episode=MAX_EPISODE)
+    shown = np.array([visit.before for visit in visits])
+    changes = [name for i, name in enumerate(names) if np.ptp(shown[:, i]) > 0]
     if endogenous is None:
         found = audit(env, rng=rng, read=access.read, names=names)
-        shown_constant = {f.variable for f in found.findings if f.reason == CONSTANT}
-        # The audit's episodes are short.
-        late = [
-            name
-            for i, name in enumerate(names)
-            if name in shown_constant and np.ptp(shown[:, i]) > 0
-        ]
-        exogenous = {*found.exogenous, *late}
-        order = tuple(name for name in names if name in exogenous)
-        found = Audit(found.endogenous, order, found.findings)
+        constant = {f.variable for f in found.findings if f.reason == CONSTANT}
+        late = constant.intersection(changes)  # the audit's episodes are short
+        exogenous = tuple(name for name in names if name in late.union(found.exogenous))
+        found = Audit(found.endogenous, exogenous, found.findings)
     else:
         for name in endogenous:
             if name not in names:
                 raise unknown_name("variable", name, names)
-        moves = [name for i, name in enumerate(names) if np.ptp(shown[:, i]) > 0]
         found = Audit(
             tuple(name for name in names if name in endogenous),
-            tuple(name for name in moves if name not in endogenous),
+            tuple(name for name in changes if name not in endogenous),
             (),
         )
-    parts = StateParts(access, refine(access.columns, shown), shown).split_by(found)
-    return Discovery(env, dict(parts.arguments()), way, found, parts)
+    pairs = zip(access.columns, names, strict=True)
+    columns = refine([replace(column, name=name) for column, name in pairs], shown)
+    parts = StateParts(access, columns, shown).split_by(found)
+    return Discovery(env, parts.arguments(), way, found, parts, endogenous is None)
 
 
 class StateParts:
     """A state in two parts: where in a state the numbers of n and of x are."""
 
-    def __init__(self, access: StateAccess, columns: Sequence[Column], shown: FloatArray) -> None:
+    def __init__(self, access: ColumnState, columns: Sequence[Column], shown: FloatArray) -> None:
         self.access, self.columns, self.shown = access, list(columns), shown
         self.places: tuple[list[int], list[int]] = ([], [])
         self._rest = shown[0].copy()
@@ -204,22 +177,6 @@ class StateParts:
             for places in self.places
         )
         return n, x
-
-
-# --- what it shows -----------------------------------------------------------------------------
-
-
-def _shown(env: Env, access: StateAccess, rng: np.random.Generator) -> FloatArray:
-    """States of some episodes, shape (N, columns)."""
-    found = []
-    for _ in range(12):
-        observation, _ = env.reset(seed=int(rng.integers(NUM_SEEDS)))
-        for _ in range(50):
-            found.append(access.read(env, observation))
-            observation, _, terminated, truncated, _ = env.step(sample_action(env, rng))
-            if terminated or truncated:
-                break
-    return np.array(found)
 
 
 # --- actions ------------------------------------------------------------------------------------

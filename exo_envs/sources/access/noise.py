@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 
-from exo_envs.sources.simulators.foreign import Env
+Env: TypeAlias = gym.Env[Any, Any]
+NUM_SEEDS = 2**31  # what every environment takes, legacy NumPy and C generators included
 
 
 def generators(env: Env) -> list[Any]:

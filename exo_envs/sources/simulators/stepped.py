@@ -1,0 +1,145 @@
+"""A model of an environment, in rows: what it says of x', of the reward and of its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.mdp import FloatArray, IntArray
+from exo_envs.sources.access.noise import NUM_SEEDS
+from exo_envs.sources.access.state_access import Row
+from exo_envs.sources.rewards import Pay, Scope, SplitReward, find_scopes
+from exo_envs.sources.simulators.foreign import Choose, Episodes, ForeignEnv, Rows
+
+#: States in which it is looked for variables that pay only together, at most and at least.
+MAX_STATES, MIN_STATES = 256, 8
+#: Rewards that are asked for to find them.
+MAX_REWARDS = 4_000
+#: Seeds under which they are looked for: what two variables pay together shows under few.
+FEW_SEEDS = 4
+#: Draws the seeds under which rewards are asked for.
+SEED = 1
+
+
+class SteppedModel:
+    """What :class:`exo_envs.AdaptedMDP` says, in rows of n and x.
+
+    Args:
+        foreign: the environment.
+        reference: the state from whose n x' is drawn, and at whose x recovered terms are 0.
+        reference_action: the action with which x' is drawn.
+        reward_samples: the number of seeds a reward is averaged over.
+        scopes: positions in x that each term looks at; by default one each.
+        horizon: the length of an episode.
+
+    Attributes:
+        names: of the variables of n and x.
+        k: the number of variables of n.
+    """
+
+    def __init__(
+        self,
+        foreign: ForeignEnv,
+        reference: Row,
+        reference_action: int,
+        *,
+        reward_samples: int,
+        scopes: Sequence[Scope] | None,
+        horizon: int,
+    ) -> None:
+        self.foreign, self.reference, self.reference_action = foreign, reference, reference_action
+        self.reward_samples, self.horizon = reward_samples, horizon
+        self.names, self.k = foreign.access.names, len(foreign.access.parts[0])
+        self._seeds = np.random.default_rng(SEED).integers(NUM_SEEDS, size=reward_samples)
+        if scopes is None:
+            scopes = [frozenset({i}) for i in range(len(self.names) - self.k)]
+        self._split = SplitReward(scopes, reference[self.k :])
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """Positions in x that each term looks at."""
+        return self._split.scopes
+
+    def record(self, num_steps: int, seed: int = 0, choose: Choose | None = None) -> Episodes:
+        """Steps of episodes of the environment itself."""
+        return self.foreign.record(num_steps, seed, self.horizon, choose)
+
+    # --- x' ---------------------------------------------------------------------------------
+
+    def exogenous_after(self, x: Rows, seeds: IntArray) -> Rows:
+        """The x' (B, m) after one step from (the reference's n, x) with its action."""
+        rows = np.repeat(self.reference[None], len(x), axis=0)
+        rows[:, self.k :] = x
+        actions = np.full(len(rows), self.reference_action)
+        following = self.foreign.step(rows, actions, seeds).following
+        wrong = self.foreign.out_of_range(following)
+        wrong[:, : self.k] = False
+        hint = "; the step ended the episode: give a reference (or its action) that never does"
+        self.foreign.check(following, wrong, hint)
+        return self.foreign.access.split_row(following)[1]
+
+    # --- rewards ----------------------------------------------------------------------------
+
+    def pay(
+        self, rows: Rows, actions: IntArray, num_seeds: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """R(n, x, a) and what the environment says of its terms (0 if nothing), per row.
+
+        With ``num_seeds`` it is averaged over so many seeds at most.
+
+        Rows that occur more than once are asked for once. All rows are asked for under the same
+        seeds. So what n, x or the action changes is seen under the same random numbers, and no
+        state looks better than another one because its noise happened to be larger.
+        """
+        queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
+        asked, took = queries[:, :-1], queries[:, -1].astype(np.int64)
+        reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self.foreign.num_terms))
+        seeds = self._seeds[:num_seeds]
+        for seed in seeds:
+            steps = self.foreign.step(asked, took, np.full(len(asked), seed))
+            reward += steps.reward
+            terms += steps.reward_terms
+        where = inverse.reshape(-1)
+        return (reward / len(seeds))[where], (terms / len(seeds))[where]
+
+    def terms(self, rows: Rows, actions: IntArray) -> FloatArray:
+        """What the variables of each scope pay, shape (B, scopes)."""
+        if self.foreign.tells_terms:
+            return self.pay(rows, actions)[1]
+        return self._split.terms(rows[:, self.k :], self._paid(rows, actions))
+
+    def endogenous(self, rows: Rows, actions: IntArray) -> FloatArray:
+        """What is paid at the reference's x beyond the terms there, shape (B,)."""
+        there = rows.copy()
+        there[:, self.k :] = self.reference[self.k :]
+        total, terms = self.pay(there, actions)
+        return np.asarray(total - terms.sum(axis=-1))
+
+    def find_joint_scopes(self) -> None:
+        """Look for variables that pay only together, which get a term together."""
+        seeds = min(FEW_SEEDS, self.reward_samples)
+        affordable = MAX_REWARDS // ((len(self.names) - self.k + 2) * seeds)
+        wanted = max(MIN_STATES, min(MAX_STATES, affordable))
+        met = self.record(2 * wanted)
+        chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
+        scopes = self.joint_scopes(met.rows[chosen], met.actions[chosen], seeds)
+        self._split = SplitReward(scopes, self.reference[self.k :])
+
+    def joint_scopes(
+        self, rows: Rows, actions: IntArray, num_seeds: int | None = None
+    ) -> list[Scope]:
+        """The variables that pay only together in some states, and each other one by itself."""
+        pay = self._paid(rows, actions, num_seeds)
+        x, names = rows[:, self.k :], self.names[self.k :]
+        return find_scopes(x, pay, self.reference[self.k :], names)
+
+    def _paid(self, rows: Rows, actions: IntArray, num_seeds: int | None = None) -> Pay:
+        """The reward of some states, with another x."""
+
+        def pay(x: Rows, lanes: NDArray[np.intp]) -> FloatArray:
+            changed = np.column_stack([rows[lanes, : self.k], x]).astype(rows.dtype)
+            return self.pay(changed, actions[lanes], num_seeds)[0]
+
+        return pay
