@@ -23,7 +23,7 @@ from planners.core.planner import Plan
 from planners.core.policy import Mask
 from planners.core.rare_events import most_per_episode, split
 from planners.reduced.reduced_mdp import ReducedMDP
-from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.survey import can_enumerate
 from planners.surprises import at_most, find_surprises
 
 #: What is said where a model's claim is not what is played, and nothing else is found.

@@ -35,7 +35,7 @@ from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
 from planners.bounds.relaxation import Draws
 from planners.core.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.memory import Memory
-from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import format_count, num_endogenous_states
 

@@ -17,10 +17,9 @@ from planners.dependence.closure import close_under_parents
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.coarse import coarsened
-from planners.reduced.reduced_mdp import ReducedMDP
+from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP
 from planners.reduced.rewards import EndDependsOnExogenousError
 from planners.reduced.survey import EndogenousSurvey
-from planners.reduced.tabulated import TabulatedReducedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import num_endogenous_states
