@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exo_envs.core.mdp import IntArray
-from exo_envs.sources.access.noise import NUM_SEEDS
+from exo_envs.sources.access.episodes import NUM_SEEDS
 from exo_envs.sources.simulators.foreign import Rows
 from exo_envs.sources.simulators.stepped import SteppedModel
 
@@ -67,7 +67,7 @@ def find_chance(model: SteppedModel, max_steps: int = MAX_STEPS) -> Chance | Non
     """
     met = model.record(min(NUM_MET, max(1, max_steps // MIN_SEEDS)))
     everywhere = _everywhere(model, met.rows, max_steps)
-    asked = ((met.rows, met.actions), everywhere)
+    asked = ((met.rows, np.array(met.actions)), everywhere)
     found = [
         chance
         for rows, actions in asked

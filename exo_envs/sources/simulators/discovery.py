@@ -28,8 +28,7 @@ from exo_envs.core.spaces import num_shown
 from exo_envs.sources.access.columns import Column, bounded, refine
 from exo_envs.sources.access.episodes import walk
 from exo_envs.sources.access.found import find_access
-from exo_envs.sources.access.noise import Env
-from exo_envs.sources.access.state_access import ColumnState
+from exo_envs.sources.access.state_access import ColumnState, Env
 
 #: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
 OF_THE_STATE = (

@@ -5,8 +5,7 @@ Here a state is one row of numbers, n followed by x: integers, or floats if a va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,10 +15,8 @@ from numpy.typing import NDArray
 from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
-from exo_envs.sources.access.columns import flat
 from exo_envs.sources.access.episodes import walk
-from exo_envs.sources.access.noise import Env, noise_of
-from exo_envs.sources.access.state_access import Row, SplitState
+from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.simulators.workers import Workers
 
 #: States that an environment is put into to see whether it obeys.
@@ -28,12 +25,8 @@ NUM_PROBES = 16
 NUM_LOOKED_AT = 64
 #: How far a real value may be from where it was put, relative to it.
 ROUNDING = 1e-6
-#: Steps that one recorded episode has at most: the states near the start of one are all alike.
-MAX_EPISODE = 100
 
 Rows: TypeAlias = NDArray[Any]  # (B, k + m)
-#: An action for a state, which may depend on chance.
-Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
 
 
 class Steps(NamedTuple):
@@ -48,24 +41,6 @@ class Steps(NamedTuple):
     def join(cls, parts: Sequence[Steps]) -> Steps:
         """Several batches as one."""
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-
-@dataclass(frozen=True)
-class Episodes:
-    """Steps of several episodes, one after another."""
-
-    rows: Rows  # (N, k + m) states
-    actions: IntArray  # (N,)
-    rewards: FloatArray  # (N,)
-    following: Rows  # (N, k + m) next states; where the episode ended they may be out of range
-    terminated: BoolArray  # (N,)
-    elapsed: IntArray  # (N,) how many steps of the episode came before
-    observations: list[FloatArray]  # (N) what was shown in the states, flat
-    noise: list[Any]  # (N) the states of the environment's generators before each step
-
-    def __len__(self) -> int:
-        """The number of steps."""
-        return len(self.actions)
 
 
 class ForeignEnv:
@@ -125,48 +100,6 @@ class ForeignEnv:
             if self.tells_terms:
                 terms[i] = self._terms(info)
         return Steps(following, reward, terminated, terms)
-
-    def record(
-        self, num_steps: int, seed: int, horizon: int, choose: Choose | None = None
-    ) -> Episodes:
-        """So many steps, in several episodes, in which no state is set.
-
-        Args:
-            num_steps: how many.
-            seed: of the episodes.
-            horizon: the length of an episode.
-            choose: takes a state, as a row, to an action; by default actions are random.
-        """
-
-        def look(observation: Any) -> tuple[Row, FloatArray, list[Any]]:
-            return self.read(observation), flat(observation), noise_of(self.env)
-
-        def act(seen: Any, rng: np.random.Generator) -> int:
-            return 0 if choose is None else choose(seen[0], rng)
-
-        rng, chosen = np.random.default_rng(seed), None if choose is None else act
-        limit = min(horizon, MAX_EPISODE)
-        columns: list[tuple[Any, ...]] = []
-        for visit in walk(self.env, rng, num_steps, look, max_episode=limit, act=chosen):
-            row, shown, noise = visit.before
-            after = self.access.read(self.env, visit.after)
-            if not visit.terminated:
-                self.in_range(after)
-            step = (visit.action, visit.reward, after, visit.terminated, visit.elapsed)
-            columns.append((row, *step, shown, noise))
-        rows, actions, rewards, following, ended, elapsed, shown_, noises = zip(
-            *columns, strict=True
-        )
-        return Episodes(
-            np.array(rows, dtype=self.ranges.dtype),
-            np.array(actions, dtype=np.int64),
-            np.array(rewards, dtype=np.float64),
-            np.array(following, dtype=self.ranges.dtype),
-            np.array(ended, dtype=np.bool_),
-            np.array(elapsed, dtype=np.int64),
-            list(shown_),
-            list(noises),
-        )
 
     def close(self) -> None:
         """Close the environment, and its copies."""

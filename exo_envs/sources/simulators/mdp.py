@@ -26,8 +26,8 @@ from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
 from exo_envs.core.original import WatchStep
 from exo_envs.core.spaces import observed_variables
-from exo_envs.sources.access.noise import NUM_SEEDS, Env
-from exo_envs.sources.access.state_access import Row, SplitState
+from exo_envs.sources.access.episodes import NUM_SEEDS
+from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.simulators.chance import affordable_samples, find_chance
 from exo_envs.sources.simulators.discovery import Discovery, discover
 from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, probe

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.mdp import FloatArray, IntArray
-from exo_envs.sources.access.noise import NUM_SEEDS
+from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
 from exo_envs.sources.access.state_access import Row
 from exo_envs.sources.rewards import Pay, Scope, SplitReward, find_scopes
-from exo_envs.sources.simulators.foreign import Choose, Episodes, ForeignEnv, Rows
+from exo_envs.sources.simulators.foreign import ForeignEnv, Rows
 
 #: States in which it is looked for variables that pay only together, at most and at least.
 MAX_STATES, MIN_STATES = 256, 8
@@ -19,8 +20,13 @@ MAX_STATES, MIN_STATES = 256, 8
 MAX_REWARDS = 4_000
 #: Seeds under which they are looked for: what two variables pay together shows under few.
 FEW_SEEDS = 4
+#: Steps that one recorded episode has at most: the states near the start of one are all alike.
+MAX_EPISODE = 100
 #: Draws the seeds under which rewards are asked for.
 SEED = 1
+
+#: An action for a state, which may depend on chance.
+Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
 
 
 class SteppedModel:
@@ -63,8 +69,15 @@ class SteppedModel:
         return self._split.scopes
 
     def record(self, num_steps: int, seed: int = 0, choose: Choose | None = None) -> Episodes:
-        """Steps of episodes of the environment itself."""
-        return self.foreign.record(num_steps, seed, self.horizon, choose)
+        """Steps of episodes of the environment itself, in which no state is set."""
+        foreign, limit = self.foreign, min(self.horizon, MAX_EPISODE)
+        rng = np.random.default_rng(seed)
+        met = Episodes.record(
+            foreign.env, foreign.access, rng, num_steps, max_episode=limit, choose=choose
+        )
+        foreign.check(met.rows, foreign.out_of_range(met.rows))
+        foreign.check(met.following, foreign.out_of_range(met.following) & ~met.terminated[:, None])
+        return met
 
     # --- x' ---------------------------------------------------------------------------------
 
@@ -124,7 +137,7 @@ class SteppedModel:
         wanted = max(MIN_STATES, min(MAX_STATES, affordable))
         met = self.record(2 * wanted)
         chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
-        scopes = self.joint_scopes(met.rows[chosen], met.actions[chosen], seeds)
+        scopes = self.joint_scopes(met.rows[chosen], np.array(met.actions)[chosen], seeds)
         self._split = SplitReward(scopes, self.reference[self.k :])
 
     def joint_scopes(
