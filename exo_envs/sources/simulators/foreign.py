@@ -5,19 +5,23 @@ Here a state is one row of numbers, n followed by x: integers, or floats if a va
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.util import Finalize
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import CloudpickleWrapper
 from numpy.typing import NDArray
 
 from exo_envs.core.clock import tick
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ExoError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
 from exo_envs.sources.access.episodes import walk
 from exo_envs.sources.access.state_access import Env, Row, SplitState
-from exo_envs.sources.simulators.workers import Workers
 
 #: States that an environment is put into to see whether it obeys.
 NUM_PROBES = 16
@@ -25,6 +29,11 @@ NUM_PROBES = 16
 NUM_LOOKED_AT = 64
 #: How far a real value may be from where it was put, relative to it.
 ROUNDING = 1e-6
+
+#: Rows that a process is handed at a time.
+CHUNK = 16
+#: Seconds between two looks at the time limit while processes are busy.
+INTERVAL = 0.1
 
 Rows: TypeAlias = NDArray[Any]  # (B, k + m)
 
@@ -185,3 +194,99 @@ def _is_moved(foreign: ForeignEnv, rows: Rows) -> bool:
         if any((values != values[:1]).any() for values in foreign.step(rows, *same)):
             return True
     return False
+
+
+# --- copies in other processes --------------------------------------------------------------------
+
+
+class WorkerError(ExoError, RuntimeError):
+    """A process that stepped a copy of the environment came to an end."""
+
+
+class Workers:
+    """Processes that each hold something with ``step_all`` of rows, made by one function.
+
+    They are started when they are first asked, and again after :meth:`close`. Copies, and what is
+    unpickled, start their own.
+
+    Args:
+        count: the number of processes.
+        make: makes what a process holds; any function, it is sent by ``cloudpickle``.
+    """
+
+    def __init__(self, count: int, make: Callable[[], Any]) -> None:
+        self.count = count
+        self._make = make
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the processes, which belong to this object."""
+        return {"count": self.count, "make": CloudpickleWrapper(self._make)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Processes are started when they are asked."""
+        self.__init__(state["count"], state["make"].fn)  # type: ignore[misc]
+
+    def are_worth(self, num_rows: int) -> bool:
+        """Whether so many rows are enough to hand out."""
+        return num_rows >= 2 * self.count
+
+    def ask(self, arrays: tuple[NDArray[Any], ...]) -> list[Any]:
+        """What ``step_all`` gives for arrays of equal length, in chunks of their rows, in order.
+
+        Raises:
+            WorkerError: a process ended before it answered.
+        """
+        rows = len(arrays[0])
+        size = min(CHUNK, -(-rows // self.count))
+        chunks = [tuple(array[i : i + size] for array in arrays) for i in range(0, rows, size)]
+        try:
+            asked = [self._started().submit(_step_all, *chunk) for chunk in chunks]
+            pending: set[Future[Any]] = set(asked)
+            while pending:
+                _, pending = wait(pending, timeout=INTERVAL)
+                tick()
+            return [future.result() for future in asked]
+        except BrokenProcessPool as error:
+            self.close()
+            raise WorkerError(
+                "a process with a copy of the environment ended before it answered: was it killed, "
+                "is memory short, or is the script that starts it without "
+                '`if __name__ == "__main__":`?'
+            ) from error
+        except BaseException:
+            self.close()  # what was asked already is not waited for
+            raise
+
+    def close(self) -> None:
+        """End the processes, once they have taken the steps that they were handed."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.count,
+                multiprocessing.get_context("spawn"),
+                initializer=_begin,
+                initargs=(CloudpickleWrapper(self._make),),
+            )
+        return self._pool
+
+
+# --- in a process with a copy ---------------------------------------------------------------------
+
+_copy: dict[str, Any] = {}
+
+
+def _begin(make: CloudpickleWrapper) -> None:
+    _copy["make"] = make.fn
+
+
+def _step_all(*arrays: NDArray[Any]) -> Any:
+    """Steps of the copy, which is made when it is first asked: so its errors are raised there."""
+    if "env" not in _copy:
+        _copy["env"] = _copy["make"]()
+        Finalize(None, _copy["env"].close, exitpriority=0)
+    return _copy["env"].step_all(*(np.array(array) for array in arrays))

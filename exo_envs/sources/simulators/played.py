@@ -24,9 +24,8 @@ from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import Ranks, normal_quantile
 from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
 from exo_envs.sources.rewards import ScopesError
-from exo_envs.sources.simulators.chance import find_chance
 from exo_envs.sources.simulators.foreign import Steps
-from exo_envs.sources.simulators.stepped import Choose, SteppedModel
+from exo_envs.sources.simulators.stepped import Choose, SteppedModel, find_chance
 
 #: Steps of the environment itself that are compared.
 NUM_STEPS = 400
