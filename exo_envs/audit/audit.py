@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from exo_envs.audit.partition import find_partition
-from exo_envs.audit.pasts import Hidden, SetStates, outcome_names
+from exo_envs.audit.pasts import Hidden, SetStates
 from exo_envs.audit.results import (
     CONSTANT,
+    END,
     HIDDEN,
     LEAK,
     MOVED,
     OUT_OF_SIGHT,
+    REWARD,
     THROUGH_OTHERS,
     UNSEEDED,
     Audit,
@@ -26,6 +28,7 @@ from exo_envs.audit.trials import Trials
 from exo_envs.contract.memory import find_all_memory
 from exo_envs.core.arguments import as_generator, check_level, check_whole
 from exo_envs.core.errors import ArgumentError
+from exo_envs.sources.access.episodes import Episodes
 from exo_envs.sources.access.state_access import Read, SetState
 
 #: States from which two actions are compared.
@@ -36,6 +39,8 @@ MAX_STATES = 10_000
 MAX_NUMBERS = 1_500_000
 #: Steps of episodes that are compared with those from states that were set, for each of them.
 STEPS_PER_STATE = 2
+#: Steps of one of these episodes, at most.
+MAX_EPISODE = 30
 #: So many times as many steps are compared, if differences may be chance.
 MORE_STEPS = 4
 #: What hidden state does, for people.
@@ -124,7 +129,7 @@ def _problems(
     level: float,
 ) -> Iterator[Problem]:
     """Everything that is wrong; the deepest cause comes first."""
-    names = outcome_names(subject)
+    names = [*subject.names, REWARD, END]
     remembered = list(_remembered(subject, rng))
     yield from remembered
     if trials.is_carried and not remembered:
@@ -139,7 +144,7 @@ def _problems(
     if subject.puts:
         for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.trials), rng, level):
             said = f"{ANOTHER_FUTURE}: {hidden.seen}"
-            yield Problem(HIDDEN, names[hidden.column], said, 0, hidden.share, hidden.p_value)
+            yield Problem(HIDDEN, hidden.name, said, 0, hidden.share, hidden.p_value)
     for own in findings:
         if own.is_moved and own.variable in (subject.exogenous or ()):
             kind, how = MOVED, "actions move it"
@@ -170,10 +175,18 @@ def _remembered(subject: Subject, rng: np.random.Generator) -> Iterator[Problem]
 def _not_in_the_state(
     subject: Subject, count: int, rng: np.random.Generator, level: float
 ) -> list[Hidden]:
-    """What differs between a state in an episode and the same state that was set."""
-    states = SetStates.play(subject, count, rng)
+    """Differences between a state in an episode and the same state that was set."""
+    states = _set_states(subject, count, rng)
     found = states.surely_hidden()
-    if states.uncertain.any():  # more steps say whether that was chance
-        unsure = np.flatnonzero(states.uncertain).tolist()
-        found += SetStates.play(subject, MORE_STEPS * count, rng).hidden(unsure, level)
+    if states.uncertain:  # more steps say whether that was chance
+        more = _set_states(subject, MORE_STEPS * count, rng)
+        found += more.hidden(states.uncertain, rng, level)
     return found
+
+
+def _set_states(subject: Subject, count: int, rng: np.random.Generator) -> SetStates:
+    env, access = subject.env, subject.access
+    played = Episodes.record(env, access, rng, count, max_episode=MAX_EPISODE)
+    states = SetStates(env, access, subject.names, played)
+    states.compare(rng)
+    return states

@@ -12,8 +12,7 @@ from exo_envs.audit.results import CONSTANT, DIRECTLY, OUT_OF_SIGHT, THROUGH_OTH
 from exo_envs.audit.subject import Step, Subject
 from exo_envs.audit.trials import NUM_DRAWS, Evidence, Trials, are_same
 from exo_envs.core.mdp import FloatArray
-from exo_envs.sources.access.episodes import sample_action
-from exo_envs.sources.access.noise import NUM_SEEDS
+from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
 
 #: States of trials that are set, at most.
 MAX_SET = 300
@@ -60,15 +59,15 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
     seen = np.zeros(rows.shape, dtype=np.bool_)
     for lane, row in enumerate(rows):
         seed, noise = rng.integers(NUM_SEEDS // 2, size=2).tolist()
-        taken: list[tuple[Step, str]] = []
+        taken: list[Step] = []
         for action in actions:
             step = subject.step(action, noise) if subject.try_put(row, seed) else None
             if step is not None and not step.terminated:
-                taken.append((step, subject.noise()))
-        for step, used in taken[1:]:
-            if used != taken[0][1]:
+                taken.append(step)
+        for step in taken[1:]:
+            if step.noise != taken[0].noise:
                 return {}
-            seen[lane] |= ~are_same(step.row, taken[0][0].row)
+            seen[lane] |= ~are_same(step.row, taken[0].row)
     shares = seen.mean(axis=0)
     what = "another action changes it"
     return {

@@ -16,10 +16,11 @@ from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.core.spaces import num_shown
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.access.columns import columns_of
-from exo_envs.sources.access.episodes import walk
+from exo_envs.sources.access.episodes import NUM_SEEDS, noise_of, reseed, walk
 from exo_envs.sources.access.found import NoWayError, find_access
-from exo_envs.sources.access.noise import NUM_SEEDS, Env, noise_of, reseed
 from exo_envs.sources.access.state_access import (
+    REFUSALS,
+    Env,
     Read,
     SetState,
     ShownState,
@@ -31,8 +32,6 @@ from exo_envs.sources.access.state_access import (
 NOT_LOOKED = "so hidden state was not looked for; give read, names and set_state"
 #: States that an environment is put into to see whether it obeys.
 NUM_PROBES = 8
-#: Errors of an environment that is asked for a state that it does not have.
-REFUSALS = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
 
 
 @runtime_checkable
@@ -52,20 +51,36 @@ class Step(NamedTuple):
     """What one step gave."""
 
     row: FloatArray  # (columns,)
-    reward: float
     terminated: bool
     truncated: bool
+    reward: float
+    noise: str  # the next random numbers, to be compared
 
     @property
     def is_last(self) -> bool:
         """Whether the episode is over."""
         return self.terminated or self.truncated
 
-    @property
-    def outcome(self) -> FloatArray:
-        """All of it, shape (columns + 2,); the row does not matter after the end."""
-        row = np.full(len(self.row), np.nan) if self.terminated else self.row
-        return np.concatenate([row, [self.reward, float(self.terminated)]])
+
+def fresh_copies(env: Env) -> FreshCopies | None:
+    """Copies of an environment; None if it cannot be copied."""
+    try:
+        return FreshCopies(env)
+    except (*REFUSALS, NotImplementedError, RecursionError):
+        return None
+
+
+class FreshCopies(gym.Wrapper[Any, Any, Any, Any]):
+    """Every episode is played by a new copy, which knows of no other episode."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(copy.deepcopy(env))
+        self._pristine = env
+
+    def reset(self, **arguments: Any) -> tuple[Any, dict[str, Any]]:
+        """Of a new copy."""
+        self.env = copy.deepcopy(self._pristine)
+        return self.env.reset(**arguments)
 
 
 class Subject:
@@ -75,6 +90,7 @@ class Subject:
         env: the environment.
         access: how its state is read and written.
         names: of the numbers of a state.
+        puts: whether the environment can be put into a state.
         exogenous: the names of those that are said to move by themselves, or None.
         mdp: the model that it is made of, if it is made of one.
         remarks: what could not be done, for people.
@@ -83,33 +99,21 @@ class Subject:
 
     def __init__(self, env: Env, access: StateAccess, remarks: Sequence[str] = ()) -> None:
         self.env, self.access, self.remarks = env, access, list(remarks)
-        self.names = access.names
-        self.puts = access.puts
+        self.names, self.puts = access.names, access.puts
         self.exogenous: set[str] | None = None
         if isinstance(access, SplitState):
             self.exogenous = {variable.name for variable in access.parts[1]}
         self.mdp: ExoMDP | None = None
         self.space = env.action_space  # kept: those of copies all draw the same
-        self._pristine: tuple[Env, StateAccess] | None = None  # of which all episodes play copies
 
     def reset(self, seed: int) -> FloatArray:
         """Begin an episode; the state it begins in."""
-        self._renew()
         observation, _ = self.env.reset(seed=seed)
         return self._read(observation)
 
-    def put(self, row: FloatArray, seed: int) -> None:
-        """Begin an episode in a state."""
-        self._renew()
-        self.access.put(self.env, row, seed)
-
     def try_put(self, row: FloatArray, seed: int) -> bool:
-        """The same; whether it could be done: nobody says that any numbers go together."""
-        try:
-            self.put(row, seed)
-        except REFUSALS:
-            return False
-        return True
+        """Begin an episode in a state; whether it could be done."""
+        return self.access.refusal(self.env, row, seed) is None
 
     def step(self, action: Any, noise: int | None = None) -> Step:
         """Take a step; with ``noise``, its random numbers follow from that."""
@@ -117,31 +121,8 @@ class Subject:
             reseed(self.env, noise)
         observation, reward, terminated, truncated, _ = self.env.step(action)
         paid = float(np.sum(np.asarray(reward, dtype=np.float64)))
-        return Step(self._read(observation), paid, bool(terminated), bool(truncated))
-
-    def noise(self) -> str:
-        """What the next random numbers will be, to be compared."""
-        return repr(noise_of(self.env))
-
-    def play_copies(self) -> bool:
-        """From now on, play every episode with a new copy, which knows of no other episode.
-
-        Returns:
-            Whether the environment can be copied.
-        """
-        try:
-            self._pristine = copy.deepcopy((self.env, self.access))
-        except (*REFUSALS, NotImplementedError, RecursionError):
-            return False
-        return True
-
-    def play_one(self) -> None:
-        """From now on, play all episodes with one environment again."""
-        self._pristine = None
-
-    def _renew(self) -> None:
-        if self._pristine is not None:
-            self.env, self.access = copy.deepcopy(self._pristine)
+        row, after = self._read(observation), repr(noise_of(self.env))
+        return Step(row, bool(terminated), bool(truncated), paid, after)
 
     def _read(self, observation: Any) -> FloatArray:
         row = np.asarray(self.access.read(self.env, observation), dtype=np.float64)
@@ -207,7 +188,7 @@ def _with_functions(env: Env, access: ShownState, rng: np.random.Generator) -> S
     subject = Subject(env, access)
     row = subject.reset(int(rng.integers(NUM_SEEDS)))
     if access.puts:
-        subject.put(row, int(rng.integers(NUM_SEEDS)))
+        access.put(env, row, int(rng.integers(NUM_SEEDS)))
     return subject
 
 

@@ -17,11 +17,10 @@ import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 from numpy.typing import NDArray
 
-from exo_envs.audit.subject import Subject
+from exo_envs.audit.subject import Subject, fresh_copies
 from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import fair_coins_log_tail
-from exo_envs.sources.access.episodes import sample_action
-from exo_envs.sources.access.noise import NUM_SEEDS
+from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
 
 #: Steps in which a difference is looked for, that of the action included.
 NUM_STEPS = 12
@@ -113,10 +112,12 @@ class Trials:
         trials = cls(subject, rng, [_draw(subject.space, rng) for _ in range(count)])
         trials.restless = trials._play()
         trials.repeats = not trials.restless.any()
-        if not trials.repeats and subject.play_copies():
+        own = subject.env
+        copies = None if trials.repeats else fresh_copies(own)
+        if copies is not None:
+            subject.env = copies
             trials.repeats = trials.is_carried = not trials._play().any()
-            if not trials.repeats:
-                subject.play_one()
+            subject.env = copies if trials.is_carried else own
         return trials
 
     def _play(self) -> BoolArray:
@@ -163,7 +164,7 @@ class Trials:
             taken = self.subject.step(trial.action(arm, step), seed)
             rows[step + 1], rewards[step] = taken.row, taken.reward
             flags[:, step] = taken.terminated, True
-            states.append(self.subject.noise())
+            states.append(taken.noise)
             if taken.is_last:
                 break
         return Run(rows, rewards, flags[0], flags[1], states)

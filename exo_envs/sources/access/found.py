@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.access.columns import Column, columns_of, flat
-from exo_envs.sources.access.episodes import walk
-from exo_envs.sources.access.noise import Env, generators, noise_of, set_noise
-from exo_envs.sources.access.state_access import ColumnState, Row
+from exo_envs.sources.access.episodes import Episodes, generators, walk
+from exo_envs.sources.access.state_access import ColumnState, Env, Row
 
 #: Steps of episodes that are repeated from states that were set, and the share of them that has to
 #: be the same.
@@ -73,7 +72,10 @@ def find_access(env: Env, rng: np.random.Generator) -> tuple[str, ColumnState]:
         if access is None:
             tried.append(f"{way}: there is none")
             continue
-        share, trouble = _repeated(env, access, rng)
+        episodes = Episodes.record(env, access, rng, NUM_REPEATED, max_episode=EPISODE)
+        found, trouble = episodes.again(env, access, rng, same_noise=True)
+        same = np.isclose(found, episodes.outcomes, rtol=1e-4, atol=1e-6, equal_nan=True)
+        share = float((same & ~np.isnan(found[:, -1:])).all(axis=1).mean())
         tried.append(f"{way}: {share:.0%} of the steps are those of an episode{trouble}")
         if best is None or share > best[0]:
             best = (share, way, access)
@@ -85,33 +87,6 @@ def find_access(env: Env, rng: np.random.Generator) -> tuple[str, ColumnState]:
             "with split or get_state, endogenous_variables and exogenous_variables"
         )
     return best[1], best[2]
-
-
-def _repeated(env: Env, access: ColumnState, rng: np.random.Generator) -> tuple[float, str]:
-    """The share of steps of episodes that are the same from states that were set."""
-
-    def look(observation: Any) -> tuple[Row, list[Any]]:
-        return access.read(env, observation), noise_of(env)
-
-    steps = [
-        (visit, access.read(env, visit.after))
-        for visit in walk(env, rng, NUM_REPEATED, look, max_episode=EPISODE)
-    ]
-    same, trouble = 0, ""
-    for i, (visit, after) in enumerate(steps):
-        before, noise = visit.before
-        try:
-            access.put(env, before, i)
-        except UnmetStateError as error:
-            trouble = f" ({error})"
-            continue
-        except (ValueError, TypeError, AttributeError) as error:
-            return 0.0, f" ({error})"
-        set_noise(env, noise)
-        observation, again, *_ = env.step(visit.action)
-        found = np.append(access.read(env, observation), float(again))
-        same += np.allclose(found, np.append(after, visit.reward), rtol=1e-4, atol=1e-6)
-    return same / len(steps), trouble
 
 
 class TabularState(ColumnState):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +17,15 @@ from exo_envs.core.mdp import IntArray
 from exo_envs.core.spaces import Variables, observed_variables
 from exo_envs.core.variable import Ranges
 from exo_envs.sources.access.columns import Column, flat
-from exo_envs.sources.access.noise import Env
 
+Env: TypeAlias = gym.Env[Any, Any]
 Row: TypeAlias = NDArray[Any]  # (columns,)
 #: The numbers that describe where an environment is, given what it just showed.
 Read: TypeAlias = Callable[[Env, Any], Row]
 #: Puts ``env.unwrapped``, which was just reset, into the state that such numbers describe.
 SetState: TypeAlias = Callable[[Any, Row], object]
+#: Errors of an environment that is asked for a state that it does not have.
+REFUSALS = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
 
 
 class StateAccess(ABC):
@@ -52,6 +55,14 @@ class StateAccess(ABC):
     def write(self, env: Any, row: Row) -> None:
         """Put ``env.unwrapped``, which was just reset, into a state."""
         raise NotImplementedError
+
+    def refusal(self, env: Env, row: Row, seed: int) -> Exception | None:
+        """Begin an episode in a state; the error if that fails: not any numbers go together."""
+        try:
+            self.put(env, row, seed)
+        except REFUSALS as error:
+            return error
+        return None
 
 
 class ShownState(StateAccess):

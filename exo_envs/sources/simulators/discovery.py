@@ -6,12 +6,12 @@
 but is seen at once by something that actions move: n' may look at x, and not at x'.
 
 **Variables.** Numbers that are whole stay whole, others are real, and numbers that never changed
-are left out.
+are left out. The horizon is what the environment says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -22,14 +22,15 @@ from gymnasium import spaces
 
 from exo_envs.audit.audit import audit
 from exo_envs.audit.results import CONSTANT, Audit, Finding
+from exo_envs.core.arguments import check_horizon
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
-from exo_envs.core.mdp import FloatArray, IntArray
-from exo_envs.core.spaces import num_shown
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
+from exo_envs.core.spaces import Variables, Wanted, num_shown
+from exo_envs.core.variable import Variable
 from exo_envs.sources.access.columns import Column, bounded, refine
 from exo_envs.sources.access.episodes import walk
 from exo_envs.sources.access.found import find_access
-from exo_envs.sources.access.noise import Env
-from exo_envs.sources.access.state_access import ColumnState
+from exo_envs.sources.access.state_access import ColumnState, Env
 
 #: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
 OF_THE_STATE = (
@@ -75,7 +76,8 @@ class Discovery:
                 Finding(name, True, reason),
             ),
         )
-        parts = self.parts.split_by(changed)
+        own = self.parts
+        parts = StateParts(own.access, own.columns, own.shown, changed)
         return replace(self, arguments=parts.arguments(), audit=changed, parts=parts)
 
 
@@ -122,77 +124,63 @@ def discover(
         )
     pairs = zip(access.columns, names, strict=True)
     columns = refine([replace(column, name=name) for column, name in pairs], shown)
-    parts = StateParts(access, columns, shown).split_by(found)
+    parts = StateParts(access, columns, shown, found)
     return Discovery(env, parts.arguments(), way, found, parts, endogenous is None)
 
 
 class StateParts:
-    """A state in two parts: where in a state the numbers of n and of x are."""
+    """A state in two parts: where in a state the numbers of n and of x are.
 
-    def __init__(self, access: ColumnState, columns: Sequence[Column], shown: FloatArray) -> None:
+    Args:
+        access: reads and writes the whole state.
+        columns: its numbers.
+        shown: states that were met, shape (N, columns).
+        found: says which numbers are n and which are x.
+    """
+
+    def __init__(
+        self, access: ColumnState, columns: Sequence[Column], shown: FloatArray, found: Audit
+    ) -> None:
         self.access, self.columns, self.shown = access, list(columns), shown
-        self.places: tuple[list[int], list[int]] = ([], [])
-        self._rest = shown[0].copy()
-
-    def split_by(self, found: Audit) -> StateParts:
-        """The same numbers, split as an audit says."""
-        parts = StateParts(self.access, self.columns, self.shown)
-        index = {column.name: i for i, column in enumerate(self.columns)}
-        parts.places = ([index[n] for n in found.endogenous], [index[x] for x in found.exogenous])
-        for i in parts.places[0]:
-            if not parts.columns[i].is_whole:  # planners need to know how far n can go
-                parts.columns[i] = bounded(parts.columns[i], self.shown[:, i])
-        return parts
+        index = {column.name: i for i, column in enumerate(columns)}
+        self._n = [index[name] for name in found.endogenous]
+        self._x = [index[name] for name in found.exogenous]
+        for i in self._n:
+            if not columns[i].is_whole:  # planners need to know how far n can go
+                self.columns[i] = bounded(columns[i], shown[:, i])
+        self._start = np.array([column.start for column in self.columns])
 
     def arguments(self) -> dict[str, Any]:
         """Of :class:`AdaptedMDP`."""
-        reading = {"get_state": self.get} if self.access.reads_env else {"split": self.split}
-        variables = [[self.columns[i].as_variable() for i in places] for places in self.places]
+        n, x = ([self.columns[i].as_variable() for i in own] for own in (self._n, self._x))
         return {
-            **reading,
+            **({"get_state": self.get} if self.access.reads_env else {"split": self.split}),
             "set_state": self.put,
-            "endogenous_variables": variables[0],
-            "exogenous_variables": variables[1],
+            "endogenous_variables": n,
+            "exogenous_variables": x,
         }
 
     def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
         """The n and x of an observation."""
-        return self._split(self.access.read(None, observation))  # type: ignore[arg-type]
+        return self._parts(self.access.read(None, observation))  # type: ignore[arg-type]
 
     def get(self, env: Any) -> tuple[FloatArray, FloatArray]:
         """The n and x of an environment."""
-        return self._split(self.access.read(env, None))
+        return self._parts(self.access.read(env, None))
 
     def put(self, env: Any, n: IntArray, x: IntArray) -> None:
         """Put an environment into a state."""
-        values = self._rest.copy()
-        for places, part in zip(self.places, (n, x), strict=True):
-            for place, value in zip(places, part.tolist(), strict=True):
-                values[place] = value + self.columns[place].start
+        values = self.shown[0].copy()
+        values[self._n] = n + self._start[self._n]
+        values[self._x] = x + self._start[self._x]
         self.access.write(env, values)
 
-    def _split(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n, x = (
-            np.array([values[i] - self.columns[i].start for i in places], dtype=np.float64)
-            for places in self.places
-        )
-        return n, x
+    def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values = values - self._start
+        return values[self._n], values[self._x]
 
 
-# --- actions ------------------------------------------------------------------------------------
-
-
-class ChosenActions(gym.ActionWrapper[Any, Any, Any]):
-    """An environment of which some actions are taken, by number."""
-
-    def __init__(self, env: Env, actions: Sequence[Any]) -> None:
-        super().__init__(env)
-        self.chosen = list(actions)
-        self.action_space = spaces.Discrete(len(self.chosen))
-
-    def action(self, action: Any) -> Any:
-        """The action of the environment."""
-        return self.chosen[int(action)]
+# --- what an environment says of itself -----------------------------------------------------------
 
 
 def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
@@ -206,19 +194,120 @@ def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
         for action in actions:
             if not space.contains(action):
                 raise ArgumentError(f"{action!r} is no action of {space}")
-        return ChosenActions(env, actions)
+        return _numbered(env, actions)
     if isinstance(space, spaces.Discrete):
         first = int(space.start)
         own = range(first, first + int(space.n))
-        return env if first == 0 else ChosenActions(env, [np.int64(a) for a in own])
+        return env if first == 0 else _numbered(env, [np.int64(a) for a in own])
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.prod() <= MAX_ACTIONS:
         choices = [
             range(int(a), int(a) + int(n))
             for a, n in zip(space.start.reshape(-1), space.nvec.reshape(-1), strict=True)
         ]
         made = [np.array(c, dtype=space.dtype).reshape(space.shape) for c in product(*choices)]
-        return ChosenActions(env, made)
+        return _numbered(env, made)
     raise ArgumentTypeError(
         f"the actions are {space}; give actions=[...], those of them to choose from "
         f"(for MultiDiscrete with at most {MAX_ACTIONS} they are found)"
     )
+
+
+def _numbered(env: Env, actions: Sequence[Any]) -> Env:
+    """The environment with some of its actions, by number."""
+    space = spaces.Discrete(len(actions))
+    return gym.wrappers.TransformAction(env, list(actions).__getitem__, space)
+
+
+def check_all_shown(env: gym.Env[Any, Any]) -> None:
+    """Refuse observations without some variables of the state that ``reset`` is to be given.
+
+    An observation wrapper changes what is shown and nothing else, so the state is what the
+    environment underneath shows.
+    """
+    layer = env
+    while isinstance(layer, gym.Wrapper):
+        shown, all_of_them = num_shown(layer), num_shown(layer.env)
+        if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
+            raise ArgumentError(
+                f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
+                f"give the environment underneath, {layer.env}"
+            )
+        layer = layer.env
+
+
+def declared_variables(part: str, wanted: Wanted) -> Variables:
+    """The variables in one part of what split or get_state return, as the user says."""
+    given = wanted if isinstance(wanted, (list, tuple)) else ()
+    variables = tuple(entry for entry in given if isinstance(entry, Variable))
+    if given is not wanted or len(variables) < len(given):
+        raise ArgumentTypeError(
+            f"with split or get_state, {part}_variables is a sequence of Variable(name, size) "
+            f"that says what they return, not {wanted!r}"
+        )
+    return variables
+
+
+def check_names(variables: Variables) -> None:
+    """Refuse two variables of one name."""
+    names = [variable.name for variable in variables]
+    for name in names:
+        if names.count(name) > 1:
+            hint = " (one of them is the adapter's own)" if name == "done" else ""
+            raise ArgumentError(f"there are two variables named {name!r}{hint}")
+
+
+def check_functions(**functions: Callable[..., Any] | None) -> None:
+    """Refuse what cannot be called, and two functions that read the state."""
+    if functions["split"] is not None and functions["get_state"] is not None:
+        raise ArgumentTypeError("give either split or get_state: both say where n and x are read")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise ArgumentTypeError(f"{name} is a function, not {function!r}")
+
+
+def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
+    """Scopes of the reward as positions in x."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
+        raise ArgumentTypeError(
+            f"reward_scopes is a collection of collections of names, not {given!r}"
+        )
+    scopes = [frozenset(mdp.exogenous_indices(scope).tolist()) for scope in given]
+    if not all(scopes):
+        raise ArgumentError("a scope of the reward has one name at least")
+    return scopes
+
+
+def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
+    """The length of an episode: what is given, or else what the environment says.
+
+    That is the smallest of its time limits: those of its registration and of wrappers, or else
+    what it calls ``max_episode_steps`` or ``max_steps`` itself.
+
+    >>> from gymnasium.envs.toy_text.taxi import TaxiEnv
+    >>> horizon_of(gym.wrappers.TimeLimit(TaxiEnv(), 50), None)
+    50
+    """
+    if horizon is None:
+        horizon = min(_time_limits(env), default=None)
+    if horizon is None:
+        raise ArgumentError(f"{env} does not say how long an episode is; give horizon")
+    return check_horizon("horizon", horizon)
+
+
+def _time_limits(env: gym.Env[Any, Any]) -> list[int]:
+    """All limits to the length of an episode, of the environment and its wrappers."""
+    layers = [env]
+    while isinstance(layers[-1], gym.Wrapper):
+        layers.append(layers[-1].env)
+    found = [
+        vars(layer)["_max_episode_steps"]  # Gymnasium has no public name for it
+        for layer in layers
+        if isinstance(layer, gym.wrappers.TimeLimit)
+    ]
+    if env.spec is not None:
+        found.append(env.spec.max_episode_steps)
+    limits = [limit for limit in found if limit is not None]
+    if not limits:
+        own = (getattr(layers[-1], name, None) for name in ("max_episode_steps", "max_steps"))
+        limits = [limit for limit in own if isinstance(limit, (int, np.integer)) and limit > 0]
+    return [int(limit) for limit in limits]

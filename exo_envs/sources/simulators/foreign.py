@@ -5,22 +5,23 @@ Here a state is one row of numbers, n followed by x: integers, or floats if a va
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.util import Finalize
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import CloudpickleWrapper
 from numpy.typing import NDArray
 
 from exo_envs.core.clock import tick
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ExoError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
-from exo_envs.sources.access.columns import flat
 from exo_envs.sources.access.episodes import walk
-from exo_envs.sources.access.noise import Env, noise_of
-from exo_envs.sources.access.state_access import Row, SplitState
-from exo_envs.sources.simulators.workers import Workers
+from exo_envs.sources.access.state_access import Env, Row, SplitState
 
 #: States that an environment is put into to see whether it obeys.
 NUM_PROBES = 16
@@ -28,12 +29,13 @@ NUM_PROBES = 16
 NUM_LOOKED_AT = 64
 #: How far a real value may be from where it was put, relative to it.
 ROUNDING = 1e-6
-#: Steps that one recorded episode has at most: the states near the start of one are all alike.
-MAX_EPISODE = 100
+
+#: Rows that a process is handed at a time.
+CHUNK = 16
+#: Seconds between two looks at the time limit while processes are busy.
+INTERVAL = 0.1
 
 Rows: TypeAlias = NDArray[Any]  # (B, k + m)
-#: An action for a state, which may depend on chance.
-Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
 
 
 class Steps(NamedTuple):
@@ -48,24 +50,6 @@ class Steps(NamedTuple):
     def join(cls, parts: Sequence[Steps]) -> Steps:
         """Several batches as one."""
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-
-@dataclass(frozen=True)
-class Episodes:
-    """Steps of several episodes, one after another."""
-
-    rows: Rows  # (N, k + m) states
-    actions: IntArray  # (N,)
-    rewards: FloatArray  # (N,)
-    following: Rows  # (N, k + m) next states; where the episode ended they may be out of range
-    terminated: BoolArray  # (N,)
-    elapsed: IntArray  # (N,) how many steps of the episode came before
-    observations: list[FloatArray]  # (N) what was shown in the states, flat
-    noise: list[Any]  # (N) the states of the environment's generators before each step
-
-    def __len__(self) -> int:
-        """The number of steps."""
-        return len(self.actions)
 
 
 class ForeignEnv:
@@ -125,48 +109,6 @@ class ForeignEnv:
             if self.tells_terms:
                 terms[i] = self._terms(info)
         return Steps(following, reward, terminated, terms)
-
-    def record(
-        self, num_steps: int, seed: int, horizon: int, choose: Choose | None = None
-    ) -> Episodes:
-        """So many steps, in several episodes, in which no state is set.
-
-        Args:
-            num_steps: how many.
-            seed: of the episodes.
-            horizon: the length of an episode.
-            choose: takes a state, as a row, to an action; by default actions are random.
-        """
-
-        def look(observation: Any) -> tuple[Row, FloatArray, list[Any]]:
-            return self.read(observation), flat(observation), noise_of(self.env)
-
-        def act(seen: Any, rng: np.random.Generator) -> int:
-            return 0 if choose is None else choose(seen[0], rng)
-
-        rng, chosen = np.random.default_rng(seed), None if choose is None else act
-        limit = min(horizon, MAX_EPISODE)
-        columns: list[tuple[Any, ...]] = []
-        for visit in walk(self.env, rng, num_steps, look, max_episode=limit, act=chosen):
-            row, shown, noise = visit.before
-            after = self.access.read(self.env, visit.after)
-            if not visit.terminated:
-                self.in_range(after)
-            step = (visit.action, visit.reward, after, visit.terminated, visit.elapsed)
-            columns.append((row, *step, shown, noise))
-        rows, actions, rewards, following, ended, elapsed, shown_, noises = zip(
-            *columns, strict=True
-        )
-        return Episodes(
-            np.array(rows, dtype=self.ranges.dtype),
-            np.array(actions, dtype=np.int64),
-            np.array(rewards, dtype=np.float64),
-            np.array(following, dtype=self.ranges.dtype),
-            np.array(ended, dtype=np.bool_),
-            np.array(elapsed, dtype=np.int64),
-            list(shown_),
-            list(noises),
-        )
 
     def close(self) -> None:
         """Close the environment, and its copies."""
@@ -252,3 +194,99 @@ def _is_moved(foreign: ForeignEnv, rows: Rows) -> bool:
         if any((values != values[:1]).any() for values in foreign.step(rows, *same)):
             return True
     return False
+
+
+# --- copies in other processes --------------------------------------------------------------------
+
+
+class WorkerError(ExoError, RuntimeError):
+    """A process that stepped a copy of the environment came to an end."""
+
+
+class Workers:
+    """Processes that each hold something with ``step_all`` of rows, made by one function.
+
+    They are started when they are first asked, and again after :meth:`close`. Copies, and what is
+    unpickled, start their own.
+
+    Args:
+        count: the number of processes.
+        make: makes what a process holds; any function, it is sent by ``cloudpickle``.
+    """
+
+    def __init__(self, count: int, make: Callable[[], Any]) -> None:
+        self.count = count
+        self._make = make
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the processes, which belong to this object."""
+        return {"count": self.count, "make": CloudpickleWrapper(self._make)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Processes are started when they are asked."""
+        self.__init__(state["count"], state["make"].fn)  # type: ignore[misc]
+
+    def are_worth(self, num_rows: int) -> bool:
+        """Whether so many rows are enough to hand out."""
+        return num_rows >= 2 * self.count
+
+    def ask(self, arrays: tuple[NDArray[Any], ...]) -> list[Any]:
+        """What ``step_all`` gives for arrays of equal length, in chunks of their rows, in order.
+
+        Raises:
+            WorkerError: a process ended before it answered.
+        """
+        rows = len(arrays[0])
+        size = min(CHUNK, -(-rows // self.count))
+        chunks = [tuple(array[i : i + size] for array in arrays) for i in range(0, rows, size)]
+        try:
+            asked = [self._started().submit(_step_all, *chunk) for chunk in chunks]
+            pending: set[Future[Any]] = set(asked)
+            while pending:
+                _, pending = wait(pending, timeout=INTERVAL)
+                tick()
+            return [future.result() for future in asked]
+        except BrokenProcessPool as error:
+            self.close()
+            raise WorkerError(
+                "a process with a copy of the environment ended before it answered: was it killed, "
+                "is memory short, or is the script that starts it without "
+                '`if __name__ == "__main__":`?'
+            ) from error
+        except BaseException:
+            self.close()  # what was asked already is not waited for
+            raise
+
+    def close(self) -> None:
+        """End the processes, once they have taken the steps that they were handed."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.count,
+                multiprocessing.get_context("spawn"),
+                initializer=_begin,
+                initargs=(CloudpickleWrapper(self._make),),
+            )
+        return self._pool
+
+
+# --- in a process with a copy ---------------------------------------------------------------------
+
+_copy: dict[str, Any] = {}
+
+
+def _begin(make: CloudpickleWrapper) -> None:
+    _copy["make"] = make.fn
+
+
+def _step_all(*arrays: NDArray[Any]) -> Any:
+    """Steps of the copy, which is made when it is first asked: so its errors are raised there."""
+    if "env" not in _copy:
+        _copy["env"] = _copy["make"]()
+        Finalize(None, _copy["env"].close, exitpriority=0)
+    return _copy["env"].step_all(*(np.array(array) for array in arrays))

@@ -26,27 +26,26 @@ from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
 from exo_envs.core.original import WatchStep
 from exo_envs.core.spaces import observed_variables
-from exo_envs.sources.access.noise import NUM_SEEDS, Env
-from exo_envs.sources.access.state_access import Row, SplitState
-from exo_envs.sources.simulators.chance import affordable_samples, find_chance
-from exo_envs.sources.simulators.discovery import Discovery, discover
-from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, probe
+from exo_envs.sources.access.episodes import NUM_SEEDS
+from exo_envs.sources.access.state_access import Env, Row, SplitState
+from exo_envs.sources.simulators.discovery import (
+    Discovery,
+    as_scopes,
+    check_all_shown,
+    check_functions,
+    check_names,
+    declared_variables,
+    discover,
+    horizon_of,
+)
+from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, Workers, probe
 from exo_envs.sources.simulators.played import (
     PlayedDifferentlyError,
     PlayedDifferentlyWarning,
     find_differences,
     find_moved,
 )
-from exo_envs.sources.simulators.stepped import SteppedModel
-from exo_envs.sources.simulators.variables import (
-    as_scopes,
-    check_all_shown,
-    check_functions,
-    check_names,
-    declared_variables,
-    horizon_of,
-)
-from exo_envs.sources.simulators.workers import Workers
+from exo_envs.sources.simulators.stepped import SteppedModel, affordable_samples, find_chance
 
 #: The share of actions that are taken at random where a policy leads the way.
 EXPLORED = 0.1

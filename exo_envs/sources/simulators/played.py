@@ -11,20 +11,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.clock import tick
-from exo_envs.core.errors import ContractError
+from exo_envs.audit.pasts import SetStates, show_state
+from exo_envs.core.arguments import as_array, check_level
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ContractError
 from exo_envs.core.mdp import BoolArray, FloatArray
-from exo_envs.core.statistics import Ranks
-from exo_envs.sources.access.noise import NUM_SEEDS, set_noise
+from exo_envs.core.statistics import Ranks, normal_quantile
+from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
 from exo_envs.sources.rewards import ScopesError
-from exo_envs.sources.simulators.chance import find_chance
-from exo_envs.sources.simulators.foreign import Choose, Episodes, Steps
-from exo_envs.sources.simulators.stepped import SteppedModel
+from exo_envs.sources.simulators.foreign import Steps
+from exo_envs.sources.simulators.stepped import Choose, SteppedModel, find_chance
 
 #: Steps of the environment itself that are compared.
 NUM_STEPS = 400
@@ -40,8 +41,6 @@ ERROR_PROBABILITY = 1e-6
 CERTAIN_STEPS = 6
 #: Steps in which rewards that depend on chance are compared.
 NUM_NOISY = 64
-#: Numbers of an observation that are compared with the state that it is read as.
-MAX_LEFT_OUT = 16
 #: Actions that are looked at one by one.
 MAX_ACTIONS = 8
 #: States in which it is looked for variables that pay only together.
@@ -49,6 +48,8 @@ NUM_BLAMED = 8
 #: Standard errors that two means are apart: by chance with a probability below ERROR_PROBABILITY.
 STANDARD_ERRORS = 5.0
 ROUNDING = 1e-7
+#: The probability that two equal mean returns are said to differ, by default.
+AGREEMENT_ERROR = 1e-3
 
 
 class Difference(NamedTuple):
@@ -126,7 +127,7 @@ class Comparison:
     def __init__(self, model: SteppedModel, episodes: Episodes, rng: np.random.Generator) -> None:
         self.model, self.episodes, self.rng = model, episodes, rng
         self.foreign, self.k, self.names = model.foreign, model.k, model.names
-        self.goes_on = ~episodes.terminated
+        self.actions, self.goes_on = np.array(episodes.actions), ~episodes.terminated
         self._drawn: list[Steps] = []
         self._exogenous: list[Ranks] | None = None
 
@@ -136,7 +137,7 @@ class Comparison:
         """Steps of the model from the states that were played, ``NUM_DRAWS`` from each."""
         for _ in range(NUM_DRAWS - len(self._drawn)):
             seeds = self.rng.integers(NUM_SEEDS, size=len(self.episodes))
-            steps = self.foreign.step(self.episodes.rows, self.episodes.actions, seeds)
+            steps = self.foreign.step(self.episodes.rows, self.actions, seeds)
             self._drawn.append(steps)
         return self._drawn
 
@@ -158,104 +159,35 @@ class Comparison:
 
     def hidden_state(self) -> Difference | None:
         """Steps from a state that was set against the same steps in an episode."""
-        if not self._some_differ():
-            return None  # under the same random numbers every step is the same
-        played, drawn = self.episodes, self.drawn()
-        quantities: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {
-            "the reward": (played.rewards, np.column_stack([steps.reward for steps in drawn])),
-            "the end of the episode": (
-                played.terminated,
-                np.column_stack([steps.terminated for steps in drawn]),
-            ),
-        }
-        for j, name in enumerate(self.names):
-            quantities[repr(name)] = (
-                np.where(self.goes_on, played.following[:, j], 0),
-                np.column_stack([np.where(s.terminated, 0, s.following[:, j]) for s in drawn]),
-            )
-        early = np.where(played.elapsed > np.median(played.elapsed), 1.0, -1.0)
-        left_out = self._left_out()
-        limit = _limit((3 + len(left_out)) * len(quantities))
-        for name, (own, others) in quantities.items():
-            ranks = Ranks(own, others)
-            certain = ranks.alone[:, 0] & ranks.certain.all()
-            after = np.where(played.elapsed > 0, np.roll(ranks.places[:, 0], 1), 0.0)
-            won = [ranks.evidence(weight) for weight in (None, early, after, *left_out)]
-            if certain.sum() >= CERTAIN_STEPS or max(won) > limit:
-                off = np.abs(own - others.mean(axis=1))
-                lane = int(np.flatnonzero(certain)[0] if certain.any() else off.argmax())
-                seen = (
-                    f"from {self._show(lane)}, {name} was {own[lane]:g} in an episode and "
-                    f"{_spread(others[lane])} when the environment was put into that state"
-                )
-                return self._hidden(seen, clock=won[1] == max(won))
-        return None
-
-    def _left_out(self) -> list[FloatArray]:
-        """How large numbers of an observation are for the state that it is read as.
-
-        Other episodes say how large they are to be expected there, by least squares.
-        """
-        if self._looks_alike() is None:
-            return []
-        other = self.model.record(len(self.episodes), int(self.rng.integers(NUM_SEEDS)))
-        shown, rows = np.array(other.observations)[:, :MAX_LEFT_OUT], _with_one(other.rows)
-        fit = np.linalg.lstsq(rows, shown, rcond=None)[0]
-        own = np.array(self.episodes.observations)[:, :MAX_LEFT_OUT]
-        off = own - _with_one(self.episodes.rows) @ fit
-        large = np.abs(off) > ROUNDING * np.abs(own).max(axis=0)
-        return list(np.where(large, off / off.std(axis=0), 0.0).T[large.any(axis=0)])
-
-    def _some_differ(self) -> bool:
-        """Whether any step differs from the same one from a state that was set, with its noise."""
-        played, env, access = self.episodes, self.foreign.env, self.foreign.access
-        for i, (row, action) in enumerate(zip(played.rows, played.actions.tolist(), strict=True)):
-            tick()
-            access.put(env, row, i)
-            set_noise(env, played.noise[i])
-            observation, reward, terminated, _, _ = env.step(action)
-            same = terminated == played.terminated[i] and _are_close(reward, played.rewards[i])
-            if same and not terminated:
-                same = _are_close(access.read(env, observation), played.following[i]).all()
-            if not same:
-                return True
-        return False
-
-    def _hidden(self, seen: str, *, clock: bool) -> Difference:
-        alike = self._looks_alike()
+        states = SetStates(self.foreign.env, self.foreign.access, self.names, self.episodes)
+        states.compare(self.rng)
+        found = states.surely_hidden()
+        found += states.hidden(states.uncertain, self.rng, ERROR_PROBABILITY)
+        if not found:
+            return None
+        alike = states.looks_alike()
         if alike is not None:
-            one, two = (_shorten(self.episodes.observations[i]) for i in alike)
-            both = self._name(self.episodes.rows[alike[0]])
+            one, two = (_shorten(self.episodes.shown[i]) for i in alike)
+            both = show_state(self.names, self.episodes.rows[alike[0]])
             return Difference(
                 "coarse state",
-                f"the state leaves out what matters: {seen}. Different observations are read as "
-                f"one state, such as {one} and {two}, both {both}. "
+                f"the state leaves out what matters: {found[0].seen}. Different observations are "
+                f"read as one state, such as {one} and {two}, both {both}. "
                 "Make finer bins, or none: Variable(name, low=..., high=...) is real",
             )
-        hint = " It changes with the number of steps taken: is there a clock?" if clock else ""
         return Difference(
             "hidden state",
-            f"n and x are not all of the state: {seen}. Something that set_state does not set "
-            f"matters.{hint} Make it a variable that split (or get_state) reads and set_state "
-            "writes",
+            f"n and x are not all of the state: {found[0].seen}. Something that set_state does not "
+            "set matters, such as a clock. Make it a variable that split (or get_state) reads and "
+            "set_state writes",
         )
-
-    def _looks_alike(self) -> tuple[int, int] | None:
-        """Two observations that differ and are read as one state."""
-        first: dict[bytes, int] = {}
-        shown = self.episodes.observations
-        for i, row in enumerate(self.episodes.rows):
-            j = first.setdefault(row.tobytes(), i)
-            if not np.array_equal(shown[i], shown[j]):
-                return j, i
-        return None
 
     # --- the reward is what its terms add up to ------------------------------------------------
 
     def joint_rewards(self) -> Difference | None:
         """The reward of whole states against the sum of its terms, under the same seeds."""
         lanes = self._reward_lanes()
-        rows, actions = self.episodes.rows[lanes], self.episodes.actions[lanes]
+        rows, actions = self.episodes.rows[lanes], self.actions[lanes]
         paid, total = self.model.pay(rows, actions)[0], self._total(lanes)
         wrong = np.flatnonzero(~_are_close(paid, total))
         if not len(wrong):
@@ -286,7 +218,7 @@ class Comparison:
         if chance is not None and chance.is_large(samples):
             return Difference(
                 "noise in the reward",
-                f"the reward depends on chance: at {self._name(chance.row)}, action "
+                f"the reward depends on chance: at {show_state(self.names, chance.row)}, action "
                 f"{chance.action}, it is between {chance.low:g} and {chance.high:g}, so that its "
                 f"mean over reward_samples={samples} seeds means little. {hint}",
             )
@@ -308,24 +240,12 @@ class Comparison:
         else:
             return None
         lane = int(lanes[np.ptp(drawn, axis=1).argmax()])
-        follows = self._follows(ranks)
-        looks = f" It moves with the next {follows}: the reward looks at s'." if follows else ""
         return Difference(
             "noise in the reward",
             f"the reward depends on chance: at {self._show(lane)} it is between "
             f"{drawn.min():g} and {drawn.max():g}, and the mean over reward_samples={samples} "
-            f"seeds is off by {abs(values.mean()):.3g} a step (± {error:.2g}).{looks} {hint}",
+            f"seeds is off by {abs(values.mean()):.3g} a step (± {error:.2g}). {hint}",
         )
-
-    def _follows(self, rewards: Ranks) -> str:
-        """A variable whose next value the reward moves with, if there is one."""
-        for j, name in enumerate(self.names):
-            drawn = np.column_stack([steps.following[:, j] for steps in self.drawn()])
-            moved = Ranks(self.episodes.following[:, j], drawn)
-            together = (moved.places * rewards.places).mean(axis=1)
-            if abs(together.mean()) > max(STANDARD_ERRORS * _standard_error(together), ROUNDING):
-                return repr(name)
-        return ""
 
     def _reward_lanes(self) -> NDArray[np.intp]:
         count = len(self.episodes)
@@ -333,7 +253,7 @@ class Comparison:
         return np.linspace(0, count - 1, few).astype(np.intp)
 
     def _total(self, lanes: NDArray[np.intp]) -> FloatArray:
-        rows, actions = self.episodes.rows[lanes], self.episodes.actions[lanes]
+        rows, actions = self.episodes.rows[lanes], self.actions[lanes]
         terms = self.model.terms(rows, actions).sum(axis=1)
         return np.asarray(self.model.endogenous(rows, actions) + terms)
 
@@ -344,7 +264,7 @@ class Comparison:
         played, going, model = self.episodes, self.goes_on, self.model
         weights = {"": np.ones(len(played))}
         for action in range(min(self.foreign.num_actions, MAX_ACTIONS)):
-            weights[f" with action {action}"] = (played.actions == action).astype(float)
+            weights[f" with action {action}"] = (self.actions == action).astype(float)
         for j, name in enumerate(self.names[: self.k]):
             own = played.rows[:, j]
             large = np.where(own > np.median(own), 1.0, -1.0)
@@ -385,24 +305,13 @@ class Comparison:
                     )
         return None
 
-    # --- words ---------------------------------------------------------------------------------
-
     def _show(self, lane: int) -> str:
-        return f"{self._name(self.episodes.rows[lane])}, action {self.episodes.actions[lane]}"
-
-    def _name(self, row: NDArray[Any]) -> str:
-        shown = [f"{name}={value:g}" for name, value in zip(self.names, row, strict=True)]
-        return f"({', '.join(shown[:12])}{', ...' if len(shown) > 12 else ''})"
+        return f"{show_state(self.names, self.episodes.rows[lane])}, action {self.actions[lane]}"
 
 
 def _limit(num_tests: int) -> float:
     """What may be won by chance, as a logarithm, in the best of several tests."""
     return math.log(num_tests / ERROR_PROBABILITY)
-
-
-def _with_one(rows: NDArray[Any]) -> FloatArray:
-    """Rows with a column of ones."""
-    return np.column_stack([np.ones(len(rows)), rows])
 
 
 def _standard_error(values: FloatArray) -> float:
@@ -413,11 +322,83 @@ def _are_close(one: Any, other: Any) -> BoolArray:
     return np.asarray(np.isclose(one, other, rtol=ROUNDING, atol=ROUNDING))
 
 
-def _spread(values: FloatArray) -> str:
-    low, high = values.min(), values.max()
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
 def _shorten(numbers: FloatArray) -> str:
     shown = ", ".join(f"{number:g}" for number in numbers[:8])
     return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"
+
+
+# --- returns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Mean returns of one policy, in the model and in the environment that it was made of.
+
+    Attributes:
+        claimed: the mean in the model.
+        claimed_error: its standard error.
+        played: the mean in episodes of the environment itself.
+        played_error: its standard error.
+        difference_error: the standard error of the difference, if both have one distribution.
+        error_probability: that two equal means are said to differ (normal approximation).
+    """
+
+    claimed: float
+    claimed_error: float
+    played: float
+    played_error: float
+    difference_error: float
+    error_probability: float = AGREEMENT_ERROR
+
+    @classmethod
+    def of(
+        cls,
+        claimed: FloatArray,
+        played: FloatArray,
+        error_probability: float = AGREEMENT_ERROR,
+    ) -> Agreement:
+        """From returns, of the model and of the environment.
+
+        >>> found = Agreement.of([1.0, 2.0, 3.0, 2.0], [8.0, 9.0, 8.0, 7.0])
+        >>> found.agrees
+        False
+        """
+        level = check_level("error_probability", error_probability)
+        samples = [_returns("claimed", claimed), _returns("played", played)]
+        sums = [((values - values.mean()) ** 2).sum() for values in samples]
+        (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
+        pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
+        (mean, error), (paid, paid_error) = map(_mean, samples)
+        return cls(mean, error, paid, paid_error, pooled, level)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference may well be chance."""
+        limit = normal_quantile(1 - self.error_probability / 2) * self.difference_error
+        rounding = 1e-9 * (1 + abs(self.claimed) + abs(self.played))
+        return abs(self.claimed - self.played) <= limit + rounding
+
+    def __str__(self) -> str:
+        """Both means, with halves of their 95 % intervals."""
+        half = normal_quantile(0.975)
+        return (
+            f"the model claims {self.claimed:.4g} ± {half * self.claimed_error:.2g} where the "
+            f"environment itself pays {self.played:.4g} ± {half * self.played_error:.2g}"
+        )
+
+
+def _returns(name: str, values: Any) -> FloatArray:
+    """Two finite returns at least."""
+    array = as_array(name, values)
+    if array.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"{name} has dtype {array.dtype}; it should hold returns")
+    if array.ndim != 1 or len(array) < 2:
+        raise ArgumentError(f"{name} has shape {array.shape}; two returns are needed at least")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} has returns that are not finite")
+    return array.astype(np.float64)
+
+
+def _mean(values: FloatArray) -> tuple[float, float]:
+    """The mean and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

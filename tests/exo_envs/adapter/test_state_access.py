@@ -11,7 +11,7 @@ from walks import Springs, Walk, Words
 
 from exo_envs import AdaptedMDP, State
 from exo_envs.sources.access.found import AttributeState
-from exo_envs.sources.simulators.variables import horizon_of
+from exo_envs.sources.simulators.discovery import horizon_of
 
 WAYS = {
     "env.s": (TaxiEnv, ("dest_idx",)),
