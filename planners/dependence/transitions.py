@@ -11,7 +11,7 @@ from exo_envs.core.arguments import as_positions, check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import GTest
 from planners.core.memory import LARGE, Key, Memory, Shelf, every_variable
-from planners.dependence.contingency import Cases, Rows
+from planners.dependence.contingency import Cases, Rows, column_information
 from planners.dependence.pairwise import Columns
 from planners.dependence.significance import NOTICEABLE, Null
 from planners.samples.rollouts import ExogenousData
@@ -124,8 +124,8 @@ class TransitionCounts:
 
         def count() -> GTest:
             rows = self.rows(group)
-            column = Columns.contiguous(rows.row[None], rows.count)
-            return as_one(column.information(self.cases(target, given), np.zeros(1, np.int64)))
+            cases, size = self.cases(target, given), np.array([rows.count])
+            return as_one(column_information(cases, rows.row[None], size))
 
         def as_one(found: tuple[FloatArray, FloatArray]) -> GTest:
             return GTest(*(float(part[0]) for part in found))
@@ -156,9 +156,8 @@ class TransitionCounts:
                 shifted = row[origin[..., None], steps].reshape(len(shifts), -1)
             else:
                 shifted = row[origin].reshape(len(shifts), -1)
-            columns = Columns.contiguous(shifted, rows.count)
-            each = np.arange(len(shifts))
-            statistic, freedom = columns.information(self.cases(target, given), each)
+            sizes = np.full(len(shifts), rows.count)
+            statistic, freedom = column_information(self.cases(target, given), shifted, sizes)
             found = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
             return [float(ratio) for ratio in found]
 
