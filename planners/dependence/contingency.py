@@ -225,8 +225,7 @@ def _large_information(cases: Cases, column: IntArray, size: int) -> tuple[float
 
 def _weighted_logs(counts: Ints) -> FloatArray:
     """Counts times their logarithms."""
-    logs: FloatArray = counts * np.log(np.maximum(counts, 1))
-    return logs
+    return np.asarray(counts * np.log(np.maximum(counts, 1)), dtype=np.float64)
 
 
 def _size(name: str, size: int, others: int) -> int:

@@ -135,7 +135,7 @@ def _count_all_bits(
     now, starts = states.bits(np.flatnonzero(sizes)), states.bit_starts
     # The state that ends a rollout begins no transition. What follows a state is the next bit.
     begins = np.arange(len(states.states)) % (data.num_steps + 1) < data.num_steps
-    (begin,) = indicators(begins, np.ones(1))
+    (begin,) = indicators(begins.astype(np.uint8), np.arange(1, 2))
     later = np.empty_like(now)
     for row, bits in zip(later, now, strict=True):
         np.right_shift(bits, np.uint64(1), out=row)
@@ -278,7 +278,7 @@ class Columns:
     def _bits(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Bits of the variables and, in the last row, of all samples; and whose bits are made."""
         bits = np.zeros((self.bit_starts[-1] + 1, -(-len(self.states) // 64)), dtype=np.uint64)
-        bits[-1:] = indicators(np.ones(len(self.states), dtype=np.uint8), np.ones(1))
+        bits[-1:] = indicators(np.zeros(len(self.states), dtype=np.uint8), np.arange(1))
         return bits, np.zeros(len(self.sizes), dtype=bool)
 
 
