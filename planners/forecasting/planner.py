@@ -45,7 +45,7 @@ from planners.forecasting.compiled_model import (
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import look_ahead
-from planners.reduced.tabulated import tabulate
+from planners.reduced.reduced_mdp import tabulate
 from planners.samples.rollouts import HOLD_OUT
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.ragged import Ragged

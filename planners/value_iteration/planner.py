@@ -45,8 +45,8 @@ from planners.core.arrays import Floats
 from planners.core.planner import Plan, check_problem
 from planners.discretization.binned_policy import with_values
 from planners.discretization.coarse import MANY_VALUES
-from planners.reduced.surveyed_states import can_enumerate
-from planners.reduced.tabulated import tabulate
+from planners.reduced.reduced_mdp import tabulate
+from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
     TooLargeError,

@@ -30,8 +30,7 @@ from exo_envs.core.mdp import ExoMDP
 from planners.core.planner import PlanCutShortWarning, Planner, check_planner
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
-from planners.reduced.rewards import EndDependsOnExogenousError
-from planners.reduced.survey import Reward, check_reward
+from planners.reduced.rewards import EndDependsOnExogenousError, Reward, check_reward
 from planners.worth import Cost, Objective, cost_function
 from wrappers.fitting.history import Callback, History, Record
 from wrappers.fitting.hyper_parameters import HyperParameters
@@ -44,8 +43,7 @@ from wrappers.reports.doubts import UndecidedWarning, doubts_about
 from wrappers.reports.explaining import explain
 from wrappers.reports.explanation import Explanation
 from wrappers.reports.ignoring import CostOfIgnoring
-from wrappers.reports.path import MaskPath
-from wrappers.reports.path_search import find_path
+from wrappers.reports.path import MaskPath, find_path
 
 
 @dataclass(kw_only=True)
