@@ -118,9 +118,9 @@ def test_actions_that_pay_alike_share_their_joint_rewards():
 def test_policies_of_joint_rewards_travel(tmp_path):
     mdp = random_mdp(np.random.default_rng(1), sizes=(2, 3, 2), joint=((0, 1), (1, 2)))
     policy = ForecastPlanner(num_rollouts=100).plan(mdp, rng=np.random.default_rng(0)).policy
-    policy.save(tmp_path / "policy.npz")
+    policy.save(tmp_path / "policy")
     state = mdp.sample_uniform(64, np.random.default_rng(2))
-    loaded = ForecastPolicy.load(tmp_path / "policy.npz")
+    loaded = ForecastPolicy.load(tmp_path / "policy")
     np.testing.assert_array_equal(loaded.action_values(*state), policy.action_values(*state))
 
 

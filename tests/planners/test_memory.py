@@ -187,5 +187,5 @@ def test_a_model_without_variables_can_be_planned_in(world, tmp_path):
     assert isinstance(policy.models.later, CompiledModel)
     state = world[0].sample_uniform(5, np.random.default_rng(0))
     actions = policy(state)
-    policy.save(tmp_path / "policy.npz")
-    np.testing.assert_array_equal(ForecastPolicy.load(tmp_path / "policy.npz")(state), actions)
+    policy.save(tmp_path / "policy")
+    np.testing.assert_array_equal(ForecastPolicy.load(tmp_path / "policy")(state), actions)
