@@ -42,8 +42,8 @@ from planners.core.memory import Memory
 from planners.core.policy import Mask
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
-from planners.discretization.coarse import Bins, coarsened
-from planners.discretization.grid import Grid
+from planners.discretization.bins import Bins, Grid
+from planners.discretization.coarse import coarsened
 from planners.reduced.factors import Fit, fit_factors
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,

@@ -25,8 +25,8 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
 from planners.core.arrays import Ints, joint_values
 from planners.core.walk import walk
 from planners.dependence.group_testing import NUM_TESTS, draw_probes, find_relevant
+from planners.discretization.bins import fewest_endogenous_states
 from planners.discretization.coarse import coarsened
-from planners.discretization.grid import fewest_endogenous_states
 from planners.reduced.backgrounds import Backgrounds
 from planners.reduced.decision_list_learning import DecisionListEstimator
 from planners.reduced.rewards import Reward, check_reward, find_rewards, terminal_states

@@ -44,7 +44,7 @@ from exo_envs.core.mdp import ExoMDP
 from planners.core.arrays import Floats
 from planners.core.planner import Plan, check_problem
 from planners.discretization.binned_policy import with_values
-from planners.discretization.coarse import MANY_VALUES
+from planners.discretization.bins import MANY_VALUES
 from planners.reduced.reduced_mdp import tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
