@@ -18,8 +18,7 @@ from planners.core.arrays import joint_values, set_joint_values
 from planners.tables.decision_lists import follow_rules
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import joint_factor
-from planners.tables.indexing import TooLargeError, format_count, num_exogenous_states
-from planners.tables.scopes import scope_rows
+from planners.tables.indexing import TooLargeError, format_count, num_exogenous_states, scope_rows
 
 
 def to_arrays(mdp: FactoredMDP, *, memory_limit: float = 1e9) -> tuple[FloatArray, FloatArray]:
