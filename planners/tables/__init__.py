@@ -6,5 +6,5 @@
 - ``factors``: :class:`Factor`, how an exogenous variable moves, and joint factors of several.
 - ``indexing``: how states and joint values are numbered, and how many there are; scopes of rewards.
 - ``ragged``: :class:`Ragged` and :class:`SparseTables`, many small parts in flat arrays.
-- ``export``: small models in the formats of other solvers.
+- ``export``: small models as tables of QuantEcon.
 """

@@ -8,7 +8,6 @@ import numpy as np
 
 from planners import ValueIteration, to_discrete_dp
 from planners.tables.decision_lists import DecisionLists
-from planners.tables.export import to_arrays
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
 from planners.tables.ragged import Ragged
@@ -168,4 +167,4 @@ def export(odd: Odd) -> None:
         (subjects.model("factored"), subjects.model("blind"), subjects.model("market"), None)
     )
     limit = odd.sound_or(10**8)
-    odd.call(odd.pick((to_arrays, to_discrete_dp)), mdp, memory_limit=limit)
+    odd.call(to_discrete_dp, mdp, memory_limit=limit)
