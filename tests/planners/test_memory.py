@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from factored import random_mdp
+from factored import arrays, random_mdp
 
 from planners import ForecastPlanner, Memory, ReducedMDP
 from planners.core.memory import ENTRY_BYTES, Shelf
@@ -30,12 +30,6 @@ def planned(world, mask, memory=None):
     mdp, data, survey = world
     reduced = ReducedMDP.estimate(mdp, mask, rng=0, data=data, survey=survey, memory=memory)
     return reduced, ForecastPlanner().plan(reduced).policy
-
-
-def arrays(record):
-    """All arrays of records within records."""
-    for part in record:
-        yield from arrays(part) if isinstance(part, tuple) else [part]
 
 
 def assert_same(policy, other):

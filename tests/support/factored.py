@@ -130,3 +130,9 @@ def to_arrays(mdp):
     problem = to_discrete_dp(discounted)
     transitions = problem.Q.toarray().reshape(*shape, -1).transpose(1, 0, 2)
     return np.ascontiguousarray(transitions), np.asarray(problem.R).reshape(shape)
+
+
+def arrays(record):
+    """All arrays of records within records."""
+    for part in record:
+        yield from arrays(part) if isinstance(part, tuple) else [part]
