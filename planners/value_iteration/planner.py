@@ -80,7 +80,7 @@ TOLERANCE_SHARE = 0.7
 FEW_SWEEPS = (0.1, 1), (0.01, 3)
 
 #: Most sweeps with fixed actions from one extrapolation to the next.
-LONGEST_CYCLE = 8
+LONGEST_CYCLE = 5
 
 #: Fewest sweeps between two extrapolations. V is not extrapolated if there is no memory to record
 #: the changes of that many sweeps.
