@@ -132,27 +132,22 @@ def uniform_sampler(mdp: ExoMDP) -> Sampler:
     return sample
 
 
-def visited_sampler(
-    study: Study,
-    mask: Mask,
-    time_limit: float | None = None,
-    cut_short: set[Mask] | None = None,
-) -> Sampler:
+def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None) -> Sampler:
     """States and actions that an agent will meet: those of a policy planned in a relaxed problem.
 
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
     whatever the others do, and what the mask ignores is seen with optimism
     (:mod:`planners.reduced.ignored_rewards`): whoever has not found out yet what pays does not
-    stand still. The study's planner plans there, for at most ``time_limit`` seconds, and its policy
-    plays some episodes in the full model. If the plan runs out of the study's time for one plan,
-    the mask is added to ``cut_short``.
+    stand still. The study's planner plans there, and its policy plays some episodes in the full
+    model. If the plan runs out of the study's time for one plan, the mask is added to
+    ``cut_short``.
     """
     visited = study.memory.entries(VISITED)
     if mask in visited:
         return _sampler_of(*visited[mask])
     rng = study.rng("relaxed")
     relaxed = study.reduce(mask, rng, relaxed=True)
-    plan, was_cut = study.evaluator.solve(relaxed, rng, time_limit=time_limit)
+    plan, was_cut = study.evaluator.solve(relaxed, rng)
     if plan.out_of_time and not was_cut and cut_short is not None:
         cut_short.add(mask)
     met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
@@ -299,8 +294,7 @@ class RewardVariableMaskLearner(MaskLearner):
         sampler = uniform_sampler(study.mdp)
         stream: tuple[str | int, ...] = ("uniform",)
         if planned_with is not None:
-            left = session.clock.left()
-            visited = visited_sampler(study, planned_with, left, session.cut_short)
+            visited = visited_sampler(study, planned_with, session.cut_short)
             sampler = mixed_sampler(sampler, visited, self.uniform_share)
             stream = ("visited", *study.mdp.exogenous_indices(planned_with).tolist())
         variances = estimate_reward_variables(
