@@ -9,13 +9,12 @@ from itertools import count
 from typing import Any
 
 from exo_envs.core.clock import Clock, OutOfTimeError
-from exo_envs.core.mdp import FloatArray
+from exo_envs.core.errors import ExoError
 from planners.core.evaluation import Estimate
 from planners.core.planner import PlanCutShortWarning
-from planners.core.policy import Mask
-from planners.worth import Comparison, Objective
-from wrappers.fitting.fitted import FittedLearner
-from wrappers.fitting.history import Action, History, Progress, Record
+from planners.core.policy import Mask, Policy
+from planners.worth import Comparison, Cost, Objective
+from wrappers.fitting.history import Action, Callback, History, Progress, Record
 from wrappers.fitting.refitting import take_over
 from wrappers.fitting.study import Study
 
@@ -23,6 +22,33 @@ from wrappers.fitting.study import Study
 KEPT_FOR_PLAYING = 0.3
 #: Seconds between two reports while a plan is made.
 REPORT_EVERY = 1.0
+
+
+class NotFittedError(ExoError, ValueError, AttributeError):
+    """A learner was asked for what it found before it was fitted, as in scikit-learn."""
+
+
+class FittedLearner:
+    """The prices of a learner, the limits of one fit, and what it found.
+
+    :class:`wrappers.MaskLearner` says what each of them is.
+    """
+
+    cost_weight: float
+    cost: Cost
+    time_limit: float | None
+    callback: Callback | None
+
+    mask_: Mask
+    objective_: Objective | None
+    policy_: Policy | None
+    history_: History
+    status_: str
+    doubts_: tuple[str, ...]
+    seconds_: float
+    study_: Study
+    feature_names_in_: tuple[str, ...]
+    n_features_in_: int
 
 
 class LearningStoppedWarning(UserWarning):
@@ -125,10 +151,6 @@ class Session:
         self.known[mask] = comparison.objective
         self._notice(comparison.objective, comparison.rival)
         return comparison
-
-    def visits(self, mask: Mask) -> FloatArray:
-        """How often the policy of a mask meets each (n, a)."""
-        return self.study.evaluator.visits(mask)
 
     def in_order(self, names: Any) -> Mask:
         """Variables in the order of the model."""
@@ -245,12 +267,7 @@ class Session:
         planned first if there is none.
         """
         evaluator = self.study.evaluator
-        if self.status == "time limit":
-            found = self.known.get(mask) or evaluator.known_objective(mask, **self._price)
-        elif evaluator.knows(mask):
-            found = evaluator.objective(mask, **self._price)
-        else:
-            return None
+        found = self.known.get(mask) or evaluator.known_objective(mask, **self._price)
         if self.study.counted.original is None:
             return found
         self._stage = "playing the environment itself"

@@ -33,10 +33,9 @@ from planners.core.planner import Planner, check_planner
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.survey import Reward, check_reward
 from planners.worth import Cost, cost_function
-from wrappers.fitting.fitted import FittedLearner, NotFittedError
 from wrappers.fitting.history import Callback, Record
 from wrappers.fitting.saved import SavedMask, versions
-from wrappers.fitting.session import Session
+from wrappers.fitting.session import FittedLearner, NotFittedError, Session
 from wrappers.fitting.study import Study
 from wrappers.reports.doubts import UndecidedWarning, doubts_about
 from wrappers.reports.explaining import explain

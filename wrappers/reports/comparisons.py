@@ -13,7 +13,7 @@ import numpy as np
 
 from planners.core.evaluation import Estimate, paired_difference
 from planners.core.policy import Mask
-from wrappers.fitting.fitted import FittedLearner
+from wrappers.fitting.session import FittedLearner
 from wrappers.fitting.study import Study
 
 #: A part of the reason of a step whose plan was cut short.

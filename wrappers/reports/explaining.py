@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planners.core.policy import Mask
-from wrappers.fitting.fitted import FittedLearner
 from wrappers.fitting.history import SWITCHED
 from wrappers.fitting.relevance import find_relevance
+from wrappers.fitting.session import FittedLearner
 from wrappers.reports.comparisons import Tried, closest_trials
 from wrappers.reports.explanation import ExplainedVariable, Explanation
 from wrappers.reports.power import NOTABLE, rounded
