@@ -25,9 +25,8 @@ from planners.discretization.binned_policy import with_values
 from planners.discretization.grid import fewest_endogenous_states
 from planners.forecasting.planner import ForecastPlanner
 from planners.reduced.affordable import affordable_part
-from planners.reduced.reduced_mdp import ReducedMDP
-from planners.reduced.surveyed_states import can_enumerate
-from planners.reduced.tabulated import TabulatedReducedMDP, tabulate
+from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate
+from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration

@@ -25,7 +25,7 @@ from planners.core.planner import Plan, Planner, check_plan, warm_start_for
 from planners.core.policy import Mask
 from planners.discretization.binned_policy import with_values
 from planners.reduced.reduced_mdp import ReducedMDP
-from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.survey import can_enumerate
 from planners.tables.indexing import num_endogenous_states
 from planners.worth import Comparison, Cost, Objective, Played
 

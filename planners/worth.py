@@ -14,8 +14,7 @@ from exo_envs.core.arguments import check_choice, check_real
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.claims import Agreement
-from planners.bounds.bracketing import Bracket, bracket
-from planners.bounds.budget import MAX_QUESTIONS, Budget
+from planners.bounds.bracketing import MAX_QUESTIONS, Bracket, Budget, bracket
 from planners.bounds.lattice import OffLatticeError
 from planners.core.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference
 from planners.core.memory import Memory
@@ -23,7 +22,7 @@ from planners.core.planner import Plan
 from planners.core.policy import Mask
 from planners.core.rare_events import most_per_episode, split
 from planners.reduced.reduced_mdp import ReducedMDP
-from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.survey import can_enumerate
 from planners.surprises import at_most, find_surprises
 
 #: What is said where a model's claim is not what is played, and nothing else is found.

@@ -17,6 +17,8 @@ from exo_envs.core.mdp import FloatArray, IntArray
 LEAST_TAIL = 1e-280
 #: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` far fewer are precise.
 FRACTION_TERMS = 200
+#: How often an effect should be found that counts as detectable.
+POWER = 0.9
 
 
 class GTest(NamedTuple):
@@ -131,6 +133,42 @@ def chi_squared_noncentrality(threshold: float, freedom: float, power: float) ->
     if special.chdtrc(freedom, threshold) >= power:
         return 0.0
     return float(special.chndtrinc(threshold, freedom, 1.0 - power))
+
+
+def detectable_information(
+    samples: float, freedom: float, tests: float = 1, level: float = 0.05, power: float = POWER
+) -> float:
+    """The least conditional information, in nats, that a G-test finds with probability ``power``.
+
+    G has, about, a noncentral chi-squared distribution whose noncentrality is twice the samples
+    times the information. It is to exceed twice the freedom, too: a parent must be worth its table
+    (Akaike's criterion; see :class:`planners.dependence.parents.ParentSearch`).
+
+    Args:
+        samples: of the test. If G is inflated by some factor (steps of one rollout depend on each
+            other), give them divided by this factor.
+        freedom: degrees of freedom: (values of the one variable - 1) times (values of the other
+            - 1), for each joint value of what both are given.
+        tests: the number of tests that share the level.
+        level: the probability of any false alarm, over all tests.
+        power: the probability to be found.
+
+    >>> round(detectable_information(10_000, freedom=1), 6)
+    0.000525
+    """
+    threshold = max(chi_squared_quantile(freedom, level / tests), 2.0 * freedom)
+    return chi_squared_noncentrality(threshold, freedom, power) / (2.0 * samples)
+
+
+def needed_samples(
+    information: float, freedom: float, tests: float = 1, level: float = 0.05, power: float = POWER
+) -> int:
+    """The samples with which a G-test finds so many nats; see :func:`detectable_information`.
+
+    >>> needed_samples(0.0823, freedom=1, tests=100)
+    138
+    """
+    return math.ceil(detectable_information(1.0, freedom, tests, level, power) / information)
 
 
 def normal_quantile(probability: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -21,25 +21,65 @@ from exo_envs.core.arguments import (
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp
-from planners.bounds.budget import (
-    MAX_QUESTIONS,
-    NUM_FRESH,
-    TRAINING_ROLLOUTS,
-    check_affordable,
-    default_successors,
-)
-from planners.bounds.default_model import default_model
-from planners.bounds.fitting import relax_fitted
 from planners.bounds.lattice import on_lattice
-from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction
-from planners.bounds.relaxation import Draws
+from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction, default_model
+from planners.bounds.relaxation import Draws, gives_successors, relax_fitted
 from planners.core.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.memory import Memory
-from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import format_count, num_endogenous_states
 
+#: Questions that a model which answers one state at a time is asked at most: about 20 seconds.
+MAX_QUESTIONS = 200_000
+#: Draws of n' for each (t, n, a), unless told otherwise; and from models that are slow to answer.
+NUM_SUCCESSORS, FEW_SUCCESSORS = 16, 2
+#: Draws of x' for each x, and trajectories on which the penalty is fitted, unless told otherwise.
+NUM_FRESH, TRAINING_ROLLOUTS = 128, 100
+
 SuccessorKind = Literal["given by the model", "never differed", "sampled"]
+
+
+class Budget(NamedTuple):
+    """How often a bound asks the model: for each trajectory, and to fit the penalty before.
+
+    A model that answers a thousand states as fast as one is asked millions of times within seconds.
+    An environment that is stepped state by state would take the better part of an hour.
+    """
+
+    each: int  # questions for one trajectory
+    fitting: int  # questions for the training trajectories, all of them
+
+    @classmethod
+    def of(
+        cls,
+        mdp: ExoMDP,
+        horizon: int,
+        *,
+        num_functions: int,
+        training_rollouts: int = TRAINING_ROLLOUTS,
+        num_fresh: int = NUM_FRESH,
+        num_successors: int | None = None,
+    ) -> Budget:
+        """The budget of a bound; see :func:`planners.bracket` for the arguments.
+
+        Each (t, n, a) is asked for its reward and its n', each t for draws of x' if there is a
+        penalty. Several value functions are fitted in several passes.
+        """
+        fewest = NUM_SUCCESSORS if mdp.is_batched else FEW_SUCCESSORS
+        draws = 1 if gives_successors(mdp) else num_successors or fewest
+        pairs = num_endogenous_states(mdp) * mdp.num_actions
+        each = horizon * (pairs * (1 + draws) + (num_fresh if num_functions else 0))
+        passes = num_functions if num_functions < 2 else 2 * num_functions
+        return cls(each, passes * training_rollouts * each)
+
+    def questions(self, n_rollouts: int) -> int:
+        """How many there are for so many trajectories."""
+        return self.fitting + n_rollouts * self.each
+
+    def affordable(self, max_questions: float) -> int:
+        """How many trajectories can be had for so many questions."""
+        return max(0, int((max_questions - self.fitting) // self.each))
 
 
 @dataclass(frozen=True)
@@ -160,20 +200,19 @@ def bracket(
     check_function("policy", policy)
     check_kind("memory", memory, Memory, optional=True)
     check_kind("model", model, FactoredMDP, optional=True)
+    check_kind("scenarios", scenarios, Scenarios, optional=True)
     max_states = check_positive("max_states", max_states)
     if num_successors is None:
-        num_successors = default_successors(mdp)
+        num_successors = NUM_SUCCESSORS if mdp.is_batched else FEW_SUCCESSORS
     n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
     training_rollouts = check_whole("training_rollouts", training_rollouts, 2)
     num_fresh = check_whole("num_fresh", num_fresh, 1)
     num_successors = check_whole("num_successors", num_successors, 2)
-    if values is not None and model is not None:
-        raise ArgumentError("give values or a model, not both")
+    _check_combination(mdp, values, model, scenarios, returns)
     if mdp.is_recorded:
-        values = _of_record(values, model)
-    _check_scenarios(mdp, scenarios, returns)
+        values = ()
     mdp, policy, scenarios = _enumerable(mdp, policy, scenarios, memory)
-    check_affordable(
+    _refuse_expensive(
         mdp,
         n_rollouts if scenarios is None else len(scenarios),
         mdp.horizon if scenarios is None else len(scenarios.exogenous),
@@ -188,9 +227,8 @@ def bracket(
     if scenarios is None:
         scenarios = Scenarios.sample(mdp, n_rollouts, play)
     if values is None:
-        if model is None:
-            generator = np.random.default_rng(estimate)
-            model = default_model(mdp, policy, max_states, generator, memory)
+        generator = np.random.default_rng(estimate)
+        model = model or default_model(mdp, policy, max_states, generator, memory)
         values = () if model is None else ExactValues.of(model, mdp, max_states=max_states)
     functions = tuple(values) if isinstance(values, Sequence) else (values,)
     for function in functions:
@@ -219,16 +257,25 @@ def bracket(
     )
 
 
-def _of_record(
-    values: ValueFunction | Sequence[ValueFunction] | None, model: FactoredMDP | None
-) -> tuple[ValueFunction, ...]:
-    """No value functions: a penalty takes fresh draws of x', which a record does not have."""
-    if model is not None or (values is not None and values != ()):
+def _check_combination(
+    mdp: ExoMDP,
+    values: Any,
+    model: FactoredMDP | None,
+    scenarios: Scenarios | None,
+    returns: FloatArray | None,
+) -> None:
+    """Refuse arguments that do not go together."""
+    if values is not None and model is not None:
+        raise ArgumentError("give values or a model, not both")
+    if mdp.is_recorded and (model is not None or (values is not None and values != ())):
         raise ArgumentError(
             "x was recorded, so there are no fresh draws of it to make a penalty from: the bound "
             "of a record is plain hindsight (values=())"
         )
-    return ()
+    if scenarios is not None:
+        scenarios.check(mdp)
+    if returns is not None and (scenarios is None or np.shape(returns) != (len(scenarios),)):
+        raise ArgumentError("returns are one for each of the scenarios, which have to be given too")
 
 
 def _enumerable(
@@ -236,8 +283,7 @@ def _enumerable(
 ) -> tuple[ExoMDP, ActionRule, Scenarios | None]:
     """The same, with points of a lattice in place of real n."""
     if mdp.endogenous_ranges.is_real and can_enumerate(mdp):
-        lattice = np.random.default_rng(0)
-        mdp, policy, as_points = on_lattice(mdp, policy, memory, lattice)
+        mdp, policy, as_points = on_lattice(mdp, policy, memory, np.random.default_rng(0))
         scenarios = None if scenarios is None else as_points(scenarios)
     if not can_enumerate(mdp):
         states = format_count(num_endogenous_states(mdp))
@@ -249,9 +295,23 @@ def _enumerable(
     return mdp, policy, scenarios
 
 
-def _check_scenarios(mdp: ExoMDP, scenarios: Scenarios | None, returns: FloatArray | None) -> None:
-    check_kind("scenarios", scenarios, Scenarios, optional=True)
-    if scenarios is not None:
-        scenarios.check(mdp)
-    if returns is not None and (scenarios is None or np.shape(returns) != (len(scenarios),)):
-        raise ArgumentError("returns are one for each of the scenarios, which have to be given too")
+def _refuse_expensive(
+    mdp: ExoMDP,
+    n_rollouts: int,
+    horizon: int,
+    max_questions: float,
+    *,
+    num_functions: int,
+    **sizes: int,
+) -> None:
+    """Refuse what would take too long, and say what would not; ``sizes`` are the budget's."""
+    if mdp.is_batched:
+        return
+    planned, plain = (Budget.of(mdp, horizon, num_functions=k, **sizes) for k in (num_functions, 0))
+    if planned.questions(n_rollouts) > max_questions:
+        raise ArgumentError(
+            f"{mdp!r} answers one state at a time, and the bound would ask it "
+            f"{planned.questions(n_rollouts):,} questions; {max_questions:,.0f} (max_questions) "
+            f"are enough for {planned.affordable(max_questions)} rollouts, or for "
+            f"{plain.affordable(max_questions)} without a penalty (values=())"
+        )

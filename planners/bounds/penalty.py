@@ -10,16 +10,29 @@ all policies, whatever V̂ is; the closer V̂ is to the best values, the tighter
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from exo_envs.contract.checked_mdp import unchecked
 from exo_envs.core.arguments import check_horizon, check_positive, whole_numbers
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.arrays import Floats, Ints, chunks, joint_index
-from planners.discretization.coarse import bins_of, put_in_bins
+from planners.core.evaluation import ActionRule
+from planners.core.memory import Memory
+from planners.core.policy import Policy
+from planners.dependence.closure import close_under_parents
+from planners.dependence.interventions import actors_of
+from planners.dependence.parents import ParentSearch
+from planners.discretization.coarse import bins_of, coarsened, put_in_bins
+from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP
+from planners.reduced.rewards import EndDependsOnExogenousError
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
     TooLargeError,
@@ -27,10 +40,12 @@ from planners.tables.indexing import (
     num_endogenous_states,
     num_exogenous_states,
 )
-from planners.value_iteration.finite_horizon import backward_induction
+from planners.value_iteration.sweeps import backward_induction
 
 #: States up to which exact values are worked out, unless told otherwise.
 MAX_STATES = 10_000_000
+#: States up to which a model of all variables is estimated.
+SMALL = 100_000
 
 #: Takes x of the full model, shape (B, m), to values (B, N), with n in the order of its flat index.
 ValuesAt: TypeAlias = Callable[[Ints], Floats]
@@ -157,3 +172,63 @@ def _asked(function: ValuesAt, exogenous: Ints, num_states: int) -> Floats:
     if not np.isfinite(found).all():
         raise ArgumentError("a value function gives values that are not finite")
     return found
+
+
+def default_model(
+    mdp: ExoMDP,
+    policy: ActionRule,
+    max_states: float,
+    rng: np.random.Generator,
+    memory: Memory | None = None,
+) -> FactoredMDP | None:
+    """A model that can be enumerated and knows what matters most, or None.
+
+    That is the model itself if it is small. Else it has the variables that pay or move n and, as
+    long as there is room, what predicts those: if a variable that it lacks foretells one that it
+    has, the penalty does not charge for knowing the latter. If those that pay or move n are
+    already too many, it has the policy's mask, if that is small enough. The rollouts and the survey
+    are those of the memory, if it has them. If the end of an episode depends on x, there is no such
+    model, since it has to be told from n.
+    """
+    tables = unchecked(mdp)
+    if isinstance(tables, FactoredMDP) and mdp.num_states <= max_states:
+        return tables
+    memory = Memory() if memory is None else memory
+    data = memory.data or ExogenousData.collect(mdp, None, rng)
+    try:
+        survey = memory.survey or EndogenousSurvey.collect(mdp, data, rng)
+    except EndDependsOnExogenousError:
+        return None
+    memory.bind(data=data, survey=survey)
+    mdp = coarsened(mdp, data.bins)
+    sizes, room = mdp.exogenous_sizes, max_states / num_endogenous_states(mdp)
+
+    def fits(columns: Sequence[int]) -> bool:
+        return math.prod(sizes[list(columns)].tolist()) <= room
+
+    def parents(variables: Sequence[int]) -> Counter[int]:
+        told: Counter[int] = Counter()
+        acting = actors_of(mdp, data, list(variables), memory=memory)
+        for i, suspects in zip(variables, acting, strict=True):
+            found = search.parents(i, range(len(data.names)), suspects)
+            evidence = search.explain(i, found, suspects)
+            told.update({j: evidence[j].information for j in found})
+        return told
+
+    names = {*survey.paying, *survey.moving}
+    columns = [j for j, name in enumerate(data.names) if name in names]
+    if mdp.num_states <= min(SMALL, max_states):
+        columns = list(range(len(data.names)))
+    elif fits(columns):
+        search = ParentSearch(data, memory=memory)
+        columns = list(close_under_parents(columns, parents, sizes.tolist(), room))
+    else:
+        own = set(policy.mask) if isinstance(policy, Policy) else set()
+        columns = [j for j, name in enumerate(data.names) if name in own]
+        if len(columns) < len(own) or not fits(columns):
+            return None
+    if not columns:
+        return None
+    mask = [data.names[j] for j in columns]
+    model = ReducedMDP.estimate(mdp, mask, rng=rng, memory=memory)
+    return model if isinstance(model, TabulatedReducedMDP) else None

@@ -16,22 +16,33 @@ U_0 - Σ γ^t δ_t is the policy's return, up to terms that are zero on average:
 met, and the luck of its n'. So its mean is the policy's value. For a good policy it has far less
 noise than the return; for a poor one it can have more, since it has that of U_0 and of all δ_t.
 Since no δ_t is negative, the bound is above the policy's value on every trajectory.
+
+**How much of each penalty to charge** is fitted on other trajectories than those that the bound is
+reported on. The mean of the bound is convex in the weights, so it is enough to walk downhill.
+Weights are compared by what the policy gives away: that differs from the bound by the policy's
+value, which does not depend on the weights, and has far less noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import ExoMDP, FloatArray
-from planners.bounds.penalty import ValueFunction, ValuesAt, penalties
-from planners.bounds.questions import Questions
-from planners.core.arrays import Ints, chunks, joint_index
-from planners.core.evaluation import ActionRule, Scenarios, play
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
+from planners.bounds.penalty import ValueFunction, penalties
+from planners.core.arrays import Ints, chunks, joint_index, joint_values
+from planners.core.evaluation import ActionRule, Scenarios, paired_difference, play
+from planners.tables.indexing import num_endogenous_states
+
+#: Weights that are tried for each value function; 1 is right for the best values.
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1)
+#: A penalty is charged only if it lowers the bound by this many standard errors.
+NEEDED_ERRORS = 2.0
 
 
 class Paths(NamedTuple):
@@ -77,6 +88,56 @@ class Draws(NamedTuple):
     seed: int
 
 
+def relax_fitted(
+    mdp: ExoMDP,
+    policy: ActionRule,
+    training: Scenarios,
+    scenarios: Scenarios,
+    values: Sequence[ValueFunction],
+    draws: Draws,
+) -> tuple[FloatArray, Relaxed]:
+    """The relaxation with the weights that are best on the training trajectories.
+
+    Returns:
+        The weights, zeros if no penalty helps; and the relaxation on ``scenarios`` in two columns,
+        with these weights and with none.
+    """
+    current = np.zeros(len(values))
+    if len(values) == 1:  # one pass does for both
+        both = Scenarios.join([training, scenarios])
+        tried = np.array(WEIGHTS)[:, None]
+        found = relax(mdp, both, Paths.of(policy, mdp, both), values, tried, draws)
+        best = _best(found.given_away[: len(training)])
+        return tried[best], found.part(slice(len(training), None), [best, 0])
+    if values:
+        paths = Paths.of(policy, mdp, training)
+        for _ in range(2 * len(values)):
+            tried = _one_changed(current)
+            found = relax(mdp, training, paths, values, tried, draws)
+            best = _best(found.given_away)
+            if best == 0:
+                break
+            current = tried[best]
+    paths = Paths.of(policy, mdp, scenarios)
+    final, new = np.stack([current, np.zeros(len(values))]), draws._replace(seed=draws.seed + 1)
+    return current, relax(mdp, scenarios, paths, values, final, new)
+
+
+def _one_changed(current: FloatArray) -> FloatArray:
+    """The current weights first, then all that differ from them in one function."""
+    functions = np.repeat(np.arange(len(current)), len(WEIGHTS))
+    changed = np.repeat(current[None], len(functions), axis=0)
+    changed[np.arange(len(functions)), functions] = np.tile(WEIGHTS, len(current))
+    return np.concatenate([current[None], changed])
+
+
+def _best(given_away: FloatArray) -> int:
+    """The column with the least mean, if it is clearly less than that of the first; else that."""
+    best = int(given_away.mean(axis=0).argmin())
+    gain = paired_difference(given_away[:, 0], given_away[:, best])
+    return best if gain.mean > NEEDED_ERRORS * gain.standard_error else 0
+
+
 def relax(
     mdp: ExoMDP,
     scenarios: Scenarios,
@@ -96,31 +157,35 @@ def relax(
         draws: how many samples to take.
     """
     fresh_rng, draw_rng = (np.random.default_rng((draws.seed, k)) for k in range(2))
+    mdp, given, differed = checked(mdp), gives_successors(mdp), False
     horizon, count, width = scenarios.exogenous.shape
-    questions = Questions(mdp, draws.num_successors, draw_rng)
-    branches = 1 if questions.given else 2  # the second one has half of the draws
-    later = np.zeros((branches, count, questions.num_states, len(weights)))
-    given_away = np.zeros((branches, count, len(weights)))
-    used = [draws.num_successors, max(1, draws.num_successors // 2)]
-    per_row = questions.num_states * mdp.num_actions * max(1, width)
+    num_draws, num_states = 0 if given else draws.num_successors, num_endogenous_states(mdp)
+    used = [num_draws] if given else [num_draws, max(1, num_draws // 2)]  # in each branch
+    later = np.zeros((len(used), count, num_states, len(weights)))
+    given_away = np.zeros((len(used), count, len(weights)))
+    per_row = num_states * mdp.num_actions * max(1, width)
     left = [function.backwards(horizon) for function in values] if np.any(weights) else []
     dtype = mdp.dtype_of("exogenous")
     following = np.zeros((count, width), dtype)
     for t in reversed(range(horizon)):
         x = scenarios.exogenous[t].astype(dtype)
-        functions = [_next(values_left) for values_left in left]
+        functions = [values_at for own in left if (values_at := next(own, None)) is not None]
+        if len(functions) < len(left):
+            raise ArgumentError("a value function ends before the horizon")
         if functions and t + 1 < horizon:
             cost = penalties(mdp, functions, x, following, draws.num_fresh, fresh_rng)
             later -= cost @ weights.T
         for part in chunks(count, per_row):
-            answers = questions.ask(x[part])
-            for k in range(branches):
-                kept = answers.targets.shape[-1] if questions.given else used[k]
+            answers = _ask(mdp, x[part], num_draws, draw_rng)
+            targets, probabilities = answers.targets, answers.probabilities
+            differed |= not given and bool((targets != targets[..., :1]).any())
+            for k, number in enumerate(used):
+                kept = number or targets.shape[-1]
                 _maximise(
                     answers.rewards,
                     answers.terminal,
-                    answers.targets[..., :kept],
-                    answers.probabilities[..., :kept] * (answers.targets.shape[-1] / kept),
+                    targets[..., :kept],
+                    probabilities[..., :kept] * (targets.shape[-1] / kept),
                     mdp.discount,
                     paths.states[t, part],
                     paths.actions[t, part],
@@ -130,14 +195,59 @@ def relax(
         following = x
     start = joint_index(scenarios.endogenous, mdp.endogenous_sizes)
     found = later[:, np.arange(count), start]
-    return Relaxed(found[0], given_away[0], found[-1], questions.given, questions.differed)
+    return Relaxed(found[0], given_away[0], found[-1], given, differed)
 
 
-def _next(left: Iterator[ValuesAt]) -> ValuesAt:
-    found = next(left, None)
-    if found is None:
-        raise ArgumentError("a value function ends before the horizon")
-    return found
+class _Answers(NamedTuple):
+    """What a model says about all (n, a) at each of some x."""
+
+    rewards: FloatArray  # (B, N, A)
+    terminal: BoolArray  # (B, N)
+    targets: Ints  # (B, N, A, K) the n' that may follow, or draws of it
+    probabilities: FloatArray  # (B, N, A, K)
+
+
+def _ask(mdp: ExoMDP, exogenous: Ints, num_draws: int, rng: np.random.Generator) -> _Answers:
+    """Ask about all (n, a) at these x, shape (B, m).
+
+    n' is drawn so many times; with no draws the model gives its probabilities.
+    """
+    sizes, num_states, num_actions = (
+        mdp.endogenous_sizes,
+        num_endogenous_states(mdp),
+        mdp.num_actions,
+    )
+    shape = len(exogenous), num_states, num_actions
+    x = np.repeat(exogenous, num_states * num_actions, axis=0)
+    every_n = joint_values(np.arange(num_states), sizes)
+    n = np.tile(np.repeat(every_n, num_actions, axis=0), (len(exogenous), 1))
+    state, action = State(n, x), np.tile(np.arange(num_actions), len(exogenous) * num_states)
+    rewards = mdp.reward(state, action)
+    ended = mdp.is_terminal(State(n[::num_actions], x[::num_actions]))
+    if num_draws:
+        draws = [mdp.sample_endogenous(state, action, rng) for _ in range(num_draws)]
+        targets = np.stack([joint_index(drawn, sizes) for drawn in draws], axis=-1)
+        probabilities = np.full(targets.shape, 1.0 / num_draws)
+    else:
+        found = mdp.endogenous_distribution(state, action)
+        if found is None:
+            raise ArgumentError(
+                f"{mdp!r} gives the probabilities of n' in one state and not in another"
+            )
+        targets, probabilities = joint_index(found.endogenous, sizes), found.probabilities
+    return _Answers(
+        rewards.reshape(shape),
+        ended.reshape(shape[:2]),
+        targets.reshape(*shape, -1),
+        probabilities.reshape(*shape, -1),
+    )
+
+
+def gives_successors(mdp: ExoMDP) -> bool:
+    """Whether a model gives the probabilities of n', found out by asking once."""
+    model = checked(mdp)
+    state = model.sample_initial(1, np.random.default_rng(0))
+    return model.endogenous_distribution(state, np.zeros(1, np.int64)) is not None
 
 
 @njit(cache=True)

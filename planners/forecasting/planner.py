@@ -38,7 +38,7 @@ from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
 from planners.forecasting.lookahead import Models, look_ahead
 from planners.forecasting.shared_tables import SharedForecasts
-from planners.reduced.tabulated import tabulate
+from planners.reduced.reduced_mdp import tabulate
 from planners.samples.rollouts import HOLD_OUT
 from planners.tables.factored_mdp import FactoredMDP
 

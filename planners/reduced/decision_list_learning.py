@@ -1,15 +1,19 @@
-"""Learning a decision list for a pair (n, a) that depends on many variables.
+"""P(n' | n, a, x) as decision lists, learned for each pair (n, a) by asking the model.
 
-Rivest's algorithm for decision lists, with questions instead of examples. A *condition* fixes one
-variable, or two, to some values. It is *decisive* if n' no longer depends on anything else where it
-holds: those conditions come first in the list, in any order, since two of them that held at once
-would have to agree. Then the same is asked again of the states where none of them holds, until the
-variables that still matter are few enough for a joint table. So a variable that overrides others
-comes before them, and variables that only act together end up in one rule.
+**What the rules look at** is found by Rivest's algorithm for decision lists, with questions instead
+of examples. A *condition* fixes one variable, or two, to some values. It is *decisive* if n' no
+longer depends on anything else where it holds: those conditions come first in the list, in any
+order, since two of them that held at once would have to agree. Then the same is asked again of the
+states where none of them holds, until the variables that still matter are few enough for a joint
+table. So a variable that overrides others comes before them, and variables that only act together
+end up in one rule.
 
 If there are no decisive conditions and the joint table would be too large, the list stays
 incomplete: what it leaves undecided becomes a table over the few most informative variables
 (:mod:`planners.reduced.marginals`).
+
+**The probabilities** are frequencies of n' where a rule's variables have given values and all
+others are as they are in the rollouts.
 """
 
 from __future__ import annotations
@@ -17,17 +21,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exo_envs.core.mdp import BoolArray, IntArray
-from planners.core.arrays import Ints, chunks, joint_index
+from planners.core.arrays import Ints, chunks, joint_index, joint_values, starts_of
 from planners.dependence.group_testing import draw_probes
+from planners.reduced.backgrounds import Backgrounds
 from planners.reduced.successors import SuccessorSampler
 from planners.samples.rollouts import ExogenousData
+from planners.tables.rules import Rule, count_outcomes, with_default
 
 #: Rows of a joint table that is made as it is, without a search for decisive conditions.
 SMALL_JOINT = 64
@@ -40,16 +46,28 @@ FEW_TESTS = 16
 MANY_TESTS = 512
 #: Conditions on two variables that are tried at most; if there are more, none is.
 MAX_CONDITIONS = 20_000
-#: Values, over all comparisons and variables, that are drawn anew for each comparison; if there are
-#: more, the same states are used for all conditions.
-DRAWN_VALUES = 1_000_000
-#: Comparisons in one call of the model then.
-POOL = 512
-#: Comparisons then for a condition that has passed FEW_TESTS, instead of MANY_TESTS.
-POOL_TESTS = 256
-#: Comparisons in which hundreds of variables change at once: if n' is always the same, none of them
-#: is looked at by itself.
+#: Comparisons in one call of the model. All conditions are tried in the same states: with hundreds
+#: of variables, to draw others for each would take nearly all of the time.
+POOL = 1_024
+#: Comparisons in which all variables change at once: if n' is always the same, none of them is
+#: looked at by itself.
 TOGETHER_TESTS = 4_096
+#: Draws for each row of a table if n' was never seen to be left to chance.
+CERTAIN_DRAWS = 32
+
+
+class Draws(NamedTuple):
+    """Draws for each row of a table where n' is left to chance."""
+
+    least: int
+    most: int
+    states: int  # that are drawn for the rows of all tables together
+
+
+#: With a model that answers many questions at a time, and with one that answers one at a time.
+FAST_DRAWS, SLOW_DRAWS = Draws(200, 10_000, 5_000_000), Draws(24, 200, 100_000)
+#: Values of single variables that are drawn for the rows of all tables together.
+DRAW_VALUES = 200_000_000
 
 Condition = tuple[tuple[int, int], ...]  # variables and their values
 
@@ -199,9 +217,8 @@ class _Comparisons:
         found: set[int] = set()
         for tests in (FEW_TESTS, MANY_TESTS):
             rest = [j for j in variables if j not in found]
-            is_much = len(rest) * MANY_TESTS * len(self.variables) > DRAWN_VALUES
-            together = tests == MANY_TESTS and is_much and not domain.excluded
-            if together and not self._matter_together(rest, domain):
+            unlikely = tests == MANY_TESTS and not domain.excluded
+            if unlikely and not self._matter_together(rest, domain):
                 break
             # Every value as often: one of many may be the only one that matters.
             changes = [
@@ -231,11 +248,8 @@ class _Comparisons:
         found = list(conditions)
         for tests in (FEW_TESTS, MANY_TESTS):
             if found:
-                fewer = min(tests, POOL_TESTS)
-                is_much = len(found) * fewer * len(self.variables) > DRAWN_VALUES
-                own_tests = fewer if is_much else tests
                 varies, compared = self._different(
-                    np.array(found), own_tests, domain, everything_else=True
+                    np.array(found), tests, domain, everything_else=True
                 )
                 passed = ~varies & (2 * compared >= FEW_TESTS)
                 found = [found[k] for k in np.flatnonzero(passed)]
@@ -251,32 +265,33 @@ class _Comparisons:
             tests: comparisons for each condition.
             domain: comparisons with a state outside of it do not count.
             everything_else: whether the condition holds in both states of a comparison, and all
-                else is drawn anew; otherwise they differ in that it holds in the second.
+                else differs; otherwise they differ in that it holds in the second.
 
         Returns:
             Whether n' differs, and in how many tests both states were in the domain, (conditions,).
         """
-        if len(fixed) * tests * len(self.variables) > DRAWN_VALUES:
-            return self._different_in_pool(fixed, tests, domain, everything_else=everything_else)
         different = np.zeros(len(fixed), dtype=np.bool_)
         compared = np.zeros(len(fixed), dtype=np.int64)
-        candidate = np.repeat(np.arange(len(fixed)), tests)
-        columns, place = self.variables, self._place
-        for part in chunks(len(candidate), len(domain.data.sizes)):
-            which = candidate[part]
-            x = self._draw(len(which), domain)
-            y = self._draw(len(which), domain) if everything_else else x.copy()
+        together = max(1, min(len(fixed), POOL // tests))
+        pool = self._draw(together * tests, domain)
+        others = self._draw(len(pool), domain) if everything_else else pool
+        for start in range(0, len(fixed), together):
+            which = np.repeat(np.arange(start, min(start + together, len(fixed))), tests)
+            lane = np.arange(len(which))
+            x, y = pool[: len(which)].copy(), others[: len(which)].copy()
             for k in range(fixed.shape[1]):
                 column, value = fixed[which, k].T
-                column = np.searchsorted(columns, column)
-                for states in (x, y) if everything_else else (y,):
-                    states[np.arange(len(which)), column] = value
+                at = lane, np.searchsorted(self.variables, column)
+                y[at] = value
+                if everything_else:
+                    x[at] = value
             if domain.excluded:
+                place = self._place
                 inside = np.flatnonzero(domain.contains(x, place) & domain.contains(y, place))
                 which, x, y = which[inside], x[inside], y[inside]
-            differs = self.sampler.differ_in(self.pair, columns, x, y, domain.data)
+            differs = self.sampler.differ_in(self.pair, self.variables, x, y, domain.data)
             different[which[differs]] = True
-            compared += np.bincount(which, minlength=len(fixed))
+            np.add.at(compared, which, 1)
         return different, compared
 
     @property
@@ -289,33 +304,145 @@ class _Comparisons:
         probes = draw_probes(domain.data, number, rng, self.variables)
         return domain.restrict(probes, rng, self._place)
 
-    def _different_in_pool(
-        self, fixed: Ints, tests: int, domain: Domain, *, everything_else: bool
-    ) -> tuple[BoolArray, Ints]:
-        """:meth:`_different` in the same states for all conditions.
 
-        Then only what a condition fixes is written for it. With hundreds of variables, to draw them
-        for every comparison would take nearly all of the time.
+class _Asked(NamedTuple):
+    """Rows of tables: what is known of x in each of them."""
+
+    pairs: Ints  # (rows,)
+    columns: Ints  # (rows, width): the variables that are given values
+    values: Ints  # (rows, width)
+    domain: Domain  # to which all other variables are restricted
+
+
+@dataclass
+class DecisionListEstimator:
+    """Estimates the decision lists of all pairs.
+
+    Args:
+        sampler: asks the model about all n.
+        relevant: whether each pair depends on variable j, shape (pairs, m).
+        backgrounds: the x over which what a list leaves undecided is averaged.
+        is_noisy: whether n' was seen to be left to chance anywhere.
+        num_draws: how many n' to draw for each row of a table then; by default as many as can be
+            afforded.
+    """
+
+    sampler: SuccessorSampler
+    relevant: BoolArray
+    backgrounds: Backgrounds
+    is_noisy: bool
+    num_draws: int | None
+
+    def estimate(self, alive: Ints) -> tuple[list[list[Rule]], dict[int, Ints]]:
+        """The lists of all pairs; those not ``alive`` are terminal and stay where they are.
+
+        Returns:
+            One list for each pair; and, of the pairs whose list does not decide everything, the n'
+            drawn in all backgrounds.
         """
-        different = np.zeros(len(fixed), dtype=np.bool_)
-        compared = np.zeros(len(fixed), dtype=np.int64)
-        together = max(1, POOL // tests)
-        x = self._draw(together * tests, domain)
-        y = self._draw(len(x), domain) if everything_else else x.copy()
-        with self.sampler.pool(self.pair, self.variables, (x, y), domain.data) as pool:
-            for start in range(0, len(fixed), together):
-                own = fixed[start : start + together]
-                which = np.repeat(np.arange(start, start + len(own)), tests)
-                columns, values = np.moveaxis(np.repeat(own, tests, axis=0), 2, 0)
-                inside = np.ones(len(which), dtype=np.bool_)
-                if domain.excluded:
-                    lane, column = np.arange(len(which)), np.searchsorted(self.variables, columns)
-                    for states in (x, y):
-                        tried = states[: len(which)].copy()
-                        if everything_else or states is y:
-                            tried[lane[:, None], column] = values
-                        inside &= domain.contains(tried, self._place)
-                differs = pool(columns, values, both=everything_else) & inside
-                different[which[differs]] = True
-                compared += np.bincount(which[inside], minlength=len(fixed))
-        return different, compared
+        data, num_actions = self.backgrounds.data, self.sampler.mdp.num_actions
+        learned = {
+            pair: learn_decision_list(
+                self.sampler, pair, np.flatnonzero(self.relevant[pair]).tolist(), data
+            )
+            for pair in alive.tolist()
+        }
+        draws = CERTAIN_DRAWS
+        if self.is_noisy:
+            total = sum(len(rule.rows) for found in learned.values() for rule in found.rules)
+            states = min(self._draws.states, DRAW_VALUES // max(1, len(data.sizes)))
+            affordable = min(self._draws.most, states // max(1, total))
+            draws = self.num_draws or max(self._draws.least, affordable)
+
+        # Small tables are asked for together: as few calls as there are widths.
+        small: dict[int, dict[int, RuleSkeleton]] = defaultdict(dict)
+        for pair, found in learned.items():
+            if found.is_small:
+                small[len(found.rules[0].variables)][pair] = found.rules[0]
+        rules = {
+            pair: [rule]
+            for _, tables in sorted(small.items())
+            for pair, rule in zip(tables, self._rules(tables, tables.values(), draws), strict=True)
+        }
+        lists = [[Rule.certain(pair // num_actions)] for pair in range(len(self.relevant))]
+        undecided = {}
+        for pair, found in learned.items():
+            if not found.is_small:
+                alike = itertools.groupby(found.rules, lambda r: (len(r.variables), id(r.domain)))
+                runs = [list(run) for _, run in alike]
+                rules[pair] = [
+                    rule for run in runs for rule in self._rules([pair] * len(run), run, draws)
+                ]
+            if found.is_complete:
+                lists[pair] = [*rules[pair][:-1], *with_default(rules[pair][-1])]
+            else:
+                lists[pair] = rules[pair]
+                undecided[pair] = self.sampler.draw_in(pair, self.backgrounds)
+        return lists, undecided
+
+    @property
+    def _draws(self) -> Draws:
+        return FAST_DRAWS if self.sampler.mdp.is_batched else SLOW_DRAWS
+
+    def _rules(
+        self, pairs: Iterable[int], skeletons: Collection[RuleSkeleton], draws: int
+    ) -> list[Rule]:
+        """Rules of some pairs, as wide as each other and in one domain.
+
+        The rows are frequencies of n'; those that do not decide are empty.
+        """
+        sizes, num_states = self.backgrounds.data.sizes, len(self.sampler.endogenous)
+        values = [joint_values(found.rows, sizes[list(found.variables)]) for found in skeletons]
+        starts = starts_of(values)
+        of = np.repeat(np.arange(len(values)), np.diff(starts))
+        columns = np.array([found.variables for found in skeletons], dtype=np.int64)
+        domain = next(iter(skeletons)).domain
+        asked = _Asked(np.array([*pairs])[of], columns[of], np.concatenate(values), domain)
+        counted = self._count(asked, np.arange(len(of)), draws)
+        table = count_outcomes(counted, len(of), num_states)
+        unsure = np.flatnonzero(np.diff(table.starts) > 1)
+        if draws == CERTAIN_DRAWS and len(unsure):
+            # Certain as far as we know; where it turns out not to be, we look again.
+            sure = [~np.isin(cells // num_states, unsure) for cells, _ in counted]
+            counted = [(c[kept], n[kept]) for (c, n), kept in zip(counted, sure, strict=True)]
+            again = FAST_DRAWS.most // 4 if self.sampler.mdp.is_batched else SLOW_DRAWS.most
+            counted += self._count(asked, unsure, again)
+            table = count_outcomes(counted, len(of), num_states)
+        rules = []
+        for found, start in zip(skeletons, starts.tolist(), strict=False):
+            rows = np.full(math.prod(sizes[list(found.variables)].tolist()), -1)
+            rows[found.rows] = start + np.arange(len(found.rows))
+            rules.append(table.with_rows(found.variables, rows))
+        return rules
+
+    def _count(self, asked: _Asked, chosen: Ints, draws: int) -> list[tuple[Ints, Ints]]:
+        """How often each n' follows in the chosen rows; see :func:`count_outcomes`."""
+        pairs, columns, values, domain = asked
+        data, sampler, counted = self.backgrounds.data, self.sampler, []
+        place = {j: j for j in domain.variables}
+        x = np.zeros((0, 0), np.int64)
+        drawn: IntArray = x
+        for part in chunks(len(chosen) * draws, len(data.sizes)):
+            rows = chosen[np.arange(part.start, part.stop) // draws]
+            lane = np.arange(len(rows))
+            if part.start == 0:  # the same states are used again, but for the given values
+                x = domain.restrict(data.sample(len(rows), sampler.rng), sampler.rng, place)
+                drawn = sampler.refine(x)
+            states, kept = drawn[: len(rows)], []
+            for k in range(columns.shape[1]):
+                at = lane, columns[rows, k]
+                kept.append((at, x[at], states[at]))
+                x[at] = values[rows, k]
+                states[at] = sampler.refine_some(x[at], columns[rows, k], sampler.rng)
+            inside: Any = slice(None)
+            if domain.excluded:
+                inside = domain.contains(x[: len(rows)], place)
+                # A row that never occurs inside the domain is asked about outside of it.
+                inside |= ~np.isin(rows, rows[inside])
+            asked_rows = rows[inside]
+            following = sampler.draw_refined(pairs[asked_rows], states[inside])
+            for at, before, refined in reversed(kept):
+                x[at], states[at] = before, refined
+            cells = asked_rows * len(sampler.endogenous) + following
+            counted.append(np.unique(cells, return_counts=True))
+        return counted

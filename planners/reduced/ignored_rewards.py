@@ -11,7 +11,7 @@ for the terms of the others:
   there, and no good for earning it.
 
 The mean of a term is taken over the backgrounds, x as it occurs in the rollouts, given few masked
-variables that tell about what it pays (:mod:`planners.reduced.informative`). The mean of a term
+variables that tell about what it pays (:mod:`planners.reduced.backgrounds`). The mean of a term
 of one variable is a sum of terms of one variable each: given two variables, it is the best sum of a
 function of the one and a function of the other (least squares over the backgrounds). A value that
 occurs rarely is drawn towards the overall mean.
@@ -43,26 +43,29 @@ from typing import Literal, get_args
 import numpy as np
 
 from exo_envs.core.arguments import check_choice
-from exo_envs.core.mdp import FloatArray
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_values
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import smooth
-from planners.reduced.informative import SMOOTHING, Informants, Question
-from planners.reduced.rewards import Rewards
+from planners.reduced.backgrounds import SMOOTHING, Informants, Question
+from planners.reduced.rewards import Rewards, disjoint_scopes
 from planners.reduced.survey import EndogenousSurvey
-from planners.tables.scopes import Scope
+from planners.tables.scopes import Scope, scope_rows, scope_shape
 
 IgnoredRewards = Literal["average", "zero", "optimistic"]
 
-#: j -> which values of x_j pay the same, (size,), and what they pay in all pairs (n, a).
-PAID_AMOUNTS = Shelf[int, tuple[Ints, FloatArray]]("paid_amounts", LARGE)
-#: scope, kept -> which joint values of the other variables of a scope pay the same, whatever
-#: those that are kept are.
-ALIKE = Shelf[tuple[Scope, Key], Ints]("alike", LARGE)
+#: Values of a dropped variable over which a simulated model averages its term at most.
+MAX_VALUES = 64
+#: States of the rollouts over which a simulated model averages a term that is partly kept.
+NUM_DRAWN = 64
+
+#: scope, kept -> which joint values of the dropped variables of a scope pay the same, (values,),
+#: and what they pay: (joint values of those that are kept, labels, pairs).
+PAID_AMOUNTS = Shelf[tuple[Scope, Key], tuple[Ints, FloatArray]]("paid_amounts", LARGE)
+#: scope, given -> how often a variable pays each of its amounts, and what each given one adds.
+AVERAGED_REWARDS = Shelf[tuple[Scope, Key], tuple[FloatArray, ...]]("averaged_rewards", LARGE)
 #: scope, given -> what the variables of a scope pay on average given others, (rows, pairs).
 AVERAGED_SCOPES = Shelf[tuple[Scope, Key], FloatArray]("averaged_scopes", LARGE)
-#: (j, *given) -> how often x_j pays each of its amounts, and what each given variable adds.
-AVERAGED_REWARDS = Shelf[Key, tuple[FloatArray, ...]]("averaged_rewards", LARGE)
 
 
 def check_ignored_rewards(rule: str) -> None:
@@ -91,58 +94,106 @@ def masked_rewards(
         The tables; variables are numbered by their place in the mask.
     """
     place = {int(j): k for k, j in enumerate(columns)}
-    terms = {place[j]: table for j, table in survey.terms.items() if j in place}
-    joint = {
-        tuple(place[j] for j in scope): table
-        for scope, table in survey.joint_terms.items()
-        if all(j in place for j in scope)
-    }
-    ignored = [j for j in survey.terms if j not in place]
-    cut = [scope for scope in survey.joint_terms if any(j not in place for j in scope)]
-    if ignored_rewards == "zero" or not (ignored or cut):
-        return Rewards(survey.base_reward, terms, joint)
+    terms: dict[Scope, FloatArray] = {}
+    lost: dict[Scope, FloatArray] = {}
+    for scope, table in survey.scoped_terms.items():
+        if place.keys() >= set(scope):
+            terms[tuple(place[j] for j in scope)] = table
+        else:
+            lost[scope] = table
+    if ignored_rewards == "zero" or not lost:
+        return Rewards.of(survey.base_reward, terms)
     memory = Memory() if memory is None else memory
     memory.bind(survey=survey)
     informants = Informants(survey.backgrounds, columns, level, memory)
     shape = survey.base_reward.shape
-    base = survey.base_reward.reshape(-1).copy()
-    optimistic = ignored_rewards == "optimistic"
-    added: dict[int, FloatArray] = {}
-    for j in ignored:
-        label, amounts = memory.get(PAID_AMOUNTS, j, partial(paid_amounts, survey.terms[j]))
-        given = [] if optimistic else _informative(informants, j, label, len(amounts))
+    base = survey.base_reward.reshape(-1)
+    added: dict[Scope, FloatArray] = {}
+    for scope, table in lost.items():
+        for given, paid in _means(informants, scope, table, ignored_rewards).items():
+            if given:
+                added[given] = added[given] + paid if given in added else paid
+            else:
+                base = base + (np.maximum(paid, 0.0) if ignored_rewards == "optimistic" else paid)
+    for given, paid in added.items():
+        own = tuple(place[j] for j in given)
+        terms[own] = terms.get(own, 0.0) + paid.reshape(len(paid), *shape)
+    return Rewards.of(base.reshape(shape), terms)
+
+
+def _means(
+    informants: Informants, scope: Scope, table: FloatArray, rule: IgnoredRewards
+) -> dict[Scope, FloatArray]:
+    """What a term pays on average, as a sum of terms: variables -> (joint values, pairs).
+
+    The part that depends on no variable is (pairs,).
+    """
+    optimistic, memory = rule == "optimistic", informants.memory
+    kept = [] if optimistic else [j for j in scope if j in informants.columns]
+    dropped = [j for j in scope if j not in kept]
+    key = scope, tuple(kept)
+    label, amounts = memory.get(
+        PAID_AMOUNTS, key, partial(_amounts, informants, scope, table, kept, dropped)
+    )
+    told: list[int] = []
+    if not optimistic:
+        where = np.arange(informants.backgrounds.num_independent)
+        seen, number = label[informants.row(dropped, where)], amounts.shape[1]
+        question = Question(seen, number, where, number, key=("reward", scope))
+        told = sorted(informants.informative(question, kept))
+
+    def counts() -> Ints:
+        everywhere = np.arange(len(informants.backgrounds))
+        seen = label[informants.row(dropped, everywhere)]
+        return informants.counts([*kept, *told], everywhere, seen, amounts.shape[1])
+
+    if len(scope) == 1:
         usual, *deviations = memory.get(
             AVERAGED_REWARDS,
-            (j, *given),
-            partial(_average, informants, j, label, len(amounts), given),
+            (scope, tuple(told)),
+            lambda: additive_means(counts(), SMOOTHING),
         )
-        mean = usual @ amounts
-        base += np.maximum(mean, 0.0) if optimistic else mean
-        for i, deviation in zip(given, deviations, strict=True):
-            paid = deviation @ amounts
-            added[i] = added[i] + paid if i in added else paid
-    for scope in cut:
-        table = survey.joint_terms[scope]
-        given = [] if optimistic else _given(informants, scope, table)
-        paid = memory.get(
-            AVERAGED_SCOPES,
-            (scope, tuple(given)),
-            partial(_average_scope, informants, scope, table, given),
-        )
-        if not given:
-            base += np.maximum(paid[0], 0.0) if optimistic else paid[0]
-        elif len(given) == 1:
-            added[given[0]] = added[given[0]] + paid if given[0] in added else paid
-        else:
-            own = tuple(place[j] for j in given)
-            joint[own] = joint.get(own, 0.0) + paid.reshape(len(paid), *shape)
-    for i, paid in added.items():
-        terms[place[i]] = terms.get(place[i], 0.0) + paid.reshape(len(paid), *shape)
-    return Rewards(
-        base.reshape(shape),
-        {k: terms[k] for k in sorted(terms)},
-        {scope: joint[scope] for scope in sorted(joint)},
-    )
+        means: dict[Scope, FloatArray] = {(): usual @ amounts[0]}
+        for j, deviation in zip(told, deviations, strict=True):
+            means[j,] = deviation @ amounts[0]
+        return means
+
+    def averaged() -> FloatArray:
+        chances = smooth(counts(), SMOOTHING).reshape(len(amounts), -1, amounts.shape[1])
+        paid = (chances @ amounts).reshape(*informants.shape([*kept, *told]), -1)
+        order = np.argsort([*kept, *told]).tolist()
+        return np.ascontiguousarray(paid.transpose(*order, len(order))).reshape(-1, paid.shape[-1])
+
+    given = tuple(sorted([*kept, *told]))
+    found = memory.get(AVERAGED_SCOPES, (scope, given), averaged)
+    return {given: found if given else found[0]}
+
+
+def _amounts(
+    informants: Informants,
+    scope: Scope,
+    table: FloatArray,
+    kept: Sequence[int],
+    dropped: Sequence[int],
+) -> tuple[Ints, FloatArray]:
+    """See :data:`PAID_AMOUNTS`."""
+    split = table.reshape(*informants.shape(scope), -1)
+    split = split.transpose(*(scope.index(j) for j in (*dropped, *kept)), len(scope))
+    rows = split.reshape(math.prod(informants.shape(dropped)), -1)
+    label, amounts = paid_amounts(rows)
+    amounts = amounts.reshape(len(amounts), -1, split.shape[-1])
+    return label, np.ascontiguousarray(amounts.transpose(1, 0, 2))
+
+
+def paid_amounts(table: FloatArray) -> tuple[Ints, FloatArray]:
+    """Values of a variable that pay the same have one label: it, (size,), and what it pays."""
+    rows = table.reshape(len(table), -1)
+    varies = (rows != rows[0]).any(axis=0)  # few pairs do, and the order is that by these alone
+    if not varies.any():
+        return np.zeros(len(rows), dtype=np.int64), rows[:1]
+    which = np.unique(rows[:, varies], axis=0, return_index=True, return_inverse=True)[1:]
+    first, label = (part.reshape(-1).astype(np.int64) for part in which)
+    return label, rows[first]
 
 
 def additive_means(counts: Ints, weight: float) -> tuple[FloatArray, ...]:
@@ -168,90 +219,111 @@ def additive_means(counts: Ints, weight: float) -> tuple[FloatArray, ...]:
     return overall, *np.split(added, np.cumsum(shape)[:-1] if shape else [])[: len(shape)]
 
 
-def paid_amounts(table: FloatArray) -> tuple[Ints, FloatArray]:
-    """Values of a variable that pay the same have one label: it, (size,), and what it pays."""
-    rows = table.reshape(len(table), -1)
-    varies = (rows != rows[0]).any(axis=0)  # few pairs do, and the order is that by these alone
-    if not varies.any():
-        return np.zeros(len(rows), dtype=np.int64), rows[:1]
-    which = np.unique(rows[:, varies], axis=0, return_index=True, return_inverse=True)[1:]
-    first, label = (part.reshape(-1).astype(np.int64) for part in which)
-    return label, rows[first]
+class SimulatedRewards:
+    """The rewards of a mask where n cannot be enumerated: the full model is asked for them.
 
+    Terms whose variables are all in the mask are exact, since dropped ones do not matter. With
+    "average" the terms of dropped variables pay their mean given n and a, with each value as
+    frequent as in the rollouts; with "optimistic" only where that is a gain. It takes one call of
+    the full model for each value that a dropped variable had, or for ``MAX_VALUES`` quantiles where
+    there were more. A term of which some variables are kept is averaged over ``NUM_DRAWN`` states
+    of the rollouts, whatever the kept ones are.
 
-def _informative(informants: Informants, j: int, label: Ints, num_labels: int) -> list[int]:
-    """Masked variables that tell what an ignored one pays, in the order of the model."""
-    where = np.arange(informants.backgrounds.num_independent)
-    seen = label[informants.column(j)[where]]
-    question = Question(seen, num_labels, where, num_labels, key=("reward", j))
-    return sorted(informants.informative(question, []))
+    Args:
+        model: the full model.
+        survey: of that model; terms that never pay there are left out.
+        columns: the positions of the masked variables.
+        rule: for the terms of all others.
 
-
-def _average(
-    informants: Informants, j: int, label: Ints, num_labels: int, given: list[int]
-) -> tuple[FloatArray, ...]:
-    """How often a variable has each label, given others: see :func:`additive_means`."""
-    where = np.arange(len(informants.backgrounds))
-    counts = informants.counts(given, where, label[informants.column(j)], num_labels)
-    return additive_means(counts, SMOOTHING)
-
-
-def _given(informants: Informants, scope: Scope, table: FloatArray) -> list[int]:
-    """What the mean of a term of several variables is given, in the order of the model.
-
-    That is those of them that are kept, and masked variables that tell about the others.
+    Attributes:
+        scopes: the masked variables that each term looks at, by name.
     """
-    kept = [j for j in scope if j in informants.columns]
-    dropped = [j for j in scope if j not in informants.columns]
-    memory, where = informants.memory, np.arange(informants.backgrounds.num_independent)
-    label = memory.get(
-        ALIKE,
-        (scope, tuple(kept)),
-        lambda: _alike(_by_kept(informants, scope, table, kept, dropped)),
-    )
-    question = Question(
-        label[informants.row(dropped, where)],
-        int(label.max()) + 1,
-        where,
-        len(label),
-        key=("reward", scope),
-    )
-    return sorted(kept + informants.informative(question, kept))
+
+    def __init__(
+        self, model: ExoMDP, survey: EndogenousSurvey, columns: IntArray, rule: IgnoredRewards
+    ) -> None:
+        self.model, self.columns, self.rule = model, columns, rule
+        self.data = survey.backgrounds.data
+        mask, pays = set(columns.tolist()), set(survey.paying)
+        kept, partly, ignored = [], [], []  # of the terms
+        for column, scope in enumerate(model.scope_indices):
+            if mask.issuperset(scope):
+                kept.append(column)
+            elif rule == "zero" or pays.isdisjoint(survey.names[j] for j in scope):
+                continue
+            elif mask.isdisjoint(scope) or rule == "optimistic":
+                ignored.append(column)
+            else:
+                partly.append(column)
+        self.scopes = tuple(
+            tuple(survey.names[j] for j in model.scope_indices[column] if j in mask)
+            for column in (*kept, *partly)
+        )
+        self._kept, self._partly = kept, partly
+        self._averaged = self._values_of(ignored)
+        number = min(NUM_DRAWN, len(survey.backgrounds)) if partly else 0
+        self._drawn = survey.backgrounds.rows(slice(0, number))
+
+    def terms(self, n: IntArray, x: IntArray, actions: Ints) -> FloatArray:
+        """The terms that look at masked variables, (B, terms)."""
+        terms = self.model.reward_terms(self.anywhere(n, x), actions)[:, self._kept]
+        if not self._partly:
+            return terms
+        mean = np.zeros((len(n), len(self._partly)))
+        for full in self._drawn:
+            paid = self.model.reward_terms(State(n, self.fill_in(x, full)), actions)
+            mean += paid[:, self._partly] / len(self._drawn)
+        return np.concatenate([terms, mean], axis=1)
+
+    def base(self, n: IntArray, actions: Ints) -> FloatArray:
+        """R(n, a), and what dropped variables pay on average, (B,)."""
+        terms = np.zeros((len(n), len(self.model.reward_scopes)))
+        for x, weights in self._averaged:
+            terms += self.model.reward_terms(State(n, np.tile(x, (len(n), 1))), actions) * weights
+        if self.rule == "optimistic":
+            terms = np.maximum(terms, 0.0)
+        return self.model.endogenous_reward(n, actions) + terms.sum(axis=-1)
+
+    def anywhere(self, n: IntArray, x: IntArray) -> State:
+        """States of the full model, for questions to which dropped variables do not matter."""
+        return State(n, self.fill_in(x, self.data.values[:1, 0]))
+
+    def fill_in(self, masked: IntArray, full: IntArray) -> Ints:
+        """All variables, shape (B, all): the masked ones (B, m), the others from ``full``."""
+        out = np.empty((len(masked), len(self.data.names)), dtype=np.int64)
+        out[:] = full
+        out[:, self.columns] = masked
+        return out
+
+    def _values_of(self, ignored: Sequence[int]) -> list[tuple[Ints, FloatArray]]:
+        """The x at which ignored terms are averaged, (all,), and the weights of all terms there.
+
+        Together they have the values that the variables of an ignored term have in the rollouts,
+        and how often. Terms that share no variable are averaged with the same calls.
+        """
+        data, scopes = self.data, [tuple(sorted(own)) for own in self.model.scope_indices]
+        found: dict[Scope, tuple[IntArray, FloatArray]] = {}
+        for scope in {scopes[column]: None for column in ignored}:
+            found[scope] = _frequent(scope_rows(scope, data.values[:, :-1], data.sizes).reshape(-1))
+        out: list[tuple[Ints, FloatArray]] = []
+        for group in disjoint_scopes({scope: len(values) for scope, (values, _) in found.items()}):
+            calls = max(len(found[scope][0]) for scope in group)
+            x = np.tile(data.values[0, 0].astype(np.int64), (calls, 1))
+            weights = np.zeros((calls, len(scopes)))
+            for scope in group:
+                values, shares = found[scope]
+                own = joint_values(values.astype(np.int64), scope_shape(scope, data.sizes))
+                x[: len(values), list(scope)] = own
+                columns = [column for column in ignored if scopes[column] == scope]
+                weights[: len(values), columns] = shares[:, None]
+            out += zip(x, weights, strict=True)
+        return out
 
 
-def _average_scope(
-    informants: Informants, scope: Scope, table: FloatArray, given: list[int]
-) -> FloatArray:
-    """The mean of a term of several variables, (joint values of what is given, pairs)."""
-    kept = [j for j in scope if j in given]
-    dropped = [j for j in scope if j not in given]
-    told = [j for j in given if j not in kept]
-    where = np.arange(len(informants.backgrounds))
-    number = math.prod(informants.shape(dropped))
-    counts = informants.counts([*kept, *told], where, informants.row(dropped, where), number)
-    amounts = _by_kept(informants, scope, table, kept, dropped)
-    chances = smooth(counts, SMOOTHING).reshape(len(amounts), -1, number)
-    means = chances @ amounts  # (joint values of what is kept, of what tells, pairs)
-    order = sorted(range(len(given)), key=lambda k: [*kept, *told][k])
-    means = means.reshape(*informants.shape([*kept, *told]), -1).transpose(*order, len(given))
-    return np.ascontiguousarray(means).reshape(-1, amounts.shape[-1])
-
-
-def _by_kept(
-    informants: Informants,
-    scope: Scope,
-    table: FloatArray,
-    kept: Sequence[int],
-    dropped: Sequence[int],
-) -> FloatArray:
-    """What is paid by the values of variables that are kept, dropped, and by pair (n, a)."""
-    split = table.reshape(*informants.shape(scope), -1)
-    split = split.transpose(*(scope.index(j) for j in (*kept, *dropped)), len(scope))
-    return split.reshape(math.prod(informants.shape(kept)), -1, split.shape[-1])
-
-
-def _alike(amounts: FloatArray) -> Ints:
-    """Joint values of dropped variables that pay the same, whatever is kept, have one label."""
-    rows = amounts.transpose(1, 0, 2).reshape(amounts.shape[1], -1)
-    _, label = np.unique(rows, axis=0, return_inverse=True)
-    return label.reshape(-1).astype(np.int64)
+def _frequent(values: IntArray) -> tuple[IntArray, FloatArray]:
+    """The values in a sample and how often each occurs; if they are many, quantiles of it."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= MAX_VALUES:
+        return distinct, counts / len(values)
+    ranks = ((np.arange(MAX_VALUES) + 0.5) / MAX_VALUES * len(values)).astype(np.int64)
+    return np.sort(values)[ranks], np.full(MAX_VALUES, 1.0 / MAX_VALUES)

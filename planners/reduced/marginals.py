@@ -6,7 +6,7 @@ is averaged over that variable's distribution in the rollouts, given
 * the rule's variables that are in the mask,
 * that the rule is reached, that is, the rules before it did not decide,
 * and a few other masked variables that tell something about what the rule says
-  (:mod:`planners.reduced.informative`).
+  (:mod:`planners.reduced.backgrounds`).
 
 A dropped variable is never given a value. What is lost is how the dropped variables of different
 rules depend on each other beyond that.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from planners.core.arrays import Ints
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import smooth
-from planners.reduced.informative import MAX_CELLS, SMOOTHING, Informants, Question
+from planners.reduced.backgrounds import MAX_CELLS, SMOOTHING, Informants, Question
 from planners.reduced.survey import EndogenousSurvey
 from planners.tables.rules import Rule, simplify, with_default
 

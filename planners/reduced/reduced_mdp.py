@@ -1,4 +1,8 @@
-"""Reduced models (section 3.2 of the paper): the MDP of a mask, estimated from samples."""
+"""Reduced models (section 3.2 of the paper): the MDP of a mask, estimated from samples.
+
+:class:`ReducedMDP` is what every reduced model has. There are two kinds: one of tables, where n can
+be enumerated, and one that asks the full model for n'. :meth:`ReducedMDP.estimate` gives either.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from typing_extensions import Self
 
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.arguments import (
@@ -20,20 +25,41 @@ from exo_envs.core.arguments import (
     check_real,
     real_numbers,
 )
+from exo_envs.core.batches import as_lanes, as_pairs, as_size, as_values, exogenous_lanes
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.masks import as_mask
-from exo_envs.core.mdp import ExoMDP, FloatArray
+from exo_envs.core.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    State,
+    Variable,
+    as_pair,
+)
+from planners.core.archive import MAX_BYTES
+from planners.core.files import Saved, load_saved
 from planners.core.memory import Memory
+from planners.core.policy import Mask
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.coarse import Bins, coarsened
 from planners.discretization.grid import Grid
 from planners.reduced.factors import Fit, fit_factors
-from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards, masked_rewards
+from planners.reduced.ignored_rewards import (
+    IgnoredRewards,
+    SimulatedRewards,
+    check_ignored_rewards,
+    masked_rewards,
+)
 from planners.reduced.marginals import reduce_lists
-from planners.reduced.survey import EndogenousSurvey, Reward, check_reward
+from planners.reduced.rewards import Reward, check_reward
+from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
-from planners.tables.factors import Factor
+from planners.tables.decision_lists import DecisionLists
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.factors import Factor, Factors
+from planners.tables.scopes import variables_of
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 Model = TypeVar("Model", bound="ReducedMDP")
@@ -47,6 +73,11 @@ class SampleCounts(NamedTuple):
     endogenous: int  # n' drawn at states of our choice
     reward: int  # rewards asked for
 
+    def of_data(self, data: ExogenousData) -> SampleCounts:
+        """The same with the transitions of these rollouts."""
+        counted, held_out = len(data.fitted), int(data.held_out.sum())
+        return self._replace(exogenous=counted * data.num_steps, held_out=held_out * data.num_steps)
+
 
 class ReducedMDP(ExoMDP):
     """The endogenous part of a model and the exogenous variables of a mask.
@@ -59,8 +90,8 @@ class ReducedMDP(ExoMDP):
       marginalised by not conditioning on them. Given x, the x'_i are taken to be independent of
       each other; if a dropped variable drives several of them, that link is lost.
     * **P(n' | n, a, x)** is marginalised over dropped variables. Where n can be enumerated the
-      model is tabulated (:class:`~planners.reduced.tabulated.TabulatedReducedMDP`), elsewhere it
-      is simulated (:class:`~planners.reduced.simulated.SimulatedReducedMDP`).
+      model is tabulated (:class:`TabulatedReducedMDP`), elsewhere it is simulated
+      (:class:`SimulatedReducedMDP`).
     * **R** has the terms of the masked variables. Those that look at a dropped variable pay their
       average given what is kept, or nothing, as in the paper
       (:mod:`planners.reduced.ignored_rewards`).
@@ -76,8 +107,7 @@ class ReducedMDP(ExoMDP):
         samples: how many samples were used.
         smoothing: how many samples' worth of the table with one parent less each row got.
         ignored_rewards: what dropped variables pay, "average", "zero" or "optimistic"; see
-            :meth:`estimate`. A file that does not say so is from before there was a choice, and
-            means "zero".
+            :meth:`estimate`. A file that does not say so means "zero".
         paying: the masked variables that pay, by themselves or together with others, masked or
             not. A masked variable that only tells about what dropped ones pay is not one of them.
         moving: the masked variables that some n' depends on (of the n that were surveyed).
@@ -109,7 +139,11 @@ class ReducedMDP(ExoMDP):
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         self._fit = fit
         if not callable(fit):
-            _check_fit(fit, len(self.mask))
+            check_kind("fit", fit, Fit)
+            for factor in fit.factors:  # checked with the sizes of the variables later
+                check_kind("a factor", factor, Factor)
+            for name in ("log_loss", "marginal_log_loss"):  # not numbers if nothing was held out
+                real_numbers(name, getattr(fit, name), (len(self.mask),), finite=False)
 
     @classmethod
     def estimate(
@@ -162,10 +196,6 @@ class ReducedMDP(ExoMDP):
                 in the memory already, are given too, or are collected, and are in it from then on;
                 by default nothing is shared.
         """
-        # Here, not above: the two kinds of reduced models are subclasses of this one.
-        from planners.reduced.simulated import SimulatedReducedMDP
-        from planners.reduced.tabulated import TabulatedReducedMDP
-
         check_ignored_rewards(ignored_rewards)
         check_reward(reward)
         check_kind("data", data, ExogenousData, optional=True)
@@ -173,11 +203,12 @@ class ReducedMDP(ExoMDP):
         check_kind("memory", memory, Memory, optional=True)
         check_function("known_parents", known_parents, optional=True)
         interventions = check_flag("interventions", interventions)
+        smoothing = check_positive("smoothing", smoothing)
         mdp = checked(mdp)
         names, rng = as_mask(mdp, mask), as_generator("rng", rng)
-        if memory is not None:
-            data, survey = data or memory.data, survey or memory.survey
-        smoothing = check_positive("smoothing", smoothing)
+        is_shared = memory is not None
+        memory = Memory() if memory is None else memory
+        data, survey = data or memory.data, survey or memory.survey
         if data is None:
             data = ExogenousData.collect(mdp, num_rollouts, rng)
         elif num_rollouts is not None:
@@ -185,19 +216,18 @@ class ReducedMDP(ExoMDP):
         _check_names("data", data.names, mdp)
         mdp = coarsened(mdp, data.bins)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
-        counted = Memory() if memory is None else memory
         limits: dict[str, Any] = {"max_parents": max_parents, "min_samples": min_samples}
-        search = ParentSearch(data, level=level, **limits, memory=counted)
+        search = ParentSearch(data, level=level, **limits, memory=memory)
         if survey is None:
             survey = EndogenousSurvey.collect(mdp, data, rng, reward=reward)
-        counted.bind(data=data, survey=survey)
+        memory.bind(data=data, survey=survey)
         _check_names("survey", survey.names, mdp)
         columns = [int(j) for j in mdp.exogenous_indices(names)]
 
         # The model is asked now, and never when somebody reads the tables.
         suspects: dict[int, dict[int, float]] = {}
         if interventions and len(columns) > 1:
-            acting = actors_of(mdp, data, columns, memory=counted, among=columns)
+            acting = actors_of(mdp, data, columns, memory=memory, among=columns)
             suspects = dict(zip(columns, acting, strict=True))
 
         def fit() -> Fit:
@@ -210,39 +240,30 @@ class ReducedMDP(ExoMDP):
                 else search.parents(i, columns, suspects.get(i))
                 for i, name in zip(columns, names, strict=True)
             }
-            return fit_factors(data, parents, smoothing, memory=counted)
+            return fit_factors(data, parents, smoothing, memory=memory)
 
-        asked = {"endogenous": survey.endogenous_samples, "reward": survey.reward_samples}
+        asked = SampleCounts(0, 0, survey.endogenous_samples, survey.reward_samples)
         estimated: dict[str, Any] = {
             "full_names": mdp.exogenous_names,
             "data": data.restrict(names),
-            "samples": SampleCounts(**_counted(data), **asked),
+            "samples": asked.of_data(data),
             "fit": fit,
             "smoothing": smoothing,
             "ignored_rewards": ignored_rewards,
         }
-        if survey.is_complete:
-            shared = memory and memory.part(np.array(columns, np.intp))
-            lists = reduce_lists(survey, columns, level=level, memory=counted)
-            rewards = masked_rewards(survey, columns, ignored_rewards, level=level, memory=counted)
-            of_part = partial(
-                cls.estimate,
-                mdp,
-                rng=0,  # of no use, since everything is given
-                data=data,
-                survey=survey,
-                level=level,
-                smoothing=smoothing,
-                interventions=interventions,
-                known_parents=known_parents,
-                ignored_rewards=ignored_rewards,
-                memory=counted,
-                **limits,
-            )
-            return TabulatedReducedMDP.from_survey(
-                mdp, survey, columns, lists, rewards, memory=shared, of_part=of_part, **estimated
-            )
-        return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
+        again = partial(
+            cls.estimate,
+            mdp,
+            rng=0,  # of no use, since data and survey are in the memory
+            level=level,
+            smoothing=smoothing,
+            interventions=interventions,
+            known_parents=known_parents,
+            ignored_rewards=ignored_rewards,
+            memory=memory,
+            **limits,
+        )
+        return _of_a_kind(mdp, columns, level, memory, is_shared, again, estimated)
 
     def extend(self: Model, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> Model:
         """The same model with more data: new rollouts of ``mdp`` are added to the counts.
@@ -259,22 +280,17 @@ class ReducedMDP(ExoMDP):
             )
         data = self.data.extend(mdp, num_rollouts, rng)
         parents = {i: factor.parents for i, factor in enumerate(self.fit.factors)}
-        longer = {
-            "data": data,
-            "samples": self.samples._replace(**_counted(data)),
-            "fit": fit_factors(data, parents, self.smoothing),
-        }
+        fit = fit_factors(data, parents, self.smoothing)
+        longer = {"data": data, "samples": self.samples.of_data(data), "fit": fit}
         return type(self)(**{**self.arguments(), **longer})
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> ReducedMDP:
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
         """Load what ``save`` wrote; a ValueError says what is wrong with a file."""
-        from planners.reduced.tabulated import TabulatedReducedMDP
-
-        return TabulatedReducedMDP.load(path)
+        return load_saved(cls, path, max_bytes=max_bytes)
 
     def arguments(self) -> dict[str, Any]:
-        """What the constructor was given."""
+        """The arguments that make the same model again."""
         given = ("full_names", "data", "samples", "fit", "smoothing", "ignored_rewards")
         return {name: getattr(self, name) for name in given}
 
@@ -290,10 +306,7 @@ class ReducedMDP(ExoMDP):
 
     @property
     def bins(self) -> tuple[Bins | Grid, ...]:
-        """Of masked variables with very many values: the model has bins in place of the values.
-
-        Of real variables of n it has the points of grids.
-        """
+        """The bins of variables of very many values, and the grids of real variables of n."""
         return self.data.bins
 
     @property
@@ -336,24 +349,237 @@ class ReducedMDP(ExoMDP):
         return "\n".join(lines)
 
 
-def _check_fit(fit: Fit, variables: int) -> None:
-    """Refuse what no fit of so many variables is; their tables are checked with the sizes."""
-    check_kind("fit", fit, Fit)
-    for factor in fit.factors:
-        check_kind("a factor", factor, Factor)
-    for name in ("log_loss", "marginal_log_loss"):  # not a number if nothing was held out
-        real_numbers(name, getattr(fit, name), (variables,), finite=False)
+class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
+    """A reduced model as tables, of a model whose n can be enumerated.
+
+    P(n' | n, a, x) is a decision list for each (n, a), learned by asking the model at states of our
+    choice (:mod:`planners.reduced.survey`) and averaged over dropped variables
+    (:mod:`planners.reduced.marginals`).
+
+    Args:
+        tables: what a :class:`FactoredMDP` takes, beside factors, data and initial states.
+        paying: the masked variables that pay, by themselves or together with others; by default
+            all that have a table of rewards.
+        memory: what was counted in the data before, shared with models of other masks.
+        of_part: gives the reduced model of part of the mask, from the samples that this one was
+            estimated from; pickles and files leave it out.
+        **estimated: what a :class:`ReducedMDP` takes.
+    """
+
+    records = (Bins, DecisionLists, ExogenousData, Factor, Fit, Grid, SampleCounts, Variable)
+    data: ExogenousData
+
+    def __init__(
+        self,
+        *,
+        tables: Mapping[str, Any],
+        paying: tuple[str, ...] | None = None,
+        memory: Memory | None = None,
+        of_part: Callable[[Mask], ReducedMDP] | None = None,
+        **estimated: Any,
+    ) -> None:
+        ReducedMDP.__init__(self, **estimated)
+        check_kind("memory", memory, Memory, optional=True)
+        check_function("of_part", of_part, optional=True)
+        self._of_part = of_part
+        FactoredMDP.__init__(
+            self,
+            initial=self.data.initial(),
+            factors=lambda: self.fit.factors,
+            data=self.data,
+            memory=memory,
+            **tables,
+        )
+        self._tables = tables
+        if paying is None:
+            paying = tuple(self.mask[i] for i in variables_of(self.terms, self.joint_terms))
+        self.paying = check_names("paying", paying, self.mask)
+        self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
+        if not callable(self._fit):
+            self.check_tables()
+
+    def part(self, names: Mask) -> ReducedMDP:
+        """The reduced model of some of its variables, from the samples that it was estimated from.
+
+        A model that was loaded or copied no longer has those; then it is reduced itself.
+        """
+        if self._of_part is not None:
+            return self._of_part(names)
+        rule = self.ignored_rewards
+        return ReducedMDP.estimate(self, names, rng=0, data=self.data, ignored_rewards=rule)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what is shared with models of other masks."""
+        return {**FactoredMDP.__getstate__(self), "_of_part": None}
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make the same model again."""
+        return {"tables": self._tables, "paying": self.paying, **ReducedMDP.arguments(self)}
+
+
+class SimulatedReducedMDP(ReducedMDP):
+    """A reduced model to sample from, for tree search.
+
+    x' of the masked variables is drawn from their tables. n' is that of the full model at (n, x),
+    where the masked variables are as they are and all dropped ones are drawn together from the
+    rollouts, anew in every step. So given (n, a) and the masked variables n' is random even if the
+    full model leaves nothing to chance, and what the masked variables tell about dropped ones is
+    not used.
+
+    Rewards are those of the full model, too
+    (:class:`~planners.reduced.ignored_rewards.SimulatedRewards`). The end of an episode depends on
+    n alone; the survey checked that for the n that it asked about.
+
+    Args:
+        model: the full model.
+        survey: of that model.
+        **estimated: what :class:`ReducedMDP` takes.
+    """
+
+    def __init__(self, *, model: ExoMDP, survey: EndogenousSurvey, **estimated: Any) -> None:
+        super().__init__(**estimated)
+        self.model = model
+        self.survey = survey
+        self.endogenous_variables = model.endogenous_variables
+        self.num_actions = model.num_actions
+        self.discount = model.discount
+        self.horizon = model.horizon
+        self.exogenous_variables = tuple(model.exogenous_variables[j] for j in self.columns)
+        self.paying = tuple(name for name in survey.paying if name in self.mask)
+        self.moving = tuple(name for name in survey.moving if name in self.mask)
+        self._asked_rewards = SimulatedRewards(model, survey, self.columns, self.ignored_rewards)
+        self.reward_scopes = self._asked_rewards.scopes
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make the same model again."""
+        return {"model": self.model, "survey": self.survey, **super().arguments()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything, with the factors made."""
+        self.fit  # noqa: B018
+        return self.__dict__
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The dynamics of each masked variable."""
+        return self.fit.factors
+
+    @cached_property
+    def _joined_factors(self) -> Factors:
+        return Factors.of(self.factors, self.exogenous_sizes)
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Draw from the states in which the rollouts begin."""
+        initial = self.data.initial()
+        chosen = rng.integers(self.data.num_rollouts, size=as_size(self, size))
+        return State(initial.endogenous[chosen], initial.exogenous[chosen])
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """Each variable by itself, given its parents."""
+        shape, x = exogenous_lanes(self, exogenous)
+        return self._joined_factors.sample(x, rng.random(x.shape)).reshape(shape)
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """By the full model, dropped variables drawn from the rollouts."""
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        full = self._asked_rewards.fill_in(x, self.survey.backgrounds.data.sample(len(n), rng))
+        following = self.model.sample_endogenous(State(n, full), actions, rng)
+        return following.reshape(*shape, n.shape[-1])
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """The terms that look at masked variables, from the full model."""
+        shape, (n, x, actions) = as_lanes(self, state, action)
+        terms = self._asked_rewards.terms(n, x, actions)
+        return terms.reshape(*shape, terms.shape[-1])
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        """From the full model, with what dropped variables pay on average, or nothing."""
+        shape, n, actions = as_pairs(self, endogenous, action)
+        return self._asked_rewards.base(n, actions).reshape(shape)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """From the full model, which does not look at x here."""
+        state = as_pair(state)
+        n = as_values("endogenous", state.endogenous, self.endogenous_variables, in_range=False)
+        anything = np.zeros(n.shape[:-1], dtype=np.int64)
+        shape, (n, x, _) = as_lanes(self, State(n, state.exogenous), anything)
+        return self.model.is_terminal(self._asked_rewards.anywhere(n, x)).reshape(shape)
+
+
+def _of_a_kind(
+    mdp: ExoMDP,
+    columns: Sequence[int],
+    level: float,
+    memory: Memory,
+    is_shared: bool,
+    again: Callable[[Mask], ReducedMDP],
+    estimated: Mapping[str, Any],
+) -> ReducedMDP:
+    """The tables of a mask if the survey has all n, else the model that is asked for n'.
+
+    Args:
+        mdp: the full model.
+        columns: the positions of the masked variables.
+        level: of the tests for variables that tell about dropped ones.
+        memory: with the survey of the model.
+        is_shared: whether models of other masks use the memory, too; else it is not kept.
+        again: estimates the model of part of the mask.
+        estimated: what every reduced model is given.
+    """
+    survey: EndogenousSurvey = memory.survey
+    if not survey.is_complete:
+        return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
+    lists = reduce_lists(survey, columns, level=level, memory=memory)
+    rule = estimated["ignored_rewards"]
+    rewards = masked_rewards(survey, columns, rule, level=level, memory=memory)
+    sizes = mdp.exogenous_sizes[list(columns)]
+    tables = {
+        "endogenous_variables": mdp.endogenous_variables,
+        "exogenous_variables": tuple(mdp.exogenous_variables[j] for j in columns),
+        "num_actions": mdp.num_actions,
+        "discount": mdp.discount,
+        "horizon": mdp.horizon,
+        "decision_lists": DecisionLists.from_lists(lists, mdp.num_actions, sizes),
+        "base_reward": rewards.base_reward,
+        "terms": rewards.terms,
+        "terminal": survey.terminal,
+    }
+    if rewards.joint_terms:  # files of models without are as they always were
+        tables["joint_terms"] = rewards.joint_terms
+    pays = set(survey.paying)
+    return TabulatedReducedMDP(
+        tables=tables,
+        paying=tuple(survey.names[j] for j in columns if survey.names[j] in pays),
+        memory=memory.part(np.array(columns, np.intp)) if is_shared else None,
+        of_part=again,
+        **estimated,
+    )
+
+
+def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:
+    """The model as tables: as it is if it has them, else estimated with all its variables.
+
+    Raises:
+        ValueError: its n cannot be enumerated.
+    """
+    if isinstance(mdp, FactoredMDP):
+        return mdp
+    mdp = checked(mdp)
+    model = ReducedMDP.estimate(mdp, mdp.exogenous_names, rng=rng) if can_enumerate(mdp) else None
+    if not isinstance(model, TabulatedReducedMDP):
+        raise ArgumentError(
+            f"{mdp!r} has more than {MAX_PAIRS:,} pairs (n, a), so there are no tables to plan in; "
+            "plan with UCT, which does not enumerate them, or with DefaultPlanner, which chooses "
+            "by size"
+        )
+    return model
 
 
 def _check_names(what: str, names: tuple[str, ...], mdp: ExoMDP) -> None:
     if names != mdp.exogenous_names:
         raise ArgumentError(f"the {what} is of {_short(names)}, not of this model")
-
-
-def _counted(data: ExogenousData) -> dict[str, int]:
-    """How many transitions tables are counted in, and how many are held out."""
-    rollouts = {"exogenous": len(data.fitted), "held_out": int(data.held_out.sum())}
-    return {part: number * data.num_steps for part, number in rollouts.items()}
 
 
 def _short(names: Sequence[str]) -> str:

@@ -11,8 +11,6 @@ and overlooks effects that are weak.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +22,7 @@ from exo_envs.core.statistics import chi_squared_log_tail, g_tests
 from planners.core.arrays import Ints, chunks
 from planners.dependence.group_testing import Tiled, draw_probes
 from planners.discretization.coarse import CoarseMDP
+from planners.reduced.backgrounds import Backgrounds
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
@@ -52,7 +51,7 @@ class SuccessorSampler:
     endogenous: IntArray
     rng: np.random.Generator
     common_noise: bool = True
-    _kept: list[IntArray] = field(default_factory=list, init=False, repr=False)
+    _kept: tuple[IntArray, IntArray] | None = field(default=None, init=False, repr=False)
 
     @cached_property
     def _weights(self) -> Ints:
@@ -72,12 +71,33 @@ class SuccessorSampler:
         """
         out = np.empty(len(pairs), dtype=np.int64)
         rng = self.rng if seed is None else np.random.default_rng(seed)
-        n, action = np.divmod(pairs, self.mdp.num_actions)
         for part in chunks(len(pairs), x.shape[1]):
-            state = State(self.endogenous[n[part]], x[part])
-            following = self.mdp.sample_endogenous(state, action[part], rng)
-            out[part] = following @ self._weights
+            out[part] = self._ask(pairs[part], self.refine(x[part], rng), rng)
         return out
+
+    def draw_refined(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
+        """:meth:`draw` in one call of the model, where :meth:`refine` has been called before.
+
+        So a few x that many pairs are asked about are put in place of their bins once.
+        """
+        return self._ask(pairs, x, self.rng if seed is None else np.random.default_rng(seed))
+
+    def draw_in(self, pair: int, backgrounds: Backgrounds) -> Ints:
+        """The n' of one pair in all backgrounds, shape (backgrounds,)."""
+        parts = chunks(len(backgrounds), len(backgrounds.data.sizes))
+        rows = [backgrounds.rows(part) for part in parts]
+        return np.concatenate([self.draw(np.full(len(x), pair), x) for x in rows])
+
+    def _ask(self, pairs: Ints, x: IntArray, rng: np.random.Generator) -> Ints:
+        n, action = np.divmod(pairs, self.mdp.num_actions)
+        state = State(self.endogenous[n], x)
+        if self._coarse is None:
+            following = self.mdp.sample_endogenous(state, action, rng)
+        else:
+            following = self._coarse.sample_refined(state, action, rng)
+            if isinstance(self.mdp, CountedMDP):
+                self.mdp.endogenous_samples += len(pairs)
+        return np.asarray(following @ self._weights)
 
     @cached_property
     def _coarse(self) -> CoarseMDP | None:
@@ -92,20 +112,6 @@ class SuccessorSampler:
     def refine_some(self, x: IntArray, columns: Ints, rng: np.random.Generator) -> IntArray:
         """:meth:`refine` of some values of x only, whose columns are given."""
         return x if self._coarse is None else self._coarse.refine_some(x, columns, rng)
-
-    def draw_refined(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
-        """:meth:`draw` in one call of the model, where :meth:`refine` has been called before.
-
-        So a few x that many pairs are asked about are put in place of their bins once.
-        """
-        rng = self.rng if seed is None else np.random.default_rng(seed)
-        n, action = np.divmod(pairs, self.mdp.num_actions)
-        state = State(self.endogenous[n], x)
-        if self._coarse is None:
-            return np.asarray(self.mdp.sample_endogenous(state, action, rng) @ self._weights)
-        if isinstance(self.mdp, CountedMDP):
-            self.mdp.endogenous_samples += len(pairs)
-        return np.asarray(self._coarse.sample_refined(state, action, rng) @ self._weights)
 
     def seed(self) -> int:
         """A seed for :meth:`draw` and :meth:`differ`."""
@@ -137,17 +143,19 @@ class SuccessorSampler:
         self.common_noise = bool((apart == self.draw_refined(pairs, x, seed))[~changed].all())
 
     def differ(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
-        """Whether n' is another one, or has another distribution, under y than under x."""
-        if self.common_noise:
-            return np.asarray(self.draw(pairs, x, seed) != self.draw(pairs, y, seed))
-        return self._compare(self.draw, pairs, x, y)
+        """Whether n' is another one, or has another distribution, under y than under x.
 
-    def differ_refined(self, pairs: Ints, x: IntArray, y: IntArray, seed: int) -> BoolArray:
-        """:meth:`differ` where :meth:`refine` has been called before."""
+        :meth:`refine` has been called before.
+        """
         if self.common_noise:
             first, second = (self.draw_refined(pairs, z, seed) for z in (x, y))
             return np.asarray(first != second)
-        return self._compare(self.draw_refined, pairs, x, y)
+        out = np.zeros(len(pairs), dtype=np.bool_)
+        for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + len(self.endogenous))):
+            lane = np.repeat(np.arange(part.start, part.stop), NUM_DRAWS)
+            drawn = [self.draw_refined(pairs[lane], states[lane]) for states in (x, y)]
+            out[part] = _distributions_differ(*drawn)
+        return out
 
     def differ_in(
         self, pair: int, columns: Ints, x: IntArray, y: IntArray, data: ExogenousData
@@ -162,74 +170,17 @@ class SuccessorSampler:
             data: of which all other variables have values that occur. These are the same in all
                 calls, so that only the columns are written for each.
         """
-        first, second = (self._states(len(x), data, k) for k in range(2))
+        if self._kept is None or len(self._kept[0]) < len(x):
+            rng = np.random.default_rng([data.seed, len(x)])
+            occurring = self.refine(data.sample(len(x), rng), rng)
+            self._kept = occurring, occurring.copy()
+        first, second = (states[: len(x)] for states in self._kept)
         seed = self.seed()
         for states, own in ((first, x), (second, y)):
             states[:, columns] = self.refine_some(own, columns, np.random.default_rng(seed))
-        differs = self.differ_refined(np.full(len(x), pair), first, second, seed)
+        differs = self.differ(np.full(len(x), pair), first, second, seed)
         second[:, columns] = first[:, columns]
         return differs
-
-    @contextmanager
-    def pool(
-        self, pair: int, columns: Ints, values: tuple[IntArray, IntArray], data: ExogenousData
-    ) -> Iterator[Callable[..., BoolArray]]:
-        """Compare n' of one pair in the same states time and again, but for a few values.
-
-        Args:
-            pair: that is asked about.
-            columns: the variables that it depends on.
-            values: theirs in the states of each side, (B, columns).
-            data: of which all other variables have values that occur.
-
-        Yields:
-            What says for the first states whether n' differs, (b,), if other columns, (b, k), are
-            given other values, on the second side or on ``both``.
-        """
-        first, second = (self._states(len(values[0]), data, k) for k in range(2))
-        seed = self.seed()
-        for states, own in zip((first, second), values, strict=True):
-            states[:, columns] = self.refine_some(own, columns, np.random.default_rng(seed))
-
-        def differ(changed: Ints, to: Ints, *, both: bool) -> BoolArray:
-            count = len(changed)
-            at = np.arange(count)[:, None], changed
-            sides = (first, second) if both else (second,)
-            kept = [states[at] for states in sides]
-            written = self.refine_some(to, changed, np.random.default_rng(seed))
-            for states in sides:
-                states[at] = written
-            differs = self.differ_refined(np.full(count, pair), first[:count], second[:count], seed)
-            for states, before in zip(sides, kept, strict=True):
-                states[at] = before
-            return differs
-
-        try:
-            yield differ
-        finally:
-            second[:, columns] = first[:, columns]
-
-    def _states(self, count: int, data: ExogenousData, number: int) -> IntArray:
-        """States that occur, to write to: the same in each call, and the second like the first."""
-        if len(self._kept) <= number or len(self._kept[number]) < count:
-            del self._kept[number:]
-            if number:
-                self._kept.append(self._kept[0].copy())
-            else:
-                rng = np.random.default_rng([data.seed, count])
-                self._kept.append(self.refine(data.sample(count, rng), rng))
-        return self._kept[number][:count]
-
-    def _compare(
-        self, draw: Callable[[Ints, IntArray], Ints], pairs: Ints, x: IntArray, y: IntArray
-    ) -> BoolArray:
-        """Whether distributions of n' differ, by many draws from each."""
-        out = np.zeros(len(pairs), dtype=np.bool_)
-        for part in chunks(len(pairs), NUM_DRAWS * (x.shape[1] + len(self.endogenous))):
-            lane = np.repeat(np.arange(part.start, part.stop), NUM_DRAWS)
-            drawn = [draw(pairs[lane], states[lane]) for states in (x, y)]
-            out[part] = _distributions_differ(*drawn)
-        return out
 
 
 def _distributions_differ(first: Ints, second: Ints) -> BoolArray:

@@ -6,57 +6,64 @@ any mask follow from it and from the rollouts, without further questions to the 
 (:mod:`planners.reduced.marginals`).
 
 Where n cannot be enumerated, a sample of n is surveyed. That still tells which variables pay and
-which move n; how n moves is left to the model itself (:mod:`planners.reduced.simulated`).
+which move n; how n moves is left to the model itself
+(:class:`~planners.reduced.reduced_mdp.SimulatedReducedMDP`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.core.arguments import as_generator, check_choice, check_kind, check_whole, optional
+from exo_envs.core.arguments import as_generator, check_kind, check_whole, optional
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
-from planners.core.arrays import Ints
-from planners.dependence.group_testing import NUM_TESTS, find_relevant
+from planners.core.arrays import Ints, joint_values
+from planners.core.walk import walk
+from planners.dependence.group_testing import NUM_TESTS, draw_probes, find_relevant
 from planners.discretization.coarse import coarsened
+from planners.discretization.grid import fewest_endogenous_states
 from planners.reduced.backgrounds import Backgrounds
-from planners.reduced.decision_list_estimation import DecisionListEstimator
-from planners.reduced.rewards import reward_terms, terminal_states
+from planners.reduced.decision_list_learning import DecisionListEstimator
+from planners.reduced.rewards import Reward, check_reward, find_rewards, terminal_states
 from planners.reduced.successors import SuccessorSampler
-from planners.reduced.surveyed_states import survey_states
-from planners.reduced.total_rewards import total_rewards
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
+from planners.tables.indexing import num_endogenous_states
 from planners.tables.rules import Rule
 from planners.tables.scopes import Scope, along, by_scope, variables_of
 
-Reward = Literal["terms", "total"]
+#: Pairs (n, a) up to which all n are asked about.
+MAX_PAIRS = 100_000
+#: Different n that a sample has at most: met on rollouts, and drawn uniformly.
+NUM_MET, NUM_UNIFORM = 1_500, 500
+#: A sample for a model that answers one question at a time is smaller by this factor.
+SLOWER = 10
+#: Steps taken for each n that is wanted from rollouts, since many n are met repeatedly.
+STEPS_PER_STATE = 4
+#: Comparisons in one round of group tests, over all pairs of all n, or of a sample of n.
+MAX_TESTS, MAX_SAMPLE_TESTS = 4_000_000, 1_000_000
+#: Comparisons in one round of group tests that each pair has at least; and those that it has with
+#: a model that answers one question at a time.
+MIN_TESTS = SLOW_TESTS = 32
+#: A survey of another task asks about at most this many states at once: memory is used again.
+BLOCK = 8_192
+#: Its comparisons for what the survey before did not find are this many times fewer.
+FEWER = 4
 
-#: Comparisons in one round of group tests, over all pairs.
-MAX_TESTS = 4_000_000
-#: Comparisons in one round of group tests over the pairs of a sample of n.
-MAX_SAMPLE_TESTS = 1_000_000
-#: Comparisons in one round of group tests that each pair has at least.
-MIN_TESTS = 32
-#: Comparisons per pair and round with a model that answers one question at a time.
-SLOW_TESTS = 32
+
+def can_enumerate(mdp: ExoMDP) -> bool:
+    """Whether all pairs (n, a) can be asked about, with real variables of n on grids."""
+    return fewest_endogenous_states(mdp) * mdp.num_actions <= MAX_PAIRS
 
 
-def check_reward(reward: str) -> None:
-    """Refuse what is no kind of reward, and name the choices."""
-    check_choice("kind of reward", reward, ("terms", "total"))
-
-
-def tests_per_pair(mdp: ExoMDP, num_pairs: int, is_complete: bool) -> int:
-    """Comparisons per pair and round, for so many pairs of all n or of a sample of them."""
-    if not mdp.is_batched:
-        return SLOW_TESTS
-    affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, num_pairs)
-    return max(MIN_TESTS, min(NUM_TESTS, affordable))
+def all_endogenous(mdp: ExoMDP) -> Ints:
+    """Every n in the order of its flat index, shape (N, k)."""
+    return joint_values(np.arange(num_endogenous_states(mdp)), mdp.endogenous_sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +125,8 @@ class EndogenousSurvey:
             data: rollouts of all its exogenous variables.
             rng: where the randomness comes from.
             reward: "terms" to use ``mdp.reward_terms``, which is exact; "total" for a black box
-                that has a total reward only (see :mod:`planners.reduced.total_rewards`),
-                if its n can be enumerated.
+                that has a total reward only (see :mod:`planners.reduced.rewards`), if its n can be
+                enumerated.
             num_tests: comparisons per pair and round when looking for what it depends on; fewer
                 for a model that is slow to ask.
             num_draws: how many n' to draw for each row of a table, where n' is left to chance.
@@ -136,26 +143,23 @@ class EndogenousSurvey:
         mdp, rng = CountedMDP(coarsened(checked(mdp), data.bins)), as_generator("rng", rng)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
 
-        endogenous, is_complete = survey_states(mdp, rng)
+        is_complete = can_enumerate(mdp)
+        endogenous = all_endogenous(mdp) if is_complete else _some_endogenous(mdp, rng)
         if reward == "total" and not is_complete:
             raise ArgumentError(
                 f"{mdp!r} has too many n to find out what each of them pays from reward='total'; "
                 "use reward='terms'"
             )
         terminal = terminal_states(mdp, endogenous, data, rng)
-        if reward == "terms":
-            rewards = reward_terms(mdp, endogenous, terminal)
-        else:
-            rewards = total_rewards(mdp, endogenous, terminal, data, rng)
+        rewards = find_rewards(mdp, endogenous, terminal, data, rng, reward)
         backgrounds = Backgrounds.draw(data, rng)
         sampler = SuccessorSampler(mdp, endogenous, rng)
         alive = np.flatnonzero(~np.repeat(terminal, mdp.num_actions))  # pairs
-        tests = num_tests or tests_per_pair(mdp, len(alive), is_complete)
+        tests = num_tests or _tests_per_pair(mdp, len(alive), is_complete)
         is_noisy = sampler.look_at_noise(alive, data, tests)
-        num_pairs = len(endogenous) * mdp.num_actions
         relevant = find_relevant(
-            sampler.differ_refined,
-            num_pairs,
+            sampler.differ,
+            len(endogenous) * mdp.num_actions,
             data,
             rng,
             questions=alive,
@@ -208,3 +212,102 @@ class EndogenousSurvey:
     def scoped_terms(self) -> dict[Scope, FloatArray]:
         """``terms`` and ``joint_terms`` by their scopes."""
         return by_scope(self.terms, self.joint_terms)
+
+
+def _some_endogenous(mdp: ExoMDP, rng: np.random.Generator) -> Ints:
+    """Different n to ask about where there are too many: met by random actions, and uniform."""
+    share = 1 if mdp.is_batched else SLOWER
+    affordable = max(2, MAX_PAIRS // mdp.num_actions)
+    num_met, num_uniform = (min(own // share, affordable // 2) for own in (NUM_MET, NUM_UNIFORM))
+    num_steps = STEPS_PER_STATE * num_met
+    lanes, length = math.ceil(num_steps / mdp.horizon), min(mdp.horizon, num_steps)
+    met: Ints = walk(mdp, lanes, length, rng).endogenous.astype(np.int64)
+    met = rng.permutation(np.unique(met, axis=0))[:num_met]
+    uniform = rng.integers(mdp.endogenous_sizes, size=(num_uniform, met.shape[1]))
+    return np.unique(np.concatenate([met, uniform]), axis=0)
+
+
+def _tests_per_pair(mdp: ExoMDP, num_pairs: int, is_complete: bool) -> int:
+    """Comparisons per pair and round, for so many pairs of all n or of a sample of them."""
+    if not mdp.is_batched:
+        return SLOW_TESTS
+    affordable = (MAX_TESTS if is_complete else MAX_SAMPLE_TESTS) // max(1, num_pairs)
+    return max(MIN_TESTS, min(NUM_TESTS, affordable))
+
+
+def survey_again(
+    survey: EndogenousSurvey,
+    before: ExoMDP,
+    mdp: ExoMDP,
+    data: ExogenousData,
+    rng: np.random.Generator,
+    *,
+    reward: Reward = "terms",
+) -> EndogenousSurvey | None:
+    """The survey of another task in which n moves as in the one that was surveyed before.
+
+    What pays is asked anew. If only the goal or the reward is another one, every (n, a) leads where
+    it led. So both models are asked about the same (n, a) and x with the same noise, as often as a
+    round of group tests asks: a pair that differs in a share q of the states is missed with
+    probability (1 - q) ** NUM_TESTS. If nothing differs, the decision lists stay: they say where n
+    goes for any x. Where x is not as it was before, n' must not change either if all variables do
+    that the pair is not known to depend on.
+
+    Args:
+        survey: the survey of the model before.
+        before: that model.
+        mdp: the model.
+        data: rollouts of its exogenous variables, in the same bins as those of the survey.
+        rng: where the randomness comes from; that of :meth:`EndogenousSurvey.collect` gives the
+            same backgrounds as there.
+        reward: "terms" or "total"; see :meth:`EndogenousSurvey.collect`.
+
+    Returns:
+        None if n moves otherwise, has other values, or ends episodes elsewhere, and if that cannot
+        be told: n was not enumerated, or the model does not honour common random numbers.
+    """
+    same_n = before.endogenous_variables == mdp.endogenous_variables
+    if not (same_n and before.num_actions == mdp.num_actions):
+        return None
+    if not (survey.is_complete and survey.common_noise):
+        return None
+    before, mdp = coarsened(before, data.bins), CountedMDP(coarsened(mdp, data.bins))
+    terminal = terminal_states(mdp, survey.endogenous, data, rng)
+    if not np.array_equal(terminal, survey.terminal):
+        return None
+    rewards = find_rewards(mdp, survey.endogenous, terminal, data, rng, reward)
+    backgrounds = Backgrounds.draw(data, rng)
+    earlier, sampler = (SuccessorSampler(each, survey.endogenous, rng) for each in (before, mdp))
+    pairs = np.flatnonzero(~np.repeat(terminal, mdp.num_actions))
+    tests = _tests_per_pair(mdp, len(pairs), is_complete=True)
+    probes = draw_probes(data, tests, rng)
+    for asked, test in _blocks(pairs, tests):
+        x, seed = probes[test], sampler.seed()
+        if not np.array_equal(earlier.draw(asked, x, seed), sampler.draw(asked, x, seed)):
+            return None
+    if data.values is not survey.backgrounds.data.values:
+        tests //= FEWER
+        x, y = (draw_probes(data, tests, rng) for _ in range(2))
+        for asked, test in _blocks(pairs, tests):
+            other, seed = np.where(survey.relevant[asked], x[test], y[test]), sampler.seed()
+            # The same noise for both, in the choice of values of bins, too.
+            here, there = (sampler.refine(z, np.random.default_rng(seed)) for z in (x[test], other))
+            if sampler.differ(asked, here, there, seed).any():
+                return None
+    return replace(
+        survey,
+        base_reward=rewards.base_reward,
+        terms=rewards.terms,
+        joint_terms=rewards.joint_terms,
+        backgrounds=backgrounds,
+        undecided={pair: sampler.draw_in(pair, backgrounds) for pair in survey.undecided},
+        endogenous_samples=mdp.endogenous_samples,
+        reward_samples=mdp.reward_samples,
+    )
+
+
+def _blocks(pairs: Ints, tests: int) -> Iterator[tuple[Ints, Ints]]:
+    """Every pair with every test, in blocks of pairs and of numbers of tests."""
+    for start in range(0, len(pairs) * tests, BLOCK):
+        question = np.arange(start, min(start + BLOCK, len(pairs) * tests))
+        yield pairs[question // tests], question % tests

@@ -15,7 +15,7 @@ from exo_envs.contract.checked_mdp import unchecked
 from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
 from planners import UCT, Estimate, Memory, Scenarios, bracket, estimate_objective, evaluate
-from planners.bounds.budget import Budget
+from planners.bounds.bracketing import Budget
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.worth import Played

@@ -25,7 +25,7 @@ from exo_envs.core.statistics import g_test
 from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
 from planners.discretization.coarse import Bins
-from planners.reduced.resurvey import survey_again
+from planners.reduced.survey import survey_again
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import ACTORS, LEFT_OUT, PARENTS, Study

@@ -34,7 +34,8 @@ from planners.discretization.coarse import coarsened
 from planners.mask_evaluator import MaskEvaluator
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
-from planners.reduced.survey import EndogenousSurvey, Reward, check_reward
+from planners.reduced.rewards import Reward, check_reward
+from planners.reduced.survey import EndogenousSurvey
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 

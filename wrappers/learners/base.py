@@ -31,7 +31,7 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.mdp import ExoMDP
 from planners.core.planner import Planner, check_planner
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
-from planners.reduced.survey import Reward, check_reward
+from planners.reduced.rewards import Reward, check_reward
 from planners.worth import Cost, cost_function
 from wrappers.fitting.history import Callback, Record
 from wrappers.fitting.saved import SavedMask, versions
@@ -41,8 +41,7 @@ from wrappers.reports.doubts import UndecidedWarning, doubts_about
 from wrappers.reports.explaining import explain
 from wrappers.reports.explanation import Explanation
 from wrappers.reports.ignoring import CostOfIgnoring
-from wrappers.reports.path import MaskPath
-from wrappers.reports.path_search import find_path
+from wrappers.reports.path import MaskPath, find_path
 
 #: Results that are worked out when they are read.
 WORKED_OUT = ("cost_of_ignoring_", "reasons_")

@@ -29,7 +29,7 @@ from planners.core.memory import Shelf
 from planners.core.policy import Mask
 from planners.discretization.binned_policy import with_values
 from planners.reduced.ignored_rewards import IgnoredRewards
-from planners.reduced.survey import Reward, check_reward
+from planners.reduced.rewards import Reward, check_reward
 from wrappers.fitting.history import Record
 from wrappers.fitting.session import Session
 from wrappers.fitting.study import Study

@@ -16,7 +16,7 @@ from planners import Policy, ReducedMDP
 from planners.core.files import read_text, replacing
 from planners.discretization.binned_policy import BinnedPolicy
 from planners.forecasting.planner import ForecastPolicy
-from planners.reduced.tabulated import TabulatedReducedMDP
+from planners.reduced.reduced_mdp import TabulatedReducedMDP
 from planners.tree_search import UCTPolicy
 from planners.value_iteration.tabular_policy import TabularPolicy
 from reliability import subjects

@@ -34,7 +34,8 @@ from planners.discretization.binned_policy import with_values
 from planners.discretization.coarse import Bins, CoarseMDP, coarsened
 from planners.mask_evaluator import MaskEvaluator, Trial
 from planners.reduced.ignored_rewards import check_ignored_rewards
-from planners.reduced.survey import EndogenousSurvey, check_reward
+from planners.reduced.rewards import check_reward
+from planners.reduced.survey import EndogenousSurvey
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.worth import cost_function

@@ -9,8 +9,7 @@ import numpy as np
 from exo_envs import ExoMDP, State, Successors, TraceMDP
 from planners import ReducedMDP
 from planners.discretization.coarse import CoarseMDP
-from planners.reduced.simulated import SimulatedReducedMDP
-from planners.reduced.tabulated import TabulatedReducedMDP
+from planners.reduced.reduced_mdp import SimulatedReducedMDP, TabulatedReducedMDP
 from planners.samples.counted import CountedMDP
 from reliability import subjects
 from reliability.odd import Odd, Wrong

@@ -14,8 +14,7 @@ from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP
 from planners import Bracket, Estimate, ReducedMDP, Scenarios, bracket, evaluate
-from planners.bounds.default_model import default_model
-from planners.bounds.penalty import ExactValues
+from planners.bounds.penalty import ExactValues, default_model
 
 #: Standard errors that a mean may be off: by chance once in 3.5 million, were seeds not fixed.
 ERRORS = 5

@@ -8,7 +8,7 @@ from harbour import adapt
 
 from exo_envs.domains.grid import GridMDP
 from planners import bracket
-from planners.bounds.budget import Budget
+from planners.bounds.bracketing import Budget
 from planners.samples.counted import CountedMDP
 
 

@@ -9,7 +9,7 @@ import planners
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.domains.grid import GridMDP
 from planners import Estimate, Scenarios, bracket, evaluate
-from planners.bounds.questions import gives_successors
+from planners.bounds.relaxation import gives_successors
 from planners.samples.counted import CountedMDP
 
 

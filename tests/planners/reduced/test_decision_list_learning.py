@@ -3,25 +3,12 @@
 import itertools
 
 import numpy as np
-import pytest
 from surveys import MoveMDP, moves_of, survey_of
 
-from planners.reduced import decision_list_estimation as estimation
-from planners.reduced import decision_list_learning as learning
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.rules import Rule, simplify, with_default
 
 
-@pytest.fixture(params=[False, True], ids=["few variables", "as of hundreds of variables"])
-def of_hundreds(request, monkeypatch):
-    """Lists are learned as if there were so many variables that states have to be used again."""
-    if request.param:
-        monkeypatch.setattr(learning, "DRAWN_VALUES", 0)
-        monkeypatch.setattr(estimation, "MANY_RULES", 2)
-        monkeypatch.setattr(estimation, "CERTAIN_VALUES", 0)
-
-
-@pytest.mark.usefixtures("of_hundreds")
 def test_a_condition_on_two_variables_becomes_one_rule():
     """Each of ten things has a place and a flag; any that is here and flagged decides."""
 
@@ -41,7 +28,6 @@ def test_a_condition_on_two_variables_becomes_one_rule():
     assert (found == move(n, x, 0)).all()
 
 
-@pytest.mark.usefixtures("of_hundreds")
 def test_what_overrides_comes_first_whatever_its_position():
     """Twelve dice; the last one that shows its number decides, which is where it sends you."""
     sizes = (4,) * 12
@@ -67,7 +53,6 @@ def majority(n, x, u):
     return np.where(u < 0.1, 0, (x[..., :15].sum(axis=-1) > 7).astype(np.int64))
 
 
-@pytest.mark.usefixtures("of_hundreds")
 def test_richer_interactions_get_a_table_over_few_variables():
     """A majority of fifteen has no decision list: a documented approximation."""
     mdp = MoveMDP((2,) * 18, majority)

@@ -16,8 +16,8 @@ from exo_envs.testing import check_mdp
 from planners import Memory, ReducedMDP
 from planners.reduced.affordable import affordable_part
 from planners.reduced.ignored_rewards import masked_rewards
+from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.rewards import disjoint_scopes
-from planners.reduced.simulated import SimulatedReducedMDP
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.tables.indexing import TooLargeError

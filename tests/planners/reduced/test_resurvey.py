@@ -7,8 +7,7 @@ from exo_envs import ExoMDP, State, Variable
 from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP, GridParameters
-from planners.reduced.resurvey import survey_again
-from planners.reduced.survey import EndogenousSurvey
+from planners.reduced.survey import EndogenousSurvey, survey_again
 from planners.samples.rollouts import ExogenousData
 
 SMALL = {"grid_size": 5, "num_agents": 4, "num_porters": 3, "num_objects": 5, "num_tables": 3}

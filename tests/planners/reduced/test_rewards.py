@@ -13,14 +13,12 @@ from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.synthetic import SyntheticMDP
 from planners.discretization.coarse import coarsened
-from planners.reduced import rewards
-from planners.reduced.rewards import reward_terms, terminal_states
-from planners.reduced.surveyed_states import all_endogenous
-from planners.reduced.total_rewards import total_rewards
+from planners.reduced.rewards import reward_terms, terminal_states, total_rewards
+from planners.reduced.survey import all_endogenous
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
-BLACK_BOX = "planners.reduced.total_rewards._BlackBox"
+BLACK_BOX = "planners.reduced.rewards._BlackBox"
 
 
 @pytest.mark.parametrize("model", [GridMDP, FactoryMDP, SyntheticMDP, CounterMDP, CoinMDP])
@@ -51,13 +49,12 @@ class FewPay(ManyValuesMDP):
         return terms
 
 
-def test_what_bins_pay_is_asked_only_of_those_that_ever_pay(monkeypatch):
+def test_a_bin_pays_the_mean_of_the_values_that_stand_for_it():
     mdp = FewPay()
     data = ExogenousData.collect(mdp, 300, np.random.default_rng(0))
     coarse = CountedMDP(coarsened(mdp, data.bins))
     endogenous = all_endogenous(coarse)
-    terminal = np.zeros(len(endogenous), dtype=bool)
-    exact = reward_terms(coarse, endogenous, terminal)
+    exact = reward_terms(coarse, endogenous, np.zeros(len(endogenous), dtype=bool))
     assert exact.terms.keys() == {0, 1}
     n, a = np.divmod(np.arange(6), 2)
     for j, table in exact.terms.items():  # as the model answers that asks for all stand-ins
@@ -66,17 +63,6 @@ def test_what_bins_pay_is_asked_only_of_those_that_ever_pay(monkeypatch):
             x[:, j] = value
             told = coarse.reward_terms(State(endogenous[n], x), a)[:, j]
             np.testing.assert_array_equal(paid.reshape(-1), told)
-    monkeypatch.setattr(rewards, "EXACT_VALUES", 0)
-    asked = []
-    tables = rewards._tables
-    monkeypatch.setattr(
-        rewards, "_tables", lambda *given, **how: (asked.append(given[2]), tables(*given, **how))[1]
-    )
-    found = reward_terms(coarse, endogenous, terminal)
-    assert asked == [[1, 2, 3], [0]]
-    assert found.terms.keys() == exact.terms.keys()
-    for j, table in exact.terms.items():
-        np.testing.assert_array_equal(found.terms[j], table)
 
 
 @pytest.mark.parametrize("model", [GridMDP, FactoryMDP, CrowdMDP])

@@ -20,7 +20,7 @@ from planners import (
     estimate_objective,
 )
 from planners.discretization.coarse import NUM_STAND_INS
-from planners.reduced.simulated import SimulatedReducedMDP
+from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData

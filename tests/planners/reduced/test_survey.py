@@ -14,8 +14,7 @@ from exo_envs.domains.factory import FactoryMDP
 from exo_envs.testing import check_mdp
 from planners.default_planner import DefaultPlanner
 from planners.reduced.reduced_mdp import ReducedMDP
-from planners.reduced.survey import EndogenousSurvey
-from planners.reduced.surveyed_states import can_enumerate
+from planners.reduced.survey import EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
 
 

@@ -4,7 +4,7 @@ import pytest
 from workshop import Workshop
 
 from planners import UCT
-from planners.reduced.simulated import SimulatedReducedMDP
+from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.tree_search import UCTPolicy
 from wrappers import (
     BruteForceMaskLearner,

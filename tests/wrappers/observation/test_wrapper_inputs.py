@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoVectorEnv
 from planners.reduced.ignored_rewards import check_ignored_rewards
-from planners.reduced.survey import check_reward
+from planners.reduced.rewards import check_reward
 from planners.worth import cost_function
 from wrappers import AgentPolicy, FlatObservation, LearnedMask, MaskedObservation
 from wrappers.observation.flat import Encoding
