@@ -255,8 +255,9 @@ def test_what_the_time_for_learning_cut_short_is_not_blamed_on_the_time_for_plan
         learner.fit(GridMDP(), 0)
     assert not [warning for warning in caught if "planning_time_limit" in str(warning.message)]
     if learner.status_ == "time limit":
-        told = {warning.category for warning in caught} - {UndecidedWarning}
-        assert told == {LearningStoppedWarning}
+        told = {warning.category for warning in caught}
+        assert LearningStoppedWarning in told
+        assert told <= {LearningStoppedWarning, UndecidedWarning}
     else:  # each plan leaves the next one a tenth of the time
         assert learner.status_ == "plans cut short"
         (told,) = (warning for warning in caught if warning.category is PlanCutShortWarning)
@@ -273,7 +274,7 @@ def test_plans_that_take_long_report(monkeypatch):
     with pytest.warns(PlanCutShortWarning):
         learner.fit(TINY, 0)
     details = [progress for progress in told if progress.detail]
-    assert "thinking hard" in {progress.detail for progress in details}
+    assert "thinking hard" in {progress.detail for progress in details}  # and the last sweep
     assert {progress.stage for progress in details} == {"planning with 1 variable"}
     assert len(details) <= 0.3 / 0.05 + 1
     assert all(progress.record is None for progress in details)
