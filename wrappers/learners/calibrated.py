@@ -13,7 +13,7 @@ import numpy as np
 from exo_envs.core.arguments import Constraints, check_level, whole
 from planners.core.evaluation import DECIDED, Estimate
 from planners.core.policy import Mask
-from planners.worth import Comparison, Objective
+from planners.worth import Comparison
 from wrappers.fitting.history import SWITCHED, Action, Record
 from wrappers.fitting.importance import importance
 from wrappers.fitting.relevance import Relevance
@@ -135,9 +135,8 @@ class Selection:
             yield self._try("drop", self.mask)[0]
 
     def _worth(self) -> dict[str, float]:
-        return importance(
-            self.session.study, self.relevance, self.session.study.evaluator.visits(self.mask)
-        )
+        study = self.session.study
+        return importance(study, self.relevance, study.evaluator.visits(self.mask))
 
     def _forward(self, candidates: Group) -> Iterator[Record]:
         """Add what pays: everything at once, or else one half and then the other."""
@@ -186,41 +185,27 @@ class Selection:
             if price < tried.gain.standard_error and not self._is_beyond_doubt(tried.gain):
                 return  # the rollouts cannot tell whether so few variables pay
 
-    def _is_by_planning(
-        self, action: Action, accepted: bool, tried: Objective, returns: Estimate
-    ) -> bool:
-        """Whether fewer variables won because only they could be planned with exactly.
-
-        More information cannot hurt a perfect planner, so a loss beyond doubt is the planner's.
-        """
-        before = self.session.known.get(self.mask)
-        if accepted == (action == "add") or before is None or not self._is_beyond_doubt(returns):
-            return False
-        more, fewer = (tried, before) if action == "add" else (before, tried)
-        lost = returns.mean if action == "add" else -returns.mean
-        return lost < 0 and more.plan.values is None and fewer.plan.values is not None
-
     def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
-        kept = {*self.mask, *names} if action == "add" else set(self.mask).difference(names)
-        mask = self.session.in_order(kept)
-        tried = self.session.compare(mask, self.mask)
+        grows, before = action == "add", self.mask
+        mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
+        tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
         worse = returns.mean < -DECIDED * returns.standard_error
-        if action == "add" and (worse or (gain.mean < 0 and tried.is_cut_short)):
+        if grows and (worse or (gain.mean < 0 and tried.is_cut_short)):
             self.log_limit = min(self.log_limit, self._log_states(mask))
-        accepted = gain.mean >= 0 and (action == "drop" or self._is_beyond_doubt(gain))
+        accepted = gain.mean >= 0 and (not grows or self._is_beyond_doubt(gain))
         reason = REASONS[action, accepted]
         if tried.is_cut_short:
             accepted, reason = False, "not decided"
             if gain.mean >= 0:
                 reason += ": the plan with the mask before ran out of time"
-        elif self._is_by_planning(action, accepted, tried.objective, tried.returns):
+        elif accepted != grows and self._is_by_planning(tried, grows):
+            more, fewer = (mask, before) if grows else (before, mask)
             reason += f"; {SWITCHED}"
             self.session.doubts.append(
-                f"a mask of {len(mask if action == 'add' else self.mask)} variables earned less "
-                f"than one of {len(self.mask if action == 'add' else mask)} of them: {SWITCHED}, "
-                "so this says little about what they are worth"
+                f"a mask of {len(more)} variables earned less than one of {len(fewer)} of them: "
+                f"{SWITCHED}, so this says little about what they are worth"
             )
         if accepted:
             self.mask = mask
@@ -235,6 +220,17 @@ class Selection:
             score=max(self.relevance.findings[name].score for name in names),
         )
         return record, tried
+
+    def _is_by_planning(self, tried: Comparison, grows: bool) -> bool:
+        """Whether fewer variables earned more because only they could be planned with exactly.
+
+        More information cannot hurt a perfect planner, so a loss beyond doubt is the planner's.
+        """
+        masks = tried.objective, tried.rival
+        more, fewer = masks if grows else masks[::-1]
+        lost = tried.returns.mean if grows else -tried.returns.mean
+        is_switched = more.plan.values is None and fewer.plan.values is not None
+        return lost < 0 and is_switched and self._is_beyond_doubt(tried.returns)
 
 
 def blocks(relevance: Relevance, names: Mask, worth: dict[str, float]) -> list[Mask]:
