@@ -108,7 +108,7 @@ class MaskWrapper(RecordConstructorArgs):
         else:
             shown = spaces.MultiDiscrete(part.nvec[kept], start=part.start[kept])
         self._kept_part = spaces.Dict({"exogenous": shown} if self.mask else {})
-        self._single_space = spaces.Dict(parts | self._kept_part.spaces)
+        self._single_space = _joined(space, self._kept_part)
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
         """What the mask keeps of an observation, or of a batch of them; all of it copied."""
@@ -237,9 +237,7 @@ class MaskedVectorObservation(MaskWrapper, VectorObservation):
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self._single_space
         batch = batched_space(self._kept_part, env.num_envs)
-        space: Any = env.observation_space
-        rest = {key: part for key, part in space.items() if key != "exogenous"}
-        self.observation_space = spaces.Dict(rest | batch.spaces)
+        self.observation_space = _joined(env.observation_space, batch)
 
     def render(self) -> Any:
         """Draw the state of every lane, with the mask over it."""
@@ -266,6 +264,11 @@ class _Observed:
                     f"{len(positions)} of {len(self.known)} variables, and not this one"
                 )
         return np.array([positions[name] for name in names], dtype=np.intp)
+
+
+def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:
+    rest = {key: part for key, part in space.items() if key != "exogenous"}
+    return spaces.Dict(rest | kept_part.spaces)
 
 
 def _observed(env: Any, part: spaces.MultiDiscrete[Any] | spaces.Box) -> _Observed:
