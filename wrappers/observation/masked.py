@@ -83,10 +83,10 @@ class MaskWrapper(RecordConstructorArgs):
     def __init__(self, env: Any, mask: Any, show_mask: bool) -> None:
         """Find out what the mask keeps, before the wrapper takes hold of ``env``."""
         space = observed_space(self, env, self._wraps)
-        parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+        parts = space.spaces if isinstance(space, spaces.Dict) else {}
         # An empty part is left out of an observation.
         absent = spaces.MultiDiscrete([]) if "endogenous" in parts else None
-        part = parts.pop("exogenous", absent)
+        part = parts.get("exogenous", absent)
         if not isinstance(part, (spaces.MultiDiscrete, spaces.Box)) or len(part.shape) != 1:
             raise ArgumentTypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
         observed = _observed(env, part)
