@@ -5,10 +5,7 @@ actions are in range. Those of x may be of any integer type; :func:`exogenous_st
 of them itself.
 
 Most variables keep their value or are drawn anew from a uniform distribution: a loop without
-branches, which compilers turn into vector instructions. The others, ``special``, come as flat
-tables. The edges of the k-th of them are between ``edge_starts`` k and k + 1; the value that its
-parents call for and the distribution it is drawn anew from are at its starts in ``functions`` and
-``cdfs``. SHORT instead of a start stands for "the value of the only parent" and for "uniform".
+branches, which compilers turn into vector instructions. The others, ``special``, have tables.
 
 Arrays are taken out of a record before a loop that hands them to functions: in each turn of the
 loop that would take longer than all the rest.
@@ -27,7 +24,6 @@ from exo_envs.domains.synthetic.parameters import (
     NO_BET,
     NO_SWITCH,
     PASS,
-    SHORT,
     SITE,
     TURNED,
     Bets,
@@ -51,6 +47,7 @@ def exogenous_step(
     """
     w = Net(*net)
     noise, sizes, tops, special = w.noise, w.sizes, w.tops, w.special
+    parents, strides, functions, cdfs = w.parents, w.strides, w.functions, w.cdfs
     for lane in range(first, last):
         x, uniform, out = exogenous[lane], uniforms[lane], following[lane]
         wrong = 0
@@ -64,18 +61,15 @@ def exogenous_step(
         for k in range(len(special)):
             i = special[k]
             if uniform[i] < noise[i]:
-                if w.cdf_starts[k] != SHORT:
-                    quantile, value = uniform[i] / noise[i], 0
-                    while value < tops[i] and quantile >= w.cdfs[w.cdf_starts[k] + value]:
-                        value += 1
-                    out[i] = value
-            elif w.function_starts[k] == SHORT:
-                out[i] = x[w.parents[w.edge_starts[k]]]
+                quantile, value = uniform[i] / noise[i], 0
+                while value < tops[i] and quantile >= cdfs[k, value]:
+                    value += 1
+                out[i] = value
             else:
-                entry = w.function_starts[k]
-                for edge in range(w.edge_starts[k], w.edge_starts[k + 1]):
-                    entry += w.strides[edge] * np.int64(x[w.parents[edge]])
-                out[i] = w.functions[entry]
+                entry = 0
+                for j in range(parents.shape[1]):
+                    entry += strides[k, j] * np.int64(x[parents[k, j]])
+                out[i] = functions[k, entry]
     return True
 
 
