@@ -174,7 +174,60 @@ def check_render_mode(render_mode: str | None, choices: list[str]) -> str | None
     return render_mode
 
 
-class ExoEnv(gym.Env[Observation, np.int64]):
+class Shell:
+    """What an environment of one state and one of many lanes have in common."""
+
+    mdp: ExoMDP
+    make_viewer: MakeViewer
+    _lanes: tuple[int, ...] = ()  # (num_envs,) in a vector environment
+    _state: State | None = None  # always a batch
+    _terminal: BoolArray | None = None  # whether it is terminal, once that was asked
+    _elapsed_steps: Any = 0  # int, or (num_envs,)
+    _ended: Any = False  # lanes that wait for a reset
+    _noise: Noise
+    _np_random: np.random.Generator | None
+    _np_random_seed: int | None
+
+    @cached_property
+    def viewer(self) -> Viewer:
+        """The viewer, made when it is first asked for."""
+        return self.make_viewer(self.mdp)
+
+    @property
+    def state(self) -> State:
+        """The current state, or those of all lanes (a copy)."""
+        n, x = self._require_state()
+        return State(n.reshape(*self._lanes, -1).copy(), x.reshape(*self._lanes, -1).copy())
+
+    def get_state(self) -> Snapshot:
+        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
+        return Snapshot(
+            self.state,
+            copy.copy(self._elapsed_steps),
+            copy.deepcopy(self._noise),
+            copy.deepcopy(self.np_random),  # type: ignore[attr-defined]
+            self._np_random_seed,
+            copy.copy(self._ended),
+        )
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot; to start at a plain :class:`State`, give it to :meth:`reset`."""
+        check_snapshot(snapshot, self._lanes)
+        self._state = as_state(self.mdp, snapshot.state, self._lanes or (1,))
+        self._terminal = None
+        self._elapsed_steps = np.array(snapshot.elapsed_steps, dtype=np.int64)[()]
+        self._ended = np.array(snapshot.ended)[()]
+        self._noise = copy.deepcopy(snapshot.noise)
+        self._np_random = copy.deepcopy(snapshot.np_random)
+        self._np_random_seed = snapshot.np_random_seed
+
+    def _require_state(self) -> State:
+        if self._state is None:
+            raise ResetNeeded("call reset() first: the environment has no state yet")
+        return self._state
+
+
+class ExoEnv(Shell, gym.Env[Observation, np.int64]):
     """A Gymnasium environment over an :class:`ExoMDP`.
 
     Observations are ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``, with a ``Box`` for
@@ -209,21 +262,7 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         self.make_viewer = viewer_maker(viewer)
         self.metadata = metadata_of(self, viewer)  # type: ignore[misc]
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self._state: State | None = None  # a batch of one
-        self._terminal: BoolArray | None = None  # whether it is terminal, once that was asked
-        self._elapsed_steps = 0
         self._noise = Noise.unseeded()
-
-    @cached_property
-    def viewer(self) -> Viewer:
-        """The viewer, made when it is first asked for."""
-        return self.make_viewer(self.mdp)
-
-    @property
-    def state(self) -> State:
-        """The current state (a copy)."""
-        state = self._require_state()
-        return State(state.endogenous[0].copy(), state.exogenous[0].copy())
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -267,27 +306,6 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         info = {"reward_terms": terms[0].copy()}
         return self._observe(), float(reward[0]), terminated, truncated, info
 
-    def get_state(self) -> Snapshot:
-        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
-        self._require_state()
-        return Snapshot(
-            self.state,
-            self._elapsed_steps,
-            copy.deepcopy(self._noise),
-            copy.deepcopy(self.np_random),
-            self._np_random_seed,
-        )
-
-    def set_state(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot; to start at a plain :class:`State`, give it to :meth:`reset`."""
-        check_snapshot(snapshot, ())
-        self._state = as_state(self.mdp, snapshot.state, (1,))
-        self._terminal = None
-        self._elapsed_steps = int(snapshot.elapsed_steps)
-        self._noise = copy.deepcopy(snapshot.noise)
-        self._np_random = copy.deepcopy(snapshot.np_random)
-        self._np_random_seed = snapshot.np_random_seed
-
     def render(self) -> Any:
         """Draw the current state as ``render_mode`` says."""
         if self.render_mode is None:
@@ -314,8 +332,3 @@ class ExoEnv(gym.Env[Observation, np.int64]):
     def _observe(self) -> Observation:
         endogenous, exogenous = self._require_state()
         return observe(State(endogenous[0], exogenous[0]))
-
-    def _require_state(self) -> State:
-        if self._state is None:
-            raise ResetNeeded("call reset() first: the environment has no state yet")
-        return self._state
