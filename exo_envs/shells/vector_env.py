@@ -19,21 +19,15 @@ from exo_envs.core.arguments import check_choice, check_flag, check_lanes, check
 from exo_envs.core.batches import as_actions, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
-from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
 from exo_envs.shells.env import (
-    TEXT_ONLY,
     MakeViewer,
     Observation,
     Shell,
     as_observation,
-    check_model,
     check_options,
-    check_render_mode,
-    metadata_of,
     observation_space,
     observe,
-    viewer_maker,
 )
 from exo_envs.shells.stepper import CompiledStepper, compiled_stepper
 
@@ -64,8 +58,6 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         viewer: what draws the states, or a function that makes it, as in :class:`ExoEnv`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
-
     def __init__(
         self,
         mdp: ExoMDP,
@@ -77,8 +69,7 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         viewer: Viewer | MakeViewer | None = None,
         reward_terms: bool = False,
     ) -> None:
-        self.mdp = check_model(mdp)
-        self.make_viewer = viewer_maker(viewer)
+        self._set_up(mdp, viewer, render_mode, not_offered=("human",))
         num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
         self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
         self._lanes = (self.num_envs,)
@@ -90,21 +81,13 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        metadata = metadata_of(self, viewer)
-        modes = [mode for mode in metadata["render_modes"] if mode != "human"]
-        self.render_mode = check_render_mode(render_mode, modes)
-        self.metadata = {  # type: ignore[misc]
-            **metadata,
-            "render_modes": modes,
-            "autoreset_mode": self.autoreset_mode,
-        }
+        self.metadata["autoreset_mode"] = self.autoreset_mode
         limit = min(mdp.horizon, max_steps or mdp.horizon)
         # Arrays, because NumPy takes as long to make one of a number as to add a few.
         self._limits = np.full(self.num_envs, limit)
         self._one_step = np.ones(self.num_envs, dtype=np.int64)
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)
-        self._noise = Noise.unseeded()
         self._shows_terms = check_flag("reward_terms", reward_terms)
 
     @cached_property
