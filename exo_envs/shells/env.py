@@ -165,7 +165,7 @@ class Shell:
         self.mdp = mdp
         self._noise = Noise.unseeded()
         # A viewer that is not made yet draws what the class of the environment says.
-        said: dict[str, Any] = getattr(viewer, "metadata", type(self).metadata)
+        said: Any = getattr(viewer, "metadata", type(self).metadata)
         said = TEXT_ONLY if viewer is None else said
         modes = [mode for mode in said["render_modes"] if mode not in not_offered]
         self.metadata = {**said, "render_modes": modes}  # type: ignore[misc]
