@@ -209,8 +209,9 @@ class Shell:
         check_snapshot(snapshot, self._lanes)
         self._state = as_state(self.mdp, snapshot.state, self._lanes or (1,))
         self._terminal = None
-        self._elapsed_steps = np.array(snapshot.elapsed_steps, dtype=np.int64)[()]
-        self._ended = np.array(snapshot.ended)[()]
+        steps, ended = np.array(snapshot.elapsed_steps, dtype=np.int64), np.array(snapshot.ended)
+        self._elapsed_steps = steps if self._lanes else int(steps)
+        self._ended = ended if self._lanes else bool(ended)
         self._noise = copy.deepcopy(snapshot.noise)
         self._np_random = copy.deepcopy(snapshot.np_random)
         self._np_random_seed = snapshot.np_random_seed
