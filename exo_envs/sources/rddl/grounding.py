@@ -285,7 +285,7 @@ class _Grounder:
             return graph.random(op[: -len("(p)")], weights, "int")
         if op in ("Discrete", "UnnormDiscrete"):
             return graph.random(op, self._weights(args, bound), "int")
-        if op not in DISTRIBUTIONS or len(args) != DISTRIBUTIONS[op].arity:
+        if op not in DISTRIBUTIONS or len(args) != len(DISTRIBUTIONS[op].ranges):
             raise _unsupported(f"the distribution {op} of {len(args)} arguments", expression)
         nodes = [graph.number(node) for node in self._all(args, bound)]
         if op == "Bernoulli" and nodes[0].is_constant and nodes[0].value in (0, 1):

@@ -304,7 +304,7 @@ class TraceMDP(ExoMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """What the user's step says."""
-        shape, n, a, x = self._lanes(state, action)
+        shape, n, x, a = self._lanes(state, action)
         return self.interface.next_endogenous(n, a, x, rng).reshape(*shape, n.shape[1])
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
@@ -315,7 +315,7 @@ class TraceMDP(ExoMDP):
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The terms of the user's reward, one for each of ``reward_scopes``."""
-        shape, n, a, x = self._lanes(state, action)
+        shape, n, x, a = self._lanes(state, action)
         return self._terms.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
@@ -336,16 +336,16 @@ class TraceMDP(ExoMDP):
 
     def _lanes(
         self, state: State, action: IntArray
-    ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[np.int64], NDArray[Any]]:
-        """The shape of a batch; n (B, k), actions (B,) and x (B, m)."""
+    ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        """The shape of a batch; n (B, k), x (B, m) and actions (B,)."""
         state = as_pair(state)
         n = as_part(self, "endogenous", state.endogenous)
         x = as_part(self, "exogenous", state.exogenous)
         shape, (n, x), a = self._flat((n, x), action)
-        return shape, n, a, x
+        return shape, n, x, a
 
     def _flat(
-        self, parts: tuple[NDArray[Any], ...], action: Any
+        self, parts: tuple[NDArray[Any], ...], action: IntArray
     ) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
         """The shape of a batch; its parts and actions with one batch dimension."""
         shape = getattr(action, "shape", ())
