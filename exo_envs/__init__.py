@@ -17,7 +17,7 @@ from exo_envs.sources.simulators.played import PlayedDifferentlyError, PlayedDif
 from exo_envs.sources.tables.model import TraceMDP
 
 if TYPE_CHECKING:
-    from exo_envs.sources.rddl.importing import from_rddl
+    from exo_envs.sources.rddl.model import from_rddl
 
 __version__ = "0.1.0"
 
@@ -45,7 +45,7 @@ register_envs()
 def __getattr__(name: str) -> Any:
     """What only some users need is imported when it is first asked for."""
     if name == "from_rddl":
-        from exo_envs.sources.rddl.importing import from_rddl
+        from exo_envs.sources.rddl.model import from_rddl
 
         return from_rddl
     raise AttributeError(f"module 'exo_envs' has no attribute {name!r}")

@@ -41,15 +41,16 @@ def tabulate_actions(
         name: _choice(given, name, action_values, limits.get(name, (-math.inf, math.inf)))
         for name in kinds
     }
-    count = _count(choices, given.default, most_at_once)
-    if count > most_actions:
+    assignments = _assignments(choices, given.default, most_at_once)
+    rows = list(itertools.islice(assignments, most_actions + 1))
+    if len(rows) > most_actions:
         raise RDDLRefusedError(
             "too-many-actions",
             f"{len(choices)} action fluents with {math.prod(map(len, choices.values())):,} "
-            f"combinations, at most {most_at_once} of them set at once, make {count:,} actions; "
-            f"max_actions is {most_actions:,}. Give max_concurrent or action_values",
+            f"combinations, at most {most_at_once} of them set at once, make more than "
+            f"{most_actions:,} actions; max_actions is {most_actions:,}. Give max_concurrent or "
+            "action_values",
         )
-    rows = list(_assignments(choices, given.default, most_at_once))
     columns = {
         name: np.array([row[i] for row in rows], dtype=DTYPES[kinds[name]])
         for i, name in enumerate(choices)
@@ -160,20 +161,6 @@ def _given_values(name: str, kind: str, values: Any) -> tuple[Any, ...]:
     if any(number != math.floor(number) for number in numbers):
         raise ArgumentError(f"{name!r} takes whole numbers, not {shown(values)}")
     return tuple(int(number) for number in numbers)
-
-
-def _count(choices: Mapping[str, tuple[Any, ...]], default: Mapping[str, Any], most: int) -> int:
-    """How many assignments have at most so many values that are not the default."""
-    counts = [1]  # by the number of values that are not the default
-    for name, values in choices.items():
-        stay = int(default[name] in values)
-        others = len(values) - stay
-        padded = [*counts, 0]
-        counts = [
-            stay * padded[k] + (others * padded[k - 1] if k else 0)
-            for k in range(min(len(padded), most + 1))
-        ]
-    return sum(counts)
 
 
 def _assignments(

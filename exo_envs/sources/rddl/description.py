@@ -35,55 +35,34 @@ class Description:
     """State variables, how they move, and what is paid, as expressions.
 
     Grounding makes it; the steps of the import fill in the rest and replace variables.
-
-    Attributes:
-        name: of the domain and the instance.
-        horizon: the length of an episode.
-        discount: the weight of the next step's reward.
-        graph: where all nodes are made.
-        kinds: the state variables and their types.
-        initial: the initial value of each.
-        following: the expression of each one's next value.
-        bounds: the smallest and the largest value of each.
-        action_kinds: the action fluents and their types.
-        default: the value of each action fluent that is not chosen.
-        lifted: the name and the objects of each grounded fluent.
-        values: what the values of a variable or of an action fluent are called, where they have
-            names.
-        reward: what a step pays.
-        terminal: when an episode is over.
-        invariants: what holds in every state, as the author says.
-        preconditions: what holds of every action that may be taken.
-        fluents: each grounded state fluent of the description, as an expression of the variables.
-        actions: all actions.
-        exogenous: the variables of x.
-        terms: the reward by the exogenous variables that it looks at.
-        constants: fluents that never change.
-        notes: what a user should know about the import.
     """
 
-    name: str
+    name: str  # of the domain and the instance
     horizon: int
     discount: float
-    graph: Graph = field(default_factory=Graph)
+    graph: Graph = field(default_factory=Graph)  # where all nodes are made
+    # State variables: types, first values, expressions of next values, smallest and largest values.
     kinds: dict[str, Kind] = field(default_factory=dict)
     initial: dict[str, Any] = field(default_factory=dict)
     following: dict[str, Node] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Action fluents: types, and values of those that are not chosen.
     action_kinds: dict[str, Kind] = field(default_factory=dict)
     default: dict[str, Any] = field(default_factory=dict)
+    # Both: the name and the objects of a grounded fluent, and names of values, where there are any.
     lifted: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reward: Node = field(init=False)
-    terminal: Node = field(init=False)
-    invariants: list[Node] = field(default_factory=list)
-    preconditions: list[Node] = field(default_factory=list)
-    fluents: dict[str, Node] = field(default_factory=dict)
+    terminal: Node = field(init=False)  # when an episode is over
+    invariants: list[Node] = field(default_factory=list)  # hold in every state, the author says
+    preconditions: list[Node] = field(default_factory=list)  # hold of every action that is taken
+    fluents: dict[str, Node] = field(default_factory=dict)  # by the variables: state fluents
+    # The results of the import.
     actions: ActionTable = field(init=False)
     exogenous: tuple[str, ...] = ()
-    terms: dict[tuple[str, ...], Node] = field(default_factory=dict)
-    constants: tuple[str, ...] = ()
-    notes: list[str] = field(default_factory=list)
+    terms: dict[tuple[str, ...], Node] = field(default_factory=dict)  # of the reward, by scope
+    constants: tuple[str, ...] = ()  # fluents that never change
+    notes: list[str] = field(default_factory=list)  # for the user
 
     @property
     def endogenous(self) -> tuple[str, ...]:
@@ -114,15 +93,7 @@ class Description:
                 table.pop(name, None)
 
     def settled(self, roots: list[Node], names: Iterable[str] | None = None) -> list[Node]:
-        """The same expressions with next values written out.
-
-        Args:
-            roots: expressions.
-            names: the variables whose next values are; by default all.
-
-        Raises:
-            RDDLRefusedError: a next value is defined by itself.
-        """
+        """The same expressions with the next values of some variables (of all) written out."""
         open_ones = set(self.kinds if names is None else names)
         order: list[str] = []  # the variables whose next values are looked at, innermost first
         active: list[str] = []

@@ -17,7 +17,7 @@ import numpy as np
 from exo_envs.sources.rddl.description import Description
 from exo_envs.sources.rddl.expressions import Node, sorted_nodes
 from exo_envs.sources.rddl.loading import RDDLRefusedError
-from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Array
+from exo_envs.sources.rddl.operations import COMPARISONS, DISTRIBUTIONS, FUNCTIONS, Array
 
 #: Combinations of values for which the next value of one variable is looked at, at most.
 MOST_LANES = 4096
@@ -49,12 +49,9 @@ ANYTHING = Interval(np.float64(-np.inf), np.float64(np.inf))
 
 
 def intervals(roots: Sequence[Node], known: Mapping[Node, Interval]) -> list[Interval]:
-    """The intervals of some expressions.
+    """The intervals of some expressions, given those of leaves (and of draws).
 
-    Args:
-        roots: the expressions.
-        known: those of leaves (and of draws that are looked at one outcome at a time); other
-            leaves may have any value.
+    Leaves that are not known may have any value.
     """
     found: dict[Node, Interval] = {}
     with np.errstate(all="ignore"):
@@ -77,23 +74,20 @@ def _safe(node: Node, interval: Interval) -> Interval:
     return Interval(low, high)
 
 
-def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911, PLR0912
+def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911
     lows, highs = [a.low for a in args], [a.high for a in args]
     match node.op:
         case "state" | "action" | "next":
             return UNKNOWN_TRUTH if node.kind == "bool" else ANYTHING
         case "random":
             return _range_of_draw(node, args)
-        case "and":
-            return Interval(reduce(np.minimum, lows), reduce(np.minimum, highs))
-        case "or":
-            return Interval(reduce(np.maximum, lows), reduce(np.maximum, highs))
+        case "and" | "or" | "add":
+            join = {"and": np.minimum, "or": np.maximum, "add": np.add}[node.op]
+            return Interval(reduce(join, lows), reduce(join, highs))
         case "not":
             return Interval(1 - highs[0], 1 - lows[0])
         case "int":
             return args[0]
-        case "add":
-            return Interval(reduce(np.add, lows), reduce(np.add, highs))
         case "mul":
             product = args[0]
             for other in args[1:]:
@@ -118,10 +112,9 @@ def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0
             same = args[0].is_one & args[1].is_one & (lows[0] == lows[1])
             apart = (highs[0] < lows[1]) | (highs[1] < lows[0])
             return Interval(same * 1.0, 1.0 - apart)
-        case "<":
-            return Interval((highs[0] < lows[1]) * 1.0, (lows[0] < highs[1]) * 1.0)
-        case "<=":
-            return Interval((highs[0] <= lows[1]) * 1.0, (lows[0] <= highs[1]) * 1.0)
+        case "<" | "<=":
+            holds = COMPARISONS[node.op]
+            return Interval(holds(highs[0], lows[1]) * 1.0, holds(lows[0], highs[1]) * 1.0)
     return _range_of_function(node.op, args)
 
 
@@ -155,18 +148,17 @@ def _range_of_power(base: Interval, exponent: Any) -> tuple[Any, Any]:
 
 
 def _range_of_draw(node: Node, args: list[Interval]) -> Interval:
-    name = node.value[0]
-    distribution = DISTRIBUTIONS[name]
-    low, high = np.float64(distribution.low), np.float64(distribution.high)
-    if name == "Bernoulli":
-        return Interval((args[0].low >= 1) * 1.0, (args[0].high > 0) * 1.0)
-    if name in ("Discrete", "UnnormDiscrete"):
-        return Interval(np.float64(0), np.float64(len(args) - 1))
-    if name == "Uniform":
-        return Interval(args[0].low, args[1].high)
-    if name == "Binomial":
-        return Interval(np.float64(0), args[0].high)
-    return Interval(low, high)
+    match node.value[0]:
+        case "Bernoulli":
+            return Interval((args[0].low >= 1) * 1.0, (args[0].high > 0) * 1.0)
+        case "Discrete" | "UnnormDiscrete":
+            return Interval(np.float64(0), np.float64(len(args) - 1))
+        case "Uniform":
+            return Interval(args[0].low, args[1].high)
+        case "Binomial":
+            return Interval(np.float64(0), args[0].high)
+    distribution = DISTRIBUTIONS[node.value[0]]
+    return Interval(np.float64(distribution.low), np.float64(distribution.high))
 
 
 _ROUNDED: dict[str, Any] = {
@@ -208,12 +200,9 @@ def box(given: Description) -> dict[Node, Interval]:
 def find_bounds(given: Description, stated: Mapping[str, Bounds]) -> None:
     """Set the bounds to what can be reached from the initial state within an episode.
 
-    Real variables that are still growing at the end have the bounds that are stated, or none:
-    intervals are too loose for those that were found to mean much.
-
-    Args:
-        given: its bounds are replaced.
-        stated: bounds that the user or an invariant gives; values stay within these.
+    Values stay within the bounds that are stated, by the user or an invariant. Real variables that
+    are still growing at the end have these, or none: intervals are too loose for those that were
+    found to mean much.
     """
     names = list(given.kinds)
     roots = given.settled_following(names)

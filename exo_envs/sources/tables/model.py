@@ -29,7 +29,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of, encoded
+from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of
 from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_lags_and_forecasts
 from exo_envs.sources.tables.frames import Table, is_table, read_table, split
 from exo_envs.sources.tables.functions import Columns, Interface, fitting
@@ -202,12 +202,12 @@ class TraceMDP(ExoMDP):
             by_segment = episode is not None
             table, later = split(table, test, gap=horizon + reach, by_segment=by_segment)
         interface = Interface(variables, codings, actions, step, reward, terminal)
-        record = Record(encoded(table.columns, codings), table, codings, horizon)
+        record = Record(table, codings, horizon)
         rewards = split_reward(interface, _probes_of(interface, record), scopes)
         settings: Any = {"horizon": horizon, "discount": discount, "initial": initial}
         held_out = None
         if later is not None:
-            judged = Record(encoded(later.columns, codings), later, codings, horizon)
+            judged = Record(later, codings, horizon)
             held_out = cls(judged, interface, rewards, **settings)
         mdp = cls(record, interface, rewards, **settings, held_out=held_out)
         mdp._try_out()
@@ -403,14 +403,9 @@ def _probes_of(interface: Interface, record: Record) -> Probes:
     """States to find out what the reward looks at: rows of the record, any n and action."""
     rng = np.random.default_rng(0)
     rows, others = rng.integers(len(record), size=(2, NUM_PROBES))
-    n = np.stack(
-        [
-            rng.uniform(*v.bounds, NUM_PROBES)
-            if v.is_real
-            else rng.integers(v.size, size=NUM_PROBES)
-            for v in interface.endogenous
-        ],
-        axis=1,
-    )
+    columns = [
+        rng.uniform(*v.bounds, NUM_PROBES) if v.is_real else rng.integers(v.size, size=NUM_PROBES)
+        for v in interface.endogenous
+    ]
     a = rng.integers(len(interface.actions), size=NUM_PROBES)
-    return Probes(n, a, record.rows[rows], record.rows[others])
+    return Probes(np.stack(columns, axis=1), a, record.rows[rows], record.rows[others])

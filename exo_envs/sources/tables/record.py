@@ -28,25 +28,18 @@ SHOWN = 4
 class Record:
     """The rows of a table, as a model has them.
 
-    Args:
-        rows: (T, m), int64 or float64.
-        table: what they were made from.
-        codings: of the columns, for error messages.
-        horizon: rows of an episode.
-
     Attributes:
-        rows: (T, m).
+        rows: (T, m), int64, or float64 if a column is real.
         remaining: rows that follow each row in its segment, shape (T,).
         labels: when each row was recorded: its time, by the clock on the wall if the table has a
             time zone, or the number of the row, shape (T,).
     """
 
-    def __init__(
-        self, rows: NDArray[Any], table: Table, codings: tuple[Coding, ...], horizon: int
-    ) -> None:
-        if rows.dtype.kind == "f":
-            rows = rows + 0.0  # there is one zero, and not a negative one beside it
-        self.rows = rows
+    def __init__(self, table: Table, codings: tuple[Coding, ...], horizon: int) -> None:
+        dtype = np.float64 if any(coding.levels is None for coding in codings) else np.int64
+        rows = np.stack([c.encode(table.columns[c.name]) for c in codings], axis=1).astype(dtype)
+        # With floats, there is one zero, and not a negative one beside it.
+        self.rows: NDArray[Any] = np.ascontiguousarray(rows + dtype(0))
         self.horizon = horizon
         times = table.wall_time
         self.labels: NDArray[Any] = table.row if times is None else times
