@@ -34,8 +34,7 @@ def tabulate_actions(
     known = sorted({*kinds, *(given.lifted[name][0] for name in kinds)})
     for name in action_values:
         check_choice("action fluent", name, known)
-    together = graph.all(given.preconditions)
-    preconditions = together.args if together.op == "and" else (together,)
+    preconditions = graph.conjuncts(given.preconditions)
     limits = limits_of(preconditions, "action")
     choices = {
         name: _choice(given, name, action_values, limits.get(name, (-math.inf, math.inf)))
@@ -80,8 +79,7 @@ def tabulate_actions(
 def enforce_preconditions(given: Description) -> None:
     """Let an action whose precondition does not hold in a state do there what the default does."""
     graph = given.graph
-    together = graph.all(given.preconditions)
-    conjuncts = together.args if together.op == "and" else (together,)
+    conjuncts = graph.conjuncts(given.preconditions)
     needed = graph.all(node for node in conjuncts if leaves([node], "state"))
     if needed.is_constant:
         return

@@ -141,8 +141,7 @@ def _stated_bounds(
             raise unknown_name("state fluent", name, sorted(known))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not pair[0] < pair[1]:
             raise ArgumentError(f"bounds of {name!r} are a pair (low, high), not {shown(pair)}")
-    together = given.graph.all(given.invariants)
-    stated = limits_of(together.args if together.op == "and" else (together,), "state")
+    stated = limits_of(given.graph.conjuncts(given.invariants), "state")
     for name, kind in given.kinds.items():
         lifted = given.lifted[name][0]
         if kind == "bool":

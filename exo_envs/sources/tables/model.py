@@ -247,13 +247,6 @@ class TraceMDP(ExoMDP):
         size = as_size(self, size)
         return self.windows(self.record.draw(size, num_steps, rng), num_steps, rng)
 
-    def num_separate(self, num_steps: int) -> int:
-        """How many windows of so many steps use up the record with no transition in common.
-
-        Statistical tests count transitions, and one that was recorded once counts once.
-        """
-        return self.record.num_separate(num_steps)
-
     def windows(
         self, starts: NDArray[np.int64], num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:

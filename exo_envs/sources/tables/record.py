@@ -120,7 +120,10 @@ class Record:
         return rng.permutation(np.concatenate(found))
 
     def num_separate(self, num_steps: int) -> int:
-        """Windows with no transition in common that use up the record, save for some slack."""
+        """Windows with no transition in common that use up the record, save for some slack.
+
+        Statistical tests count transitions, and one that was recorded once counts once.
+        """
         num_steps = _check_steps("num_steps", num_steps)
         looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
         has_room = self._transitions >= max(num_steps, 1)
