@@ -138,28 +138,28 @@ class Description:
         }
 
 
-def find_exogenous(given: Description) -> tuple[str, ...]:
+def find_exogenous(rddl: Description) -> tuple[str, ...]:
     """The variables that no action reaches, directly or through others, in their order."""
     looks_at = {
         name: {node.value for op in ("state", "next") for node in leaves([root], op)}
-        for name, root in given.following.items()
+        for name, root in rddl.following.items()
     }
-    endogenous = {name for name, root in given.following.items() if leaves([root], "action")}
+    endogenous = {name for name, root in rddl.following.items() if leaves([root], "action")}
     while True:
         more = {name for name, seen in looks_at.items() if seen & endogenous} - endogenous
         if not more:
-            return tuple(name for name in given.kinds if name not in endogenous)
+            return tuple(name for name in rddl.kinds if name not in endogenous)
         endogenous |= more
 
 
-def check_shared_draws(given: Description) -> None:
+def check_shared_draws(rddl: Description) -> None:
     """Refuse a draw that both n' and x' look at: given the state, they would not be independent.
 
     Draws that several exogenous variables share are noted; x' is drawn as a whole.
     """
-    inside = {name: set(given.draws([given.following[name]])) for name in given.kinds}
-    for name in given.endogenous:
-        for other in given.exogenous:
+    inside = {name: set(rddl.draws([rddl.following[name]])) for name in rddl.kinds}
+    for name in rddl.endogenous:
+        for other in rddl.exogenous:
             shared = inside[name] & inside[other]
             if shared:
                 distribution = next(iter(shared))[0]
@@ -170,11 +170,11 @@ def check_shared_draws(given: Description) -> None:
                 )
     together = sorted(
         name
-        for name in given.exogenous
-        if any(inside[name] & inside[other] for other in given.exogenous if other != name)
-        or leaves([given.following[name]], "next")
+        for name in rddl.exogenous
+        if any(inside[name] & inside[other] for other in rddl.exogenous if other != name)
+        or leaves([rddl.following[name]], "next")
     )
     if together:
-        given.notes.append(
+        rddl.notes.append(
             "given x, these are not drawn independently of each other: " + ", ".join(together)
         )

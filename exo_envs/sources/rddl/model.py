@@ -87,38 +87,38 @@ def from_rddl(
             f"{model.domain_name!r} shows observations ({', '.join(model.observ_fluents)}) instead "
             "of its state; import the MDP version of it",
         )
-    given = Description(
+    rddl = Description(
         name=f"{model.domain_name}, {model.instance_name}",
         horizon=check_whole("horizon", model.horizon if horizon is None else horizon, 1),
         discount=float(model.discount if discount is None else discount),
     )
-    ground(model, given)
-    most = min(int(model.max_allowed_actions), len(given.action_kinds))
+    ground(model, rddl)
+    most = min(int(model.max_allowed_actions), len(rddl.action_kinds))
     if max_concurrent is not None:
         most = min(most, check_whole("max_concurrent", max_concurrent, 0))
-    given.actions = tabulate_actions(
-        given,
+    rddl.actions = tabulate_actions(
+        rddl,
         action_values=action_values or {},
         most_at_once=most,
         most_actions=check_whole("max_actions", max_actions, 1),
     )
-    stated = _stated_bounds(given, bounds or {})
+    stated = _stated_bounds(rddl, bounds or {})
     if preconditions == "enforce":
-        enforce_preconditions(given)
-    find_bounds(given, stated)
-    while drop_constants(given):  # without these, others may turn out not to change either
-        find_bounds(given, stated)
-    keep_within_bounds(given)
+        enforce_preconditions(rddl)
+    find_bounds(rddl, stated)
+    while drop_constants(rddl):  # without these, others may turn out not to change either
+        find_bounds(rddl, stated)
+    keep_within_bounds(rddl)
     if merge:
-        merge_exclusive(given)
-    given.exogenous = find_exogenous(given)
-    check_shared_draws(given)
-    defer(given)
-    check_bounds(given)
-    keep_draws_valid(given)
-    split_reward(given)
-    if not given.exogenous:
-        constants = given.constants
+        merge_exclusive(rddl)
+    rddl.exogenous = find_exogenous(rddl)
+    check_shared_draws(rddl)
+    defer(rddl)
+    check_bounds(rddl)
+    keep_draws_valid(rddl)
+    split_reward(rddl)
+    if not rddl.exogenous:
+        constants = rddl.constants
         more = f" and {len(constants) - 3} more" if len(constants) > 3 else ""
         unchanging = f" ({', '.join(constants[:3])}{more} never do)" if constants else ""
         warnings.warn(
@@ -127,33 +127,33 @@ def from_rddl(
             NoExogenousFluentsWarning,
             stacklevel=2,
         )
-    ends_by_x = not given.looks_at(given.terminal).isdisjoint(given.exogenous)
-    return (CarriedRDDLMDP if ends_by_x else RDDLMDP)(given)
+    ends_by_x = not rddl.looks_at(rddl.terminal).isdisjoint(rddl.exogenous)
+    return (CarriedRDDLMDP if ends_by_x else RDDLMDP)(rddl)
 
 
 def _stated_bounds(
-    given: Description, bounds: Mapping[str, tuple[float, float]]
+    rddl: Description, bounds: Mapping[str, tuple[float, float]]
 ) -> dict[str, tuple[float, float]]:
     """The bounds that the user gives or an invariant states, and those of the types."""
-    known = {*given.kinds, *(given.lifted[name][0] for name in given.kinds)}
+    known = {*rddl.kinds, *(rddl.lifted[name][0] for name in rddl.kinds)}
     for name, pair in bounds.items():
         if name not in known:
             raise unknown_name("state fluent", name, sorted(known))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not pair[0] < pair[1]:
             raise ArgumentError(f"bounds of {name!r} are a pair (low, high), not {shown(pair)}")
-    stated = limits_of(given.graph.conjuncts(given.invariants), "state")
-    for name, kind in given.kinds.items():
-        lifted = given.lifted[name][0]
+    stated = limits_of(rddl.graph.conjuncts(rddl.invariants), "state")
+    for name, kind in rddl.kinds.items():
+        lifted = rddl.lifted[name][0]
         if kind == "bool":
             stated[name] = (0, 1)
-        elif name in given.values:
-            stated[name] = (0, len(given.values[name]) - 1)
+        elif name in rddl.values:
+            stated[name] = (0, len(rddl.values[name]) - 1)
         elif name in bounds or lifted in bounds:
             low, high = bounds.get(name, bounds.get(lifted, (0, 0)))
             stated[name] = (float(low), float(high))
-            if not low <= given.initial[name] <= high:
+            if not low <= rddl.initial[name] <= high:
                 raise ArgumentError(
-                    f"{name!r} begins with {given.initial[name]}, which is outside its bounds "
+                    f"{name!r} begins with {rddl.initial[name]}, which is outside its bounds "
                     f"{low} and {high}"
                 )
     return stated
@@ -173,42 +173,41 @@ class RDDLMDP(ExoMDP):
         notes: what the import did that a user should know.
     """
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, rddl: Description) -> None:
         """Compile the expressions."""
-        self._describe(description)
-        given, graph = description, description.graph
+        self._describe(rddl)
         self._parts = {
-            "endogenous": _Part(given, given.endogenous),
-            "exogenous": _Part(given, given.exogenous),
+            "endogenous": _Part(rddl, rddl.endogenous),
+            "exogenous": _Part(rddl, rddl.exogenous),
         }
         self.endogenous_variables, self.exogenous_variables = (
             part.variables for part in self._parts.values()
         )
-        self.num_actions = len(given.actions.names)
-        self.discount = given.discount
-        self.horizon = given.horizon
-        scopes = [scope for scope in given.terms if scope]
+        self.num_actions = len(rddl.actions.names)
+        self.discount = rddl.discount
+        self.horizon = rddl.horizon
+        scopes = [scope for scope in rddl.terms if scope]
         if any(len(scope) > 1 for scope in scopes):
             self.reward_scopes = tuple(scopes)
         # Otherwise there is a column for each exogenous variable, as in the paper.
         self._columns = [self.reward_scopes.index(scope) for scope in scopes]
-        self._terms = Program([given.terms[scope] for scope in scopes])
-        self._own_reward = Program([given.terms.get((), graph.constant(0.0))])
-        self._terminal = Program([given.terminal])
-        self._never_ends = given.terminal is graph.false
-        self._fluents = Program(list(given.fluents.values()))
+        self._terms = Program([rddl.terms[scope] for scope in scopes])
+        self._own_reward = Program([rddl.terms.get((), rddl.graph.constant(0.0))])
+        self._terminal = Program([rddl.terminal])
+        self._never_ends = rddl.terminal is rddl.graph.false
+        self._fluents = Program(list(rddl.fluents.values()))
 
-    def _describe(self, given: Description) -> None:
+    def _describe(self, rddl: Description) -> None:
         """Set the attributes that say what became of the description."""
-        self._description = given
-        self.name = given.name
-        self.action_names = given.actions.names
-        self.value_names = {name: v for name, v in given.values.items() if name in given.kinds}
-        self.constants = given.constants
-        self.parents = given.parents()
-        looked_at = given.looks_at(given.terminal)
-        self.end_looks_at = tuple(name for name in given.exogenous if name in looked_at)
-        self.notes = tuple(given.notes)
+        self._description = rddl
+        self.name = rddl.name
+        self.action_names = rddl.actions.names
+        self.value_names = {name: v for name, v in rddl.values.items() if name in rddl.kinds}
+        self.constants = rddl.constants
+        self.parents = rddl.parents()
+        looked_at = rddl.looks_at(rddl.terminal)
+        self.end_looks_at = tuple(name for name in rddl.exogenous if name in looked_at)
+        self.notes = tuple(rddl.notes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a description; it is compiled again."""
@@ -321,9 +320,9 @@ class RDDLMDP(ExoMDP):
         No other variable can matter for what the agent does. These may matter: the graph knows
         who looks at whom, not whether it makes a difference.
         """
-        given = self._description
-        moves = leaves(given.settled_following(given.endogenous), "state")
-        found = {leaf.value for leaf in moves}.union(self.end_looks_at, *given.terms)
+        rddl = self._description
+        moves = leaves(rddl.settled_following(rddl.endogenous), "state")
+        found = {leaf.value for leaf in moves}.union(self.end_looks_at, *rddl.terms)
         waiting = [name for name in self.exogenous_names if name in found]
         found = set(waiting)
         while waiting:
@@ -344,10 +343,10 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
 
     model: RDDLMDP
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, rddl: Description) -> None:
         """Compile the expressions of the description, and carry its end."""
-        model = RDDLMDP(description)
-        self._describe(description)
+        model = RDDLMDP(rddl)
+        self._describe(rddl)
         CarriedEnd.__init__(self, model, model.end_looks_at)
         note = (
             f"the end of an episode depends on exogenous variables "
@@ -364,16 +363,16 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
 class _Part:
     """One part of the state: rows as values of leaves, and how it moves."""
 
-    def __init__(self, given: Description, names: tuple[str, ...]) -> None:
-        self.moves = Program(given.settled_following(names))
-        bounds = [given.bounds[name] for name in names]
-        self._leaves = [given.leaf(name) for name in names]
+    def __init__(self, rddl: Description, names: tuple[str, ...]) -> None:
+        self.moves = Program(rddl.settled_following(names))
+        bounds = [rddl.bounds[name] for name in names]
+        self._leaves = [rddl.leaf(name) for name in names]
         self._offsets = [
             int(low) if leaf.kind == "int" else 0
             for leaf, (low, _) in zip(self._leaves, bounds, strict=True)
         ]
         self.initial = [
-            given.initial[name] - offset for name, offset in zip(names, self._offsets, strict=True)
+            rddl.initial[name] - offset for name, offset in zip(names, self._offsets, strict=True)
         ]
         self.variables = tuple(
             Variable(leaf.value, low=low, high=high)

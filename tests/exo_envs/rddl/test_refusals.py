@@ -60,7 +60,7 @@ REFUSED = {
     ),
     "too many actions": (
         "too-many-actions",
-        "more than 10 actions; max_actions is 10",
+        "16 actions; max_actions is 10",
         small(fluents="turn(cell) : { action-fluent, bool, default = false };", most="pos-inf"),
         {"max_actions": 10},
     ),
