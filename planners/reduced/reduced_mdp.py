@@ -58,7 +58,8 @@ from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors
-from planners.tables.scopes import variables_of
+from planners.tables.indexing import variables_of
+from planners.tables.ragged import Ragged, SparseTables
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 Model = TypeVar("Model", bound="ReducedMDP")
@@ -365,7 +366,10 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         **estimated: what a :class:`ReducedMDP` takes.
     """
 
-    records = (Bins, DecisionLists, ExogenousData, Factor, Fit, Grid, SampleCounts, Variable)
+    records = (
+        *(Bins, DecisionLists, ExogenousData, Factor, Fit, Grid),
+        *(Ragged, SampleCounts, SparseTables, Variable),
+    )
     data: ExogenousData
 
     def __init__(

@@ -33,9 +33,8 @@ from planners.reduced.rewards import Reward, check_reward, find_rewards, termina
 from planners.reduced.successors import SuccessorSampler
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
-from planners.tables.indexing import num_endogenous_states
+from planners.tables.indexing import Scope, along, by_scope, num_endogenous_states, variables_of
 from planners.tables.rules import Rule
-from planners.tables.scopes import Scope, along, by_scope, variables_of
 
 #: Pairs (n, a) up to which all n are asked about.
 MAX_PAIRS = 100_000
