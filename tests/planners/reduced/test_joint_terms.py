@@ -14,7 +14,7 @@ from surveys import survey_of
 from exo_envs import State, Variable
 from exo_envs.testing import check_mdp
 from planners import Memory, ReducedMDP
-from planners.reduced.affordable import affordable_part
+from planners.default_planner import affordable_part
 from planners.reduced.ignored_rewards import masked_rewards
 from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.rewards import disjoint_scopes
