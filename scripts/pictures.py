@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from exo_envs import ExoMDP, State
-from exo_envs.domains.crowd import CrowdMDP, CrowdViewer
-from exo_envs.domains.factory import FactoryMDP, FactoryViewer
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.crowd.viewer import CrowdViewer
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.factory.viewer import FactoryViewer
 from exo_envs.domains.floor import Move
-from exo_envs.domains.grid import GridMDP, GridViewer
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.rendering.viewer import Frame
 from shared.diagram import Arrow, Box, elbow, to_svg
 from shared.drawing import SIZE, backend, draw, with_palette

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import gymnasium as gym
@@ -91,10 +92,21 @@ def check_model(mdp: Any) -> ExoMDP:
     return mdp
 
 
+def viewer_at(place: str, **arguments: Any) -> MakeViewer:
+    """A function that makes the viewer ``"module:Class"`` of a model, imported only then."""
+    return partial(_make_viewer, place, arguments)
+
+
+def _make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
+    module, name = place.split(":")
+    viewer: Viewer = getattr(import_module(module), name)(mdp, **arguments)
+    return viewer
+
+
 def viewer_maker(viewer: Any) -> MakeViewer:
-    """A function that makes what draws the states, which is not imported before that."""
+    """A function that makes the viewer of a model, for a viewer, such a function, or None."""
     if viewer is None:
-        return text_viewer
+        return viewer_at("exo_envs.rendering.viewer:Viewer")
     if callable(viewer):
         return viewer
     from exo_envs.rendering.viewer import Viewer
@@ -102,13 +114,6 @@ def viewer_maker(viewer: Any) -> MakeViewer:
     if not isinstance(viewer, Viewer):
         raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
     return partial(_given, viewer)
-
-
-def text_viewer(mdp: ExoMDP) -> Viewer:
-    """A viewer that draws states as text."""
-    from exo_envs.rendering.viewer import Viewer
-
-    return Viewer(mdp)
 
 
 def _given(viewer: Viewer, _: ExoMDP) -> Viewer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +24,6 @@ from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
 from exo_envs.shells.env import (
     TEXT_ONLY,
-    ExoEnv,
     MakeViewer,
     Observation,
     Snapshot,
@@ -305,7 +303,10 @@ class VectorTwin(ExoVectorEnv):
     A domain names its environment as ``single``; the twin takes the arguments of both.
     """
 
-    single: ClassVar[Callable[..., ExoEnv]]
+    single: ClassVar[type[Any]]
+
+    def __init_subclass__(cls) -> None:
+        cls.metadata = cls.single.metadata
 
     def __init__(
         self,

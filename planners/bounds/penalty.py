@@ -40,7 +40,7 @@ from planners.tables.indexing import (
     num_endogenous_states,
     num_exogenous_states,
 )
-from planners.value_iteration.finite_horizon import backward_induction
+from planners.value_iteration.sweeps import backward_induction
 
 #: States up to which exact values are worked out, unless told otherwise.
 MAX_STATES = 10_000_000

@@ -2,23 +2,30 @@
 
 W(x, n) = sum_x' P(x'|x) V(x', n), computed by the steps of an
 :class:`~planners.value_iteration.elimination.Elimination`, without the joint matrix P(x'|x).
+Threads share the pieces of that work. The pieces are the same however many threads there are, and
+each writes to a place of its own, so that a plan does not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.compiled.threads import in_parts
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Floats, Ints, joint_index, joint_values
+from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, joint_factor
-from planners.value_iteration.elimination import Axis, Elimination, Step
-from planners.value_iteration.team import Team
+from planners.value_iteration.elimination import Axis, Elimination, Step, eliminate
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
 
 #: Multiplications of a piece, which take less than a millisecond. In between, the clock is looked
 #: at, and threads take turns.
@@ -26,8 +33,35 @@ PIECE_MULTIPLICATIONS = 1 << 20
 #: Elements of a row that are worked on at a time, so that sums stay in the nearest cache.
 BLOCK_ELEMENTS = 512
 
-#: No other threads.
-ALONE = Team()
+
+def shared(
+    pieces: Iterable[Piece],
+    work: Callable[[int, Piece], Result],
+    tick: Callable[[], None],
+    threads: int = 1,
+) -> list[Result]:
+    """The results of all pieces, in any order.
+
+    Args:
+        pieces: what there is to do.
+        work: does a piece, given the number of the thread that it runs in.
+        tick: is called before each piece that this thread does, and may raise.
+        threads: how many take pieces at the same time, at most as many as Numba may use.
+    """
+    left = iter(list(pieces))
+
+    def take(thread: int, _: int) -> list[Result]:
+        done = []
+        try:
+            for piece in left:
+                if thread == 0:
+                    tick()
+                done.append(work(thread, piece))
+        finally:
+            deque(left, maxlen=0)  # after an error the others stop at their next piece
+        return done
+
+    return list(chain.from_iterable(in_parts(take, threads)))
 
 
 class _Step(NamedTuple):
@@ -70,18 +104,22 @@ class Expectation:
     def __init__(
         self, elimination: Elimination, factors: Sequence[Factor], num_endogenous: int, dtype: Any
     ) -> None:
-        make = partial(_make_step, elimination, factors, dtype)
-        steps = [make(step) for step in elimination.steps]
+        steps = [_make_step(elimination, factors, dtype, step) for step in elimination.steps]
+        self.elimination = elimination
         self._global_steps = steps[: elimination.num_global]
         self._local_steps = steps[elimination.num_global :]
         buffers = [np.empty(size * num_endogenous, dtype) for size in elimination.buffers]
         self._buffers = buffers[:2]
         self._chunk_buffers = [buffers[2:]]  # of each thread
         self._num_endogenous = num_endogenous
-        self._num_units = elimination.num_units
-        self._chunk_units = elimination.chunk_units
-        self._unit = math.prod(elimination.sizes) // self._num_units  # states x of a unit
+        self._unit = math.prod(elimination.sizes) // elimination.num_units  # states x of a unit
         self._source: Floats = buffers[0]
+
+    @classmethod
+    def of(cls, mdp: FactoredMDP, dtype: Any) -> Expectation:
+        """P(x'|x) of a model."""
+        given = mdp.factors, mdp.num_endogenous_states
+        return cls(eliminate(mdp.exogenous_sizes, *given), *given, dtype)
 
     @property
     def thread_bytes(self) -> int:
@@ -93,26 +131,22 @@ class Expectation:
         while len(self._chunk_buffers) < threads:
             self._chunk_buffers.append([np.empty_like(own) for own in self._chunk_buffers[0]])
 
-    def begin(self, values: Floats, tick: Callable[[], None], team: Team = ALONE) -> None:
+    def begin(self, values: Floats, tick: Callable[[], None], threads: int = 1) -> None:
         """Take in V, shape (X, N), and do what must be done for all x at once.
 
-        ``values`` may be read again by :meth:`chunks`, but the rows of a chunk that was handed out
+        ``values`` may be read again by :meth:`chunk`, but the rows of a chunk that was handed out
         can be overwritten. ``tick`` is called every few milliseconds and may raise.
         """
         self._source = values.reshape(-1)
         for k, step in enumerate(self._global_steps):
-            target = self._buffers[k % 2]
-            fill = partial(_fill, tuple(step), self._source, target)
-            team.share(_pieces(step, self._num_endogenous), fill, tick)
-            self._source = target
+            given = tuple(step), self._source, self._buffers[k % 2]
 
-    def chunks(self) -> Iterator[tuple[int, Floats]]:
-        """W chunk by chunk: the first x, and the rows of this and the following x, shape (., N).
+            def fill(_: int, piece: _Piece, given: Any = given) -> None:
+                step, source, target = given
+                _apply(step, piece, source, target)
 
-        The rows are valid until the next chunk.
-        """
-        for units in self.units():
-            yield self.chunk(0, units)
+            shared(_pieces(step, self._num_endogenous), fill, tick, threads)
+            self._source = given[-1]
 
     def of_exogenous(self, function: Floats) -> Floats:
         """E[f(x') | x] of a function of x alone, in double precision; both have shape (X,)."""
@@ -127,21 +161,25 @@ class Expectation:
 
     def units(self) -> list[tuple[int, int]]:
         """Where each chunk begins and ends, in units of the elimination."""
-        starts = range(0, self._num_units, self._chunk_units)
-        return [(first, min(first + self._chunk_units, self._num_units)) for first in starts]
+        total, step = self.elimination.num_units, self.elimination.chunk_units
+        return [(first, min(first + step, total)) for first in range(0, total, step)]
 
     def chunk(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
-        """One of the :meth:`chunks`; its rows are valid until the thread asks for the next."""
+        """W of some units: the first x, and the rows of this and the following x, shape (., N).
+
+        The rows are valid until the thread asks for its next chunk.
+        """
         first, last = units
+        num_units = self.elimination.num_units
         buffers = self._chunk_buffers[thread]
         source, shift = self._source, 0
         for k, step in enumerate(self._local_steps):
             target = buffers[k % 2]
             size = self._num_endogenous
-            output = step.output_size // self._num_units  # elements of a unit
+            output = step.output_size // num_units  # elements of a unit
             rows = output // step.inner
             if k:  # the first one reads the tensor of all x, the others that of the chunk
-                shift = first * (step.input_size // self._num_units) * size
+                shift = first * (step.input_size // num_units) * size
             where = shift, first * output * size
             piece = (first * rows, last * rows, 0, step.inner * size, *where, size)
             _apply(tuple(step), piece, source, target)
@@ -154,11 +192,6 @@ class Expectation:
                 source = buffers[0]
         size = (high - low) * self._num_endogenous
         return low, source[:size].reshape(high - low, self._num_endogenous)
-
-
-def _fill(step: Any, source: Floats, target: Floats, _: int, piece: _Piece) -> None:
-    """Work out a piece of a step's result, in any thread."""
-    _apply(step, piece, source, target)
 
 
 def _pieces(step: _Step, size: int) -> Iterator[_Piece]:
@@ -204,19 +237,10 @@ def _make_step(
     )
 
 
-@njit(cache=True, inline="always")
-def _sum_one(
-    source: Any, base: int, size: int, offsets: Any, probabilities: Any, entry: int, stop: int
-) -> Any:
-    """The only number of a narrow row."""
-    total = probabilities[entry] * source[base + offsets[entry] * size]
-    for e in range(entry + 1, stop):
-        total += probabilities[e] * source[base + offsets[e] * size]
-    return total
-
-
 @njit(cache=True, nogil=True)
-def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
+def _apply(  # noqa: C901 - calls of functions with arrays would count references
+    step: Any, piece: Any, source: Any, target: Any
+) -> None:
     """Fill a piece of the result.
 
     The step comes as a plain tuple: Numba recognises that in a fraction of the time, and a step of
@@ -236,9 +260,10 @@ def _apply(step: Any, piece: Any, source: Any, target: Any) -> None:
                 entry = starts[rows[j]]
                 stop = starts[rows[j] + 1]
                 if width == 1:
-                    target[place] = _sum_one(
-                        source, base, size, offsets, probabilities, entry, stop
-                    )
+                    total = probabilities[entry] * source[base + offsets[entry] * size]
+                    for e in range(entry + 1, stop):
+                        total += probabilities[e] * source[base + offsets[e] * size]
+                    target[place] = total
                     continue
                 at = base + offsets[entry] * size
                 p0, v0 = probabilities[entry], source[at : at + width]

@@ -2,17 +2,33 @@
 
 Modified policy iteration on V(x, n): the expectation over x' is applied factor by factor
 (``expectation``), the backup over n' and the maximum over actions in one kernel (``sweeps``); in
-between, sweeps with fixed actions are extrapolated (``extrapolation``), until the bounds of ``run``
-are close enough.
+between, sweeps with fixed actions are extrapolated (``convergence``), until the bounds are close
+enough.
+
+The bounds are those of MacQueen and Porteus, for each x apart. Let ``V' = T V`` be a sweep with the
+best actions, pi the policy that took them, and ``d = V' - V``. Between least(x) and largest(x) lie
+the d of all states (x, n). Then in every state
+
+    V' + G least <= V^pi <= V* <= V' + G largest,    G = discount P + discount^2 P^2 + ...,
+
+because x moves by P(x'|x) whatever is done. So pi loses at most ``G (largest - least)``, and
+the middle of the two bounds is within half of that of V*. Changes that are the same for all n make
+no difference (``convergence``). A terminal state is a state like the others, one that pays
+nothing and leads to itself: its d is zero and counts.
+
+Rounding is part of it: where a sweep is off by up to r, everything above is by r / (1 - discount).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import get_num_threads
+from numpy.typing import NDArray
 
 from exo_envs.core.arguments import (
     Constraints,
@@ -25,6 +41,7 @@ from exo_envs.core.arguments import (
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP
+from planners.core.arrays import Floats
 from planners.core.planner import Plan, check_problem
 from planners.discretization.binned_policy import with_values
 from planners.discretization.coarse import MANY_VALUES
@@ -37,14 +54,51 @@ from planners.tables.indexing import (
     num_endogenous_states,
     num_exogenous_states,
 )
+from planners.value_iteration.convergence import (
+    ARRAYS,
+    MORE_ARRAYS,
+    extrapolate,
+    most_ahead,
+    sum_ahead,
+)
 from planners.value_iteration.elimination import eliminate
-from planners.value_iteration.exogenous_part import ARRAYS
-from planners.value_iteration.run import Run, action_type
+from planners.value_iteration.expectation import Expectation, shared
 from planners.value_iteration.successors import rows_bytes
+from planners.value_iteration.sweeps import Kept, SweepModel, action_type, sweep, sweep_kept
 from planners.value_iteration.tabular_policy import TabularPolicy
 
-#: States from which on a plan in float64 begins with one in float32.
-ROUGH_STATES = 1 << 24
+#: Sweeps with fixed actions end once the span of their changes is below this share of the span
+#: that the last sweep with the best actions had.
+SPAN_SHARE = 0.2
+
+#: Sweeps with fixed actions also end once the span of their changes is below this share of the span
+#: that meets the tolerance, since the next sweep with the best actions may enlarge it a little.
+TOLERANCE_SHARE = 0.7
+
+#: If more than this share of the states got other actions, so many sweeps with fixed actions
+#: follow at most: V of actions that do not last need not be exact.
+FEW_SWEEPS = (0.1, 1), (0.01, 3)
+
+#: Most sweeps with fixed actions from one extrapolation to the next.
+LONGEST_CYCLE = 8
+
+#: Fewest sweeps between two extrapolations. V is not extrapolated if there is no memory to record
+#: the changes of that many sweeps.
+SHORTEST_CYCLE = 3
+
+#: States from which on a sweep takes long enough to be shared by threads.
+THREADED_STATES = 1 << 18
+
+#: Sweeps with the best actions in a row without a new smallest residual, after which extrapolation
+#: pauses until there is one.
+MAX_SETBACKS = 3
+
+#: Exogenous variables that a model and its warm start may have together: NumPy limits the axes of
+#: an array, and a model with more could not be enumerated anyway.
+MAX_WARM_VARIABLES = 30
+
+#: Rewards that are looked at in one go, so that they stay in the cache.
+BLOCK_REWARDS = 1 << 16
 
 
 @dataclass(kw_only=True, eq=False)
@@ -59,8 +113,7 @@ class ValueIteration:
             of a plan that converged are right to half of it.
         memory_limit: bytes that a plan may take. What needs more is refused before anything is
             allocated; what is left over makes sweeps faster and fewer.
-        dtype: of V, float64 or float32. Sweeps over very many states begin in float32 in any case
-            and end in this type. The latter takes half the memory and is a little faster;
+        dtype: of V, float64 or float32. The latter takes half the memory and is a little faster;
             how far it gets is limited by rounding, see :meth:`attainable_tolerance`. A plan
             that cannot reach its tolerance for that reason stops when it can get no further,
             and says so.
@@ -111,7 +164,7 @@ class ValueIteration:
 
         Plans may do better, as V is rarely as large as the rewards allow: ``Plan.loss_bound``.
         """
-        run = Run(mdp, Clock(None), self, self.memory_limit - self._refuse_large(mdp))
+        run = _Run(self, mdp, Clock(None), self.memory_limit - self._refuse_large(mdp))
         run.build()
         size = (run.reward_range[1] - run.reward_range[0]) / (1.0 - mdp.discount)
         return 4.0 * run.rounding(size) / (1.0 - mdp.discount)
@@ -153,64 +206,14 @@ class ValueIteration:
         if not isinstance(mdp, FactoredMDP) and (mdp.exogenous_sizes <= MANY_VALUES).all():
             self._refuse_large(mdp)  # before anything is estimated
         model = tabulate(mdp, as_generator("rng", rng, default=0))
-        spare_bytes = self.memory_limit - self._refuse_large(model)
-        rough = self._plan_roughly(model, clock, spare_bytes, warm_start)
-        if rough is None:
-            plan = self._run(model, clock, spare_bytes, warm_start)
-        else:
-            policy = rough.policy
-            assert rough.values is not None
-            assert isinstance(policy, TabularPolicy)
-            taken = rough.values.nbytes + policy.actions.nbytes
-            plan = rough
-            if not rough.out_of_time:
-                room, sweeps = spare_bytes - taken, rough.iterations
-                plan = self._run(model, clock, room, rough, sweeps=sweeps)
-            if plan.values is None or plan is rough:  # there was no time for a sweep
-                values = rough.values.astype(self.dtype)
-                plan = replace(rough, values=values, out_of_time=True, seconds=clock.seconds())
-        return plan if model is mdp else with_values(plan, model)
-
-    def _run(
-        self,
-        mdp: FactoredMDP,
-        clock: Clock,
-        spare_bytes: float,
-        warm_start: Plan | None,
-        *,
-        sweeps: int = 0,
-        rough: bool = False,
-    ) -> Plan:
-        """Sweep until the plan is good enough, or until the time is up."""
-        run = Run(mdp, clock, self, spare_bytes, warm_start, sweeps, rough)
+        run = _Run(self, model, clock, self.memory_limit - self._refuse_large(model))
         try:
             run.build()
-            run.iterate()
+            run.iterate(warm_start)
         except OutOfTimeError:
             run.out_of_time = True
-        return run.finish()
-
-    def _plan_roughly(
-        self, mdp: FactoredMDP, clock: Clock, spare_bytes: float, warm_start: Plan | None
-    ) -> Plan | None:
-        """A large model planned in as far as float32 gets; None if that is not worth it.
-
-        Its sweeps take half the time and half the memory, so that V can be extrapolated where
-        there is no room for it in float64.
-        """
-        states = num_exogenous_states(mdp) * mdp.num_endogenous_states
-        taken = states * (4 + action_type(mdp).itemsize)
-        if (
-            states < ROUGH_STATES
-            or self.dtype != np.float64
-            or self.max_iterations is not None
-            or taken > spare_bytes
-        ):
-            return None
-        rough = replace(self, dtype=np.float32)
-        room = self.memory_limit - rough.bytes_needed(mdp)
-        plan = rough._run(mdp, clock, room, warm_start, rough=True)
-        return None if plan.values is None else replace(plan, converged=False)
+        plan = run.finish()
+        return plan if model is mdp else with_values(plan, model)
 
     def _refuse_large(self, mdp: ExoMDP) -> int:
         needed = self.bytes_needed(mdp)
@@ -236,3 +239,291 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
     if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ArgumentError(f"dtype is float64 or float32, not {found or repr(dtype)}")
     return found
+
+
+class _Run:
+    """One plan in the making.
+
+    The middle of the bounds is V plus a number for each x, the ``offset`` plus what is in
+    ``exogenous_part``. Without terminal states, whose value is known, the ``offset`` need not be
+    added to V: subtracting ``shift`` from every reward lowers V* by ``shift / (1 - discount)``, so
+    changing the shift does the same. That keeps V near zero, where floating-point numbers are
+    densest.
+    """
+
+    def __init__(
+        self, settings: ValueIteration, mdp: FactoredMDP, clock: Clock, spare_bytes: float
+    ) -> None:
+        self.settings, self.mdp, self.clock = settings, mdp, clock
+        self.spare_bytes, self.dtype = spare_bytes, settings.dtype
+        self.shape = (num_exogenous_states(mdp), mdp.num_endogenous_states)
+        self.has_ends = bool(mdp.terminal.any())
+        self.gain = mdp.discount / (1.0 - mdp.discount)
+        self.reward_range, self.reward_size = _reward_sizes(mdp)
+        self.shift = 0.0 if self.has_ends else self._rounded(sum(self.reward_range) / 2.0)
+        self.offset = 0.0
+        self.middle = 0.0  # of the changes of the last sweep
+        self.size = 0.0  # of the largest V
+        self.blank = True  # V is zero everywhere
+        self.sweeps = 0
+        self.others = 1.0  # the share of states that got other actions
+        self.policy: NDArray[Any] | None = None  # the actions of the last whole sweep
+        self.exogenous_part: Floats | None = None  # (X,), once it is known
+        self.converged = self.out_of_time = False
+        # Before the first sweep: V = 0, and any policy at all.
+        self.residual = self.reward_range[1] - self.reward_range[0]
+        self.loss_bound = self.residual / (1.0 - mdp.discount)
+
+    def build(self) -> None:
+        """Bring the tables into the form in which the sweeps read them."""
+        self.model = SweepModel.of(self.mdp, self.dtype, self._tick)
+        self.expectation = Expectation.of(self.mdp, self.dtype)
+        # Threads share a sweep if it is long, and there is room for more than one.
+        self.threads = 1
+        each = self.expectation.thread_bytes
+        if math.prod(self.shape) >= THREADED_STATES:
+            room = 1 + int(max(self.spare_bytes, 0.0) // max(each, 1))
+            self.threads = min(get_num_threads(), room)
+            self.spare_bytes -= (self.threads - 1) * each
+            self.expectation.make_room(self.threads)
+
+    def iterate(self, warm_start: Plan | None) -> None:
+        """Sweep until the tolerance is reached, or nothing more can be."""
+        actions, tolerance = self._allocate(warm_start), self.settings.tolerance
+        max_sweeps = self.settings.max_iterations or math.inf
+        best, since, converged = math.inf, 0, False
+        # Without rounding the span shrinks by the discount with every sweep, or faster.
+        patience = 10 + 3.0 / (1.0 - self.mdp.discount)
+        while self.sweeps < max_sweeps:
+            # Two action arrays are written in turn: one is whole if time runs out in a sweep.
+            actions.reverse()
+            span = self._sweep(actions, improving=True)
+            self.policy = actions[0]
+            before = self.size + float(np.abs(self.ranges).max())  # the largest V, at most
+            rounding = 2.0 * self.rounding(before) / (1.0 - self.mdp.discount)
+            self.residual = span
+            self.loss_bound = self._most_ahead(span, tolerance - rounding) + rounding
+            converged = self.loss_bound <= tolerance
+            best, since = (span, 0) if span < best else (best, since + 1)
+            if converged or self.gain * span <= rounding or since > patience:
+                break
+            goal = TOLERANCE_SHARE * (tolerance - rounding) / self.gain
+            # Few sweeps with fixed actions while many states get other actions.
+            limits = (limit for share, limit in FEW_SWEEPS if self.others > share)
+            count = min([self.settings.inner_sweeps, max_sweeps - self.sweeps, *limits])
+            enough = max(SPAN_SHARE * span, goal)
+            self._evaluate(actions, int(count), enough, extrapolating=since < MAX_SETBACKS)
+        self._add_exogenous_part()
+        self.converged = converged
+
+    def _most_ahead(self, span: float, enough: float) -> float:
+        """What the policy loses at most, without rounding, when the widest range is ``span``."""
+        if self.gain * span > enough:
+            widths = self.ranges[1] - self.ranges[0]
+            if self.gain * float(widths.mean()) < enough:
+                return most_ahead(widths, self.expectation, self.mdp.discount, enough)
+        return self.gain * span
+
+    def _add_exogenous_part(self) -> None:
+        """Find the middle of the bounds, as closely as the bounds are close to the tolerance."""
+        middle = self.ranges.mean(axis=0, dtype=np.float64)
+        middle -= self.middle
+        tolerance = self.settings.tolerance
+        self.exogenous_part = sum_ahead(
+            middle,
+            self.expectation,
+            self.mdp.discount,
+            max(abs(tolerance - self.loss_bound) / 4.0, 1e-6 * tolerance),
+            self._tick,
+            roomy=self.changes.size > 0 or self.spare_bytes > 8 * MORE_ARRAYS * len(middle),
+        )
+
+    def _allocate(self, warm_start: Plan | None) -> list[NDArray[Any]]:
+        """Arrays for all states; returned are two for actions."""
+        shape, states, nothing = self.shape, math.prod(self.shape), (0, self.shape[1])
+        self.values = np.zeros(shape, dtype=self.dtype)
+        self.ranges = np.zeros((2, shape[0]), dtype=self.dtype)
+        if warm_start is not None:
+            self._warm_up(warm_start)
+            self._tick()
+        # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
+        useful = self.settings.inner_sweeps and self.model.successors.longest_list == 1
+        room = self.spare_bytes if useful else 0.0
+        room -= states * (self.dtype.itemsize + 4)
+        kept = shape if room >= 0 else nothing
+        self.kept = Kept(np.empty(kept, self.dtype), np.empty(kept, np.uint32))
+        cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
+        recorded = shape if cycle >= SHORTEST_CYCLE else nothing
+        self.changes = np.empty((max(cycle, SHORTEST_CYCLE), *recorded), dtype=self.dtype)
+        return [np.zeros(shape, dtype=action_type(self.mdp)) for _ in range(2)]
+
+    def _warm_up(self, plan: Plan) -> None:
+        """Start from the values of another plan, if they fit, instead of from zero."""
+        mdp, values = self.mdp, self.values
+        known = _values_over(mdp, plan)
+        if known is None:
+            return
+        self.blank = False
+        tensor = values.reshape(*(int(size) for size in mdp.exogenous_sizes), values.shape[1])
+        dropped = tuple(range(known.ndim - tensor.ndim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if dropped and known.shape[len(dropped) :] == tensor.shape:
+                np.mean(known, axis=dropped, dtype=self.dtype, out=tensor)  # without a copy
+            else:
+                tensor[...] = np.mean(known, axis=dropped, dtype=self.dtype) if dropped else known
+        # V* lies between the extreme rewards over (1 - discount); clipping V there cannot hurt.
+        low, high = (reward / (1.0 - mdp.discount) for reward in self.reward_range)
+        np.clip(values, low, high, out=values)
+        low, high = float(values.min()), float(values.max())
+        if math.isnan(low):
+            values[:] = 0.0
+        elif self.has_ends:
+            values[:, mdp.terminal] = 0.0
+        else:
+            self.shift = self._rounded((1.0 - mdp.discount) * (low + high) / 2.0)
+            values -= self.dtype.type(self.shift / (1.0 - mdp.discount))
+
+    def _evaluate(
+        self, actions: list[NDArray[Any]], count: int, enough: float, *, extrapolating: bool
+    ) -> None:
+        """Sweeps with these actions, until the span of their changes is small enough."""
+        for k in range(count):
+            place = k % len(self.changes)
+            span = self._sweep(actions, improving=False, place=place)
+            if span <= enough:
+                return
+            if extrapolating and self.changes.size and place == len(self.changes) - 1:
+                self._tick()
+                extrapolate(self.values, self.changes, up_to_functions_of_x=not self.has_ends)
+
+    def _sweep(self, actions: list[NDArray[Any]], *, improving: bool, place: int = 0) -> float:
+        """One sweep: the most that changes of V at the same x differ by."""
+        shift, values, ranges = self.dtype.type(self.shift), self.values, self.ranges
+        model, kept, changes = self.model, tuple(self.kept), self.changes[place]
+        rows = model.successors
+        entries = rows.entry_starts, rows.targets, rows.probabilities
+        followed = model.discount, model.terminal, *entries
+
+        def work(thread: int, units: tuple[int, int]) -> Any:
+            chunk = self._expected(thread, units)
+            if improving or not self.kept.rows.size:
+                given = shift, chunk, values, tuple(actions), ranges
+                return sweep(model, self.kept, improving, self.blank, *given)
+            return sweep_kept(followed, kept, shift, chunk, values, changes, ranges)
+
+        if not self.blank:
+            self.expectation.begin(values, self._tick, self.threads)
+        found = shared(self.expectation.units(), work, self._tick, self.threads)
+        self.blank = False
+        self.sweeps += 1
+        least, largest = float(min(f[0] for f in found)), float(max(f[1] for f in found))
+        if improving:
+            lowest, highest = float(min(f[3] for f in found)), float(max(f[4] for f in found))
+            self.size = max(-lowest, highest)
+            self.others = sum(int(f[5]) for f in found) / values.size
+        self.middle = (least + largest) / 2.0
+        correction = self.mdp.discount * self.middle
+        if self.has_ends:
+            self.offset = correction / (1.0 - self.mdp.discount)
+        else:
+            self.shift = self._rounded(self.shift + correction)
+            self.offset = self.shift / (1.0 - self.mdp.discount)
+        return float(max(f[2] for f in found))
+
+    def _expected(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
+        """A chunk of W; that of a V that is zero everywhere needs no work."""
+        if not self.blank:
+            return self.expectation.chunk(thread, units)
+        size = len(self.values) // self.expectation.elimination.num_units
+        return units[0] * size, self.values[units[0] * size : units[1] * size]
+
+    def _tick(self) -> None:
+        self.clock.tick(
+            lambda: f"sweep {self.sweeps + 1}, the policy may lose {self.loss_bound:.2g}"
+        )
+
+    def _rounded(self, number: float) -> float:
+        return float(self.dtype.type(number))
+
+    def rounding(self, size: float) -> float:
+        """How far off a sweep can be when no V is larger than ``size``.
+
+        Each sum of k products is off by at most k + 2 roundings of its largest summand; this
+        adds them up along everything that goes into one element.
+        """
+        rows = self.model.successors
+        sums = sum(step.entries + 2 for step in self.expectation.elimination.steps)
+        sums += rows.longest_list * (rows.longest_row + 3) + 4
+        rewards = (len(self.mdp.scoped_terms) + 3) * (self.reward_size + abs(self.shift))
+        return float(np.finfo(self.dtype).eps / 2) * (sums * size + rewards)
+
+    def finish(self) -> Plan:
+        """The plan as far as it got."""
+        mdp = self.mdp
+        values: Any = None
+        if self.policy is None:  # not one sweep
+            self.policy = np.zeros(self.shape, dtype=action_type(mdp))
+        else:
+            values = self.values
+            values += self.dtype.type(self.offset)
+            if self.exogenous_part is not None:
+                values += self.exogenous_part.astype(self.dtype)[:, None]
+            values[:, mdp.terminal] = 0.0
+        return Plan(
+            policy=TabularPolicy.planned_in(mdp, self.policy),
+            values=values,
+            converged=self.converged,
+            residual=self.residual,
+            iterations=self.sweeps,
+            seconds=self.clock.seconds(),
+            loss_bound=self.loss_bound,
+            method="value iteration",
+            out_of_time=self.out_of_time,
+        )
+
+
+def _values_over(mdp: FactoredMDP, plan: Plan) -> Floats | None:
+    """The values of a plan, laid out for the states of ``mdp``; None if they do not fit.
+
+    Returns:
+        First an axis for each variable that ``mdp`` does not have, then one for each that it has,
+        in its order and of length 1 where the plan does not know it, then one for n.
+    """
+    policy, values = plan.policy, plan.values
+    if values is None or not isinstance(policy, TabularPolicy):
+        return None
+    known = dict(zip(policy.mask, policy.exogenous_sizes.tolist(), strict=True))
+    wanted = dict(zip(mdp.exogenous_names, mdp.exogenous_sizes.tolist(), strict=True))
+    if (
+        policy.endogenous_sizes.tolist() != mdp.endogenous_sizes.tolist()
+        or values.shape != policy.actions.shape
+        or not np.issubdtype(values.dtype, np.floating)
+        or len({*known, *wanted}) > MAX_WARM_VARIABLES
+        or any(wanted.get(name, size) != size for name, size in known.items())
+    ):
+        return None
+    dropped = [name for name in known if name not in wanted]
+    order = [*dropped, *(name for name in wanted if name in known)]
+    tensor = values.reshape(*known.values(), values.shape[1])
+    tensor = tensor.transpose(*(list(known).index(name) for name in order), len(known))
+    shape = [*(known[name] for name in dropped), *(known.get(name, 1) for name in wanted)]
+    return tensor.reshape(*shape, values.shape[1])
+
+
+def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
+    """The least and the largest reward of any state, and the most that terms can add up to."""
+    lows, highs = [], []  # (N, A) of each table
+    for table in (mdp.base_reward[None], *mdp.scoped_terms.values()):
+        step = max(1, BLOCK_REWARDS // max(1, table[0].size))
+        blocks = [table[first : first + step] for first in range(0, len(table), step)]
+        found = [(block.min(axis=0), block.max(axis=0)) for block in blocks]
+        lows.append(np.min([low for low, _ in found], axis=0))
+        highs.append(np.max([high for _, high in found], axis=0))
+    size = float(np.maximum(-np.array(lows), highs).max(axis=(1, 2), initial=0.0).sum())
+    if not math.isfinite(size):
+        raise ArgumentError("the rewards are not all finite")
+    alive = ~mdp.terminal
+    ended = 0.0 if mdp.terminal.any() else math.inf  # a terminal state pays nothing
+    low = np.sum(lows, axis=0)[alive].min(initial=ended)
+    high = np.sum(highs, axis=0)[alive].max(initial=-ended)
+    return (float(low), float(high)), size

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
-from planners.core.arrays import Floats, Ints, join, starts_of, subset_index
+from planners.core.arrays import Floats, Ints, subset_index
 from planners.tables.decision_lists import DecisionLists, follow_rules
+from planners.tables.ragged import Ragged
 
 Unsigned = NDArray[np.uint64]
 
@@ -32,14 +33,12 @@ class RuleGroups(NamedTuple):
     """Rules that look at the same variables form a group, whose rows lie side by side.
 
     At the joint value v (C order) of its variables group g has the rows
-    ``rows[row_starts[g] + v * size :]``, in the order of ``rules[starts[g] : starts[g] + size]``;
-    rules and values share rows that are equal.
+    ``rows[row_starts[g] + v * size :]``, in the order of its ``size`` rules; rules and values share
+    rows that are equal.
     """
 
-    starts: Ints  # (groups + 1,) in rules
-    rules: Ints
-    variable_starts: Ints  # (groups + 1,)
-    variables: Ints  # increasing within a group
+    rules: Ragged  # of each group
+    variables: Ragged  # of each group, increasing
     row_starts: Ints  # (groups,)
     rows: Unsigned
 
@@ -79,27 +78,10 @@ class _ShortRules(NamedTuple):
     pair_starts: Ints  # (N * A + 1,): the rules of each pair
     begins: Ints  # (rules,)
     ends: Ints  # (rules,)
-    variable_starts: Ints  # (rules + 1,)
     variables: Ints  # increasing within a rule
+    variable_starts: Ints  # (rules + 1,)
     row_starts: Ints  # (rules + 1,)
     most_entries: int  # that all rows have together, at most
-
-
-class _Rows(NamedTuple):
-    """What the rows of shortened rules decide, and what they pass on; equal ones are kept once."""
-
-    places: Unsigned  # (rows,): the kept row that equals each row
-    starts: Ints  # (rows + 1,)
-    targets: NDArray[np.uint32]  # (entries,)
-    probabilities: Floats  # (entries,)
-    left: Floats  # (rows,)
-
-    @classmethod
-    def empty(cls, rows: int, entries: int, dtype: Any) -> _Rows:
-        """Rows to be filled."""
-        places, starts = np.empty(rows, np.uint64), np.zeros(rows + 1, np.int64)
-        targets, probabilities = np.empty(entries, np.uint32), np.empty(entries, dtype)
-        return cls(places, starts, targets, probabilities, np.empty(rows, dtype))
 
 
 def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
@@ -113,49 +95,44 @@ def rows_bytes(lists: DecisionLists, itemsize: int) -> int:
 def successor_rows(lists: DecisionLists, dtype: Any) -> SuccessorRows:
     """Shorten the decision lists and lay out their rows."""
     rules = _ShortRules(*_shorten(lists))
-    made = _Rows.empty(int(rules.row_starts[-1]), rules.most_entries, dtype)
-    num_rows, num_entries = _fill_rows(lists, rules, made)
-    starts = made.starts[: num_rows + 1]
+    num_rows, entries = int(rules.row_starts[-1]), rules.most_entries
+    places, row_starts = np.empty(num_rows, np.uint64), np.zeros(num_rows + 1, np.int64)
+    made = np.empty(entries, np.uint32), np.empty(entries, dtype), np.empty(num_rows, dtype)
+    num_kept, num_entries = _fill_rows(lists, rules, places, row_starts, *made)
+    starts = row_starts[: num_kept + 1]
     lengths = np.diff(starts)
     longest = int(lengths.max(initial=0))
     # All rows are made equally long, if that is not much: their ends are then easy to predict.
-    padding = num_rows * longest <= 2 * num_entries
-    padded = np.arange(num_rows + 1) * longest if padding else starts
+    padding = num_kept * longest <= 2 * num_entries
+    padded = np.arange(num_kept + 1) * longest if padding else starts
     place = np.arange(num_entries) + np.repeat(padded[:-1] - starts[:-1], lengths)
     targets = np.zeros(padded[-1], dtype=np.uint32)
-    targets[place] = made.targets[:num_entries]
+    targets[place] = made[0][:num_entries]
     probabilities = np.zeros(padded[-1], dtype=dtype)
-    probabilities[place] = made.probabilities[:num_entries]
+    probabilities[place] = made[1][:num_entries]
     return SuccessorRows(
         rules.pair_starts.astype(np.uint64),
-        _group(rules, made.places),
+        _group(rules, places),
         padded.astype(np.uint64),
         targets,
         probabilities,
-        made.left[:num_rows].copy(),
+        made[2][:num_kept].copy(),
     )
 
 
 def _group(rules: _ShortRules, rows: Unsigned) -> RuleGroups:
     """Put rules that look at the same variables together, rows of the same value side by side."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    starts = rules.variable_starts
-    for rule in range(len(rules.begins)):
-        looks = rules.variables[starts[rule] : starts[rule + 1]]
+    for rule, looks in enumerate(Ragged(rules.variables, rules.variable_starts).pieces()):
         groups.setdefault(tuple(looks.tolist()), []).append(rule)
-    members, tables = list(groups.values()), []
-    for chosen in members:
+    tables = []
+    for chosen in groups.values():
         firsts = rules.row_starts[chosen]
         values = np.arange(rules.row_starts[chosen[0] + 1] - firsts[0])
         tables.append(rows[firsts + values[:, None]].reshape(-1))
-    return RuleGroups(
-        starts=starts_of(members),
-        rules=join(members, np.int64),
-        variable_starts=starts_of(list(groups)),
-        variables=join(list(groups), np.int64),
-        row_starts=starts_of(tables)[:-1],
-        rows=np.concatenate(tables),
-    )
+    joined = Ragged.of(tables, np.uint64)
+    members = Ragged.of(list(groups.values()))
+    return RuleGroups(members, Ragged.of(list(groups)), joined.starts[:-1], joined.values)
 
 
 @njit(cache=True)
@@ -199,8 +176,8 @@ def _shorten(lists: Any) -> Any:
             variable_starts[count] = end
             row_starts[count] = row_starts[count - 1] + of_list
         pair_starts[pair + 1] = count
-    shortened = pair_starts, begins[:count], ends[:count], variable_starts[: count + 1]
-    return *shortened, variables[: variable_starts[count]], row_starts[: count + 1], entries
+    looked_at = variables[: variable_starts[count]], variable_starts[: count + 1]
+    return pair_starts, begins[:count], ends[:count], *looked_at, row_starts[: count + 1], entries
 
 
 @njit(**INNER)
@@ -241,13 +218,29 @@ def _always_decides(lists: Any, rule: int) -> bool:
 
 
 @njit(cache=True)
-def _fill_rows(lists: Any, rules: Any, out: Any) -> Any:
+def _fill_rows(
+    lists: Any,
+    rules: Any,
+    places: Any,
+    starts: Any,
+    targets: Any,
+    probabilities: Any,
+    left: Any,
+) -> Any:
     """Fill the rows, equal ones of a rule once: how many rows and entries are kept.
 
     A cell ahead is blocked or not, wherever else the obstacle may be: a hundred rows, two of them
     different, and these two stay in the cache.
+
+    Args:
+        lists: the decision lists.
+        rules: those that become one.
+        places: the kept row that equals each row, (rows,).
+        starts: where kept rows start, (rows + 1,).
+        targets: of the entries of kept rows.
+        probabilities: of the same.
+        left: the probability that each kept row passes on.
     """
-    places, starts, targets, probabilities, left = out
     sizes, variable_starts, variables = lists.sizes, rules.variable_starts, rules.variables
     x = np.zeros(len(sizes), np.int64)
     mass = np.zeros(lists.num_states)

@@ -1,22 +1,30 @@
-"""A sweep of value iteration over the endogenous part, for a range of x.
+"""A sweep of value iteration: V <- R - shift + discount * E[W], for a range of x.
 
 It walks through x in C order, like a mileage counter. While the digits up to some variable stay
 the same, so do the rewards of those variables and the rows of the rules that look at no other:
-what was worked out for the last x is only brought up to date.
+only what depends on the digits that have turned is looked up again. W(x, n') = E[V(x', n') | x]
+comes from :mod:`~planners.value_iteration.expectation`.
 
 Indices into large arrays are unsigned: see :class:`SuccessorRows`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.core.mdp import ExoMDP
 from planners.core.arrays import Floats, Ints, set_joint_values, subset_index
-from planners.value_iteration.backups import back_up, choose, follow
-from planners.value_iteration.successors import SuccessorRows
+from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import num_exogenous_states
+from planners.tables.ragged import Ragged
+from planners.value_iteration.expectation import Expectation
+from planners.value_iteration.successors import SuccessorRows, successor_rows
+
+ONE = np.uint64(1)
 
 
 class RewardTables(NamedTuple):
@@ -25,10 +33,25 @@ class RewardTables(NamedTuple):
     They are in the order of the last variables that they look at.
     """
 
-    scope_starts: Ints  # (k + 1,)
-    variables: Ints  # the scope of each term, increasing
+    scopes: Ragged  # the variables of each term, increasing
     starts: Ints  # (k + 1,)
     tables: Floats  # (joint values, N, A) for each, one after another
+
+    @classmethod
+    def of(cls, mdp: FactoredMDP, dtype: Any, tick: Callable[[], None]) -> RewardTables:
+        """Lay out the tables of a model; those of a single term stay where they are."""
+        tables = list(mdp.scoped_terms.values()) or [np.zeros((1, *mdp.base_reward.shape))]
+        scopes = Ragged.of(list(mdp.scoped_terms))
+        starts: Ints = np.cumsum([0, *(table.size for table in tables)])
+        if len(tables) == 1 and tables[0].dtype == dtype and not mdp.base_reward.any():
+            return cls(scopes, starts, np.ascontiguousarray(tables[0]).reshape(-1))
+        flat = np.empty(starts[-1], dtype=dtype)
+        for k, table in enumerate(tables):
+            tick()
+            base = mdp.base_reward if k == 0 else np.zeros(1)
+            out = flat[starts[k] : starts[k + 1]].reshape(table.shape)
+            np.add(table, base, out=out, casting="same_kind")
+        return cls(scopes, starts, flat)
 
 
 class SweepModel(NamedTuple):
@@ -41,63 +64,84 @@ class SweepModel(NamedTuple):
     rewards: RewardTables
     successors: SuccessorRows
 
+    @classmethod
+    def of(cls, mdp: FactoredMDP, dtype: Any, tick: Callable[[], None]) -> SweepModel:
+        """Bring the tables of a model into this form."""
+        tick()
+        rows = successor_rows(mdp.decision_lists, dtype)
+        tick()
+        rewards = RewardTables.of(mdp, dtype, tick)
+        discount = dtype.type(mdp.discount)
+        return cls(discount, mdp.num_actions, mdp.terminal, mdp.exogenous_sizes, rewards, rows)
 
-class KeptActions(NamedTuple):
-    """All that a sweep with fixed actions reads.
 
-    ``rewards`` and ``rows`` are those of the fixed actions. An action stays the best one until V
-    has drifted further than ``certain``: see :class:`Drift`. What there is no room for has no
-    rows; without the others there is no ``certain``.
+class Kept(NamedTuple):
+    """The rewards and successor rows of the best actions, for sweeps with these actions fixed.
+
+    Both arrays have no rows where there is no memory for them.
     """
 
-    discount: Any
-    terminal: Any  # (N,)
     rewards: Floats  # (X, N)
-    rows: Any  # (X, N), indices of successor rows
-    certain: Any  # (X, N), float32
-    entry_starts: Any  # as in SuccessorRows
-    targets: Any
-    probabilities: Floats
+    rows: Any  # (X, N)
 
 
-class Change(NamedTuple):
-    """How V has changed."""
-
-    least: float
-    largest: float
-    widest: float  # the most that changes at the same x differ by
+def action_type(mdp: ExoMDP) -> np.dtype[Any]:
+    """The smallest type that holds the actions."""
+    return np.min_scalar_type(mdp.num_actions - 1)
 
 
-class Drift(NamedTuple):
-    """How much the difference between the values of two actions may have changed so far.
+def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) -> Iterator[Floats]:
+    """V with 0, 1, ... ``steps`` steps left, each of shape (X, N).
 
-    If a change of V has the span s, that difference changes by at most discount * s. So an action
-    that is better than all others by more than the discount times the sum of all spans since then
-    is still the best: the others need not be looked at.
+    A policy that knows how many steps are left can do better than one that does not, so bounds on
+    all policies are made of these values (:mod:`planners.bounds`). The array is overwritten when
+    the next one is asked for; copy what is to be kept. The discount may be 1.
+
+    >>> from planners import ReducedMDP
+    >>> from exo_envs.domains.grid import GridMDP
+    >>> reduced = ReducedMDP.estimate(GridMDP(), ["object"], rng=0)
+    >>> [round(float(values.max())) for values in backward_induction(reduced, 2)]
+    [0, 100, 100]
     """
 
-    now: float  # the discount times the sum of the spans of all changes of V
-    rounded: float  # the same with what rounding may add to it
+    def never() -> None:
+        """Nothing interrupts the pieces of this work."""
+
+    dtype = np.dtype(dtype)
+    model, expectation = SweepModel.of(mdp, dtype, never), Expectation.of(mdp, dtype)
+    shape = (num_exogenous_states(mdp), mdp.num_endogenous_states)
+    kept = Kept(np.empty((0, shape[1]), dtype), np.empty((0, shape[1]), np.uint32))
+    values, actions = np.zeros(shape, dtype), np.zeros(shape, action_type(mdp))
+    ranges = np.empty((2, shape[0]), dtype)
+    yield values
+    for _ in range(steps):
+        expectation.begin(values, never)
+        for units in expectation.units():
+            chunk = expectation.chunk(0, units)
+            given = dtype.type(0), chunk, values, (actions, actions), ranges
+            sweep(model, kept, True, False, *given)
+        yield values
 
 
 @njit(cache=True, nogil=True)
 def sweep(
     model: Any,
     kept: Any,
-    best_of: Any,
+    improving: bool,
+    blank: bool,
     shift: Any,
     chunk: Any,
     values: Any,
     actions: Any,
     ranges: Any,
 ) -> Any:
-    """V <- R - shift + discount * E[W], with the best actions if ``improving``, else the given.
+    """Renew V at some x, with the best actions if ``improving``, else with the given ones.
 
     Args:
         model: a :class:`SweepModel`.
-        kept: the :class:`KeptActions`, whose rewards and rows are overwritten if ``improving``.
-        best_of: whether to look for the best actions (``improving``), whether all W are zero, and
-            the two numbers of a :class:`Drift`.
+        kept: a :class:`Kept`, overwritten for these x if ``improving``.
+        improving: whether to look for the best actions.
+        blank: whether all W are zero, as in the first sweep.
         shift: what is subtracted from every reward.
         chunk: the first x, and W of this and the following x, shape (., N).
         values: V, shape (X, N), overwritten for these x.
@@ -111,59 +155,30 @@ def sweep(
         least and the largest new V, and the number of states whose actions are others than before.
     """
     first, expected = chunk
-    improving, _, _, rounded_drift = best_of
-    discount, num_actions, terminal, sizes, reward_tables, successors = model
-    rule_starts, groups, entry_starts, targets, probabilities, left = successors
-    _, _, kept_rewards, kept_rows, certain, _, _, _ = kept
+    sizes, rewards, groups = model.sizes, model.rewards, model.successors.groups
     chosen, before = actions
     digits = np.zeros(len(sizes), np.int64)
-    rows = np.zeros(len(groups.rules), np.uint64)  # of each rule, at the current x
-    scopes, variables, starts, tables = reward_tables
-    num_terms = len(scopes) - 1
-    sums = np.empty((max(num_terms, 1), len(terminal) * num_actions), values.dtype)
-    new = np.empty(len(terminal), values.dtype)
-    single = len(rows) == len(rule_starts) - 1  # each pair has one rule
-    keep = improving and len(certain) > 0
+    rows = np.zeros(len(groups.rules.values), np.uint64)  # of each rule, at the current x
+    num_pairs = len(model.terminal) * model.num_actions
+    sums = np.empty((max(len(rewards.scopes.starts) - 1, 1), num_pairs), values.dtype)
+    new = np.empty(len(model.terminal), values.dtype)
     infinite = values.dtype.type(np.inf)
     least, largest, widest = infinite, -infinite, values.dtype.type(0)
     lowest, highest = infinite, -infinite
     others = 0
-    newest_looked_at = -1  # by any rule
-    for variable in groups.variables:
-        newest_looked_at = max(newest_looked_at, variable)
-    outdated = -1  # the first digit that has changed since rows and rewards were found
     for x in range(first, first + len(expected)):
-        outdated = min(outdated, _turn(x, x == first, digits, sizes))
+        turned = _turn(x, x == first, digits, sizes)
+        _find_rows(groups, turned, digits, sizes, rows)
+        paid = _add_rewards(rewards, turned, digits, sizes, sums)
         w = expected[x - first]
-        if keep and _exceeds(certain, x, rounded_drift):
-            for n in range(len(terminal)):
-                chosen[x, n] = before[x, n]
-            back_up(kept, shift, x, w, new)
+        if improving:
+            _choose(model, blank, shift, w, paid, rows, chosen[x], new)
+            if len(kept.rows):
+                _keep(model, paid, rows, chosen[x], kept.rewards[x], kept.rows[x])
+            for n in range(len(new)):
+                others += chosen[x, n] != before[x, n]
         else:
-            if newest_looked_at >= outdated:
-                _find_rows(groups, outdated, digits, sizes, rows)
-            rewards = _add_rewards(scopes, variables, starts, tables, outdated, digits, sizes, sums)
-            outdated = len(sizes)
-            if not improving:
-                follow(
-                    *(discount, shift, num_actions, terminal, w, rewards, rows),
-                    *(rule_starts, entry_starts, targets, probabilities, left, chosen[x], new),
-                )
-            elif single:
-                choose(
-                    *(best_of, discount, shift, num_actions, terminal, x, w, rewards, rows),
-                    *(rule_starts, entry_starts, targets, probabilities, None),
-                    *(chosen, before, kept_rewards, kept_rows, certain, new),
-                )
-            else:
-                choose(
-                    *(best_of, discount, shift, num_actions, terminal, x, w, rewards, rows),
-                    *(rule_starts, entry_starts, targets, probabilities, left),
-                    *(chosen, before, kept_rewards, kept_rows, certain, new),
-                )
-            if improving:
-                for n in range(len(terminal)):
-                    others += chosen[x, n] != before[x, n]
+            _follow(model, shift, w, paid, rows, chosen[x], new)
         low, high = _limits(new)
         lowest, highest = min(lowest, low), max(highest, high)
         low, high = _renew(values[x], new)
@@ -173,21 +188,29 @@ def sweep(
 
 
 @njit(cache=True, nogil=True)
-def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any, ranges: Any) -> Any:
+def sweep_kept(
+    model: Any, kept: Any, shift: Any, chunk: Any, values: Any, changes: Any, ranges: Any
+) -> Any:
     """The same with the kept actions, which is faster: the first three numbers.
 
-    The changes of V are written to ``changes``, shape (X, N), unless that has no rows. The record
-    comes as a plain tuple: Numba recognises that in a fraction of the time, and a sweep over a
-    small model takes microseconds.
+    The changes of V are written to ``changes``, shape (X, N), unless that has no rows. What it
+    reads of the model comes as a plain tuple: Numba recognises that in a fraction of the time, and
+    a sweep over a small model takes microseconds.
     """
     first, expected = chunk
-    terminal = kept[1]
+    discount, terminal, entry_starts, targets, probabilities = model
+    rewards, rows = kept
     recording = len(changes) > 0
     new = np.empty(len(terminal), values.dtype)
     infinite = values.dtype.type(np.inf)
     least, largest, widest = infinite, -infinite, values.dtype.type(0)
     for x in range(first, first + len(expected)):
-        back_up(kept, shift, x, expected[x - first], new)
+        w, own_rewards, own_rows = expected[x - first], rewards[x], rows[x]
+        for n in range(len(terminal)):
+            new[n] = 0
+            if not terminal[n]:
+                value = _mean(own_rows[n], w, entry_starts, targets, probabilities)
+                new[n] = own_rewards[n] + discount * value - shift
         v = values[x]
         if recording:
             record = changes[x]
@@ -199,13 +222,98 @@ def sweep_kept(kept: Any, shift: Any, chunk: Any, values: Any, changes: Any, ran
     return least, largest, widest
 
 
+@njit(cache=True)
+def _choose(
+    model: Any, blank: bool, shift: Any, w: Any, rewards: Any, rows: Any, actions: Any, new: Any
+) -> None:
+    """The new V of all states of one x and their best actions, given the rewards and rows at x."""
+    discount, num_actions, terminal, _, _, successors = model
+    rule_starts, _, entry_starts, targets, probabilities, left = successors
+    several = len(rows) >= len(rule_starts)  # some pair has several rules
+    for n in range(len(terminal)):
+        best = -new.dtype.type(np.inf)
+        best_action = 0
+        pair = np.uint64(n * num_actions)
+        for a in range(0 if terminal[n] else num_actions):
+            row = rows[rule_starts[pair]] if several else rows[pair]
+            mean = new.dtype.type(0)
+            if not blank:
+                mean = _mean(row, w, entry_starts, targets, probabilities)
+            if several:
+                mean += _rest(
+                    pair, w, rows, rule_starts, entry_starts, targets, probabilities, left
+                )
+            value = rewards[pair] + discount * mean
+            pair += ONE
+            # Without branches: which action is better is hard to predict.
+            better = value > best
+            best_action = a if better else best_action
+            best = value if better else best
+        new[n] = 0 if terminal[n] else best - shift
+        actions[n] = best_action
+
+
+@njit(cache=True)
+def _follow(
+    model: Any, shift: Any, w: Any, rewards: Any, rows: Any, actions: Any, new: Any
+) -> None:
+    """The new V of all states of one x with given actions, whose rows are not kept."""
+    discount, num_actions, terminal, _, _, successors = model
+    rule_starts, _, entry_starts, targets, probabilities, left = successors
+    for n in range(len(terminal)):
+        value = new.dtype.type(0)
+        if not terminal[n]:
+            pair = np.uint64(n * num_actions + actions[n])
+            value = _mean(rows[rule_starts[pair]], w, entry_starts, targets, probabilities)
+            value += _rest(pair, w, rows, rule_starts, entry_starts, targets, probabilities, left)
+            value = rewards[pair] + discount * value - shift
+        new[n] = value
+
+
 @njit(cache=True, inline="always")
-def _exceeds(numbers: Any, x: int, limit: float) -> bool:
-    """Whether all of them at one x are larger."""
-    smaller = 0
-    for i in range(numbers.shape[1]):
-        smaller += not numbers[x, i] > limit
-    return smaller == 0
+def _keep(
+    model: Any, rewards: Any, rows: Any, actions: Any, kept_rewards: Any, kept_rows: Any
+) -> None:
+    """Keep the reward and the row of each action at one x."""
+    rule_starts = model.successors.rule_starts
+    for n in range(len(actions)):
+        pair = np.uint64(n * model.num_actions + actions[n])
+        kept_rewards[n] = rewards[pair]
+        kept_rows[n] = rows[rule_starts[pair]]
+
+
+@njit(cache=True, inline="always")
+def _mean(row: Any, w: Any, entry_starts: Any, targets: Any, probabilities: Any) -> Any:
+    """The mean of W(x, n') over one row of successors."""
+    total = w.dtype.type(0)
+    entry, stop = entry_starts[row], entry_starts[row + ONE]
+    while entry < stop:
+        total += probabilities[entry] * w[targets[entry]]
+        entry += ONE
+    return total
+
+
+@njit(cache=True)
+def _rest(
+    pair: Any,
+    w: Any,
+    rows: Any,
+    rule_starts: Any,
+    entry_starts: Any,
+    targets: Any,
+    probabilities: Any,
+    left: Any,
+) -> Any:
+    """What the rules of a pair after the first one add to the mean of W(x, n')."""
+    total = w.dtype.type(0)
+    rule = rule_starts[pair]
+    passed = left[rows[rule]]
+    rule += ONE
+    while passed > 0 and rule < rule_starts[pair + ONE]:
+        total += passed * _mean(rows[rule], w, entry_starts, targets, probabilities)
+        passed *= left[rows[rule]]
+        rule += ONE
+    return total
 
 
 # Without NaN the extremes of several numbers are found at once. There is none: finite numbers are
@@ -224,7 +332,6 @@ def _renew(v: Any, new: Any) -> Any:
 
 @njit(cache=True, fastmath={"nnan", "nsz"})
 def _limits(new: Any) -> Any:
-    """The least and the largest of them."""
     lowest = new.dtype.type(np.inf)
     highest = -lowest
     for n in range(len(new)):
@@ -246,44 +353,38 @@ def _turn(x: int, start: bool, digits: Any, sizes: Any) -> Any:
     return i
 
 
-@njit(cache=True, inline="always")
-def _find_rows(groups: Any, changed: int, digits: Any, sizes: Any, rows: Any) -> None:
+@njit(cache=True)
+def _find_rows(groups: Any, turned: int, digits: Any, sizes: Any, rows: Any) -> None:
     """The current row of each rule, unless nothing that it looks at has changed."""
-    variables, starts = groups.variables, groups.starts
+    variables, variable_starts = groups.variables
+    rules, starts = groups.rules
     for group in range(len(groups.row_starts)):
-        first, last = groups.variable_starts[group], groups.variable_starts[group + 1]
+        first, last = variable_starts[group], variable_starts[group + 1]
         newest = -1 if first == last else variables[last - 1]
-        if newest < changed:
+        if newest < turned:
             continue
         value = subset_index(digits, variables, first, last, sizes)
         start, size = starts[group], starts[group + 1] - starts[group]
         place = groups.row_starts[group] + value * size
         for k in range(size):
-            rows[groups.rules[start + k]] = groups.rows[place + k]
+            rows[rules[start + k]] = groups.rows[place + k]
 
 
 @njit(cache=True)
-def _add_rewards(
-    scopes: Any,
-    variables: Any,
-    starts: Any,
-    tables: Any,
-    changed: int,
-    digits: Any,
-    sizes: Any,
-    sums: Any,
-) -> Any:
+def _add_rewards(rewards: Any, turned: int, digits: Any, sizes: Any, sums: Any) -> Any:
     """R(x, n, a) for all pairs: the sum of the tables at the current digits.
 
     ``sums[k]`` holds the sum of the tables up to that of the k-th term.
     """
+    variables, scopes = rewards.scopes
+    starts, tables = rewards.starts, rewards.tables
     size = sums.shape[1]
     if len(scopes) == 1:
         return tables[:size]
     place = starts[0] + subset_index(digits, variables, scopes[0], scopes[1], sizes) * size
     total = tables[place : place + size]
     for k in range(1, len(scopes) - 1):
-        if variables[scopes[k + 1] - 1] >= changed:
+        if variables[scopes[k + 1] - 1] >= turned:
             value = subset_index(digits, variables, scopes[k], scopes[k + 1], sizes)
             place = starts[k] + value * size
             term = tables[place : place + size]

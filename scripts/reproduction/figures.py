@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exo_envs import State
-from exo_envs.domains.crowd import CrowdMDP, CrowdParameters, CrowdViewer
+from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
+from exo_envs.domains.crowd.viewer import CrowdViewer
 from exo_envs.rendering.viewer import Frame
 from shared.drawing import SIZE, backend, draw, with_palette
 

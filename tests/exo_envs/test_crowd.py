@@ -8,7 +8,7 @@ from crowds import FixedNoise, assert_consistent, crowd, some_states
 
 from exo_envs import ExoVectorEnv, State
 from exo_envs.domains.crowd import CrowdEnv, CrowdMDP, CrowdParameters, CrowdVectorEnv
-from exo_envs.domains.crowd.tables import place_tables
+from exo_envs.domains.crowd.model import place_tables
 from exo_envs.domains.floor import Floor, Move
 from exo_envs.testing import check_mdp
 

@@ -193,7 +193,7 @@ def test_the_shells_take_the_parameters():
         ({"noise": 0.6}, r"noise is a number from 0 to 0.5, not 0.6"),
         ({"copy_noise": float("nan")}, r"copy_noise is a finite number, not nan"),
         ({"slip": -0.1}, r"slip is a number from 0 to 0.5"),
-        ({"stake": 0}, r"stake is a number positive"),
+        ({"stake": 0}, r"stake is a number above 0"),
         ({"fee": float("inf")}, r"fee is a finite number, not inf"),
         ({"discount": 1.1}, r"discount is in \(0, 1\], not 1.1"),
         ({"horizon": 0}, r"horizon is a whole number, at least 1"),

@@ -13,7 +13,7 @@ from exo_envs.domains.synthetic import (
     RealSyntheticParameters,
     RealSyntheticVectorEnv,
 )
-from exo_envs.domains.synthetic.real.latent import Encoding, height
+from exo_envs.domains.synthetic.real import Encoding, height
 from exo_envs.testing import check_mdp
 
 STRUCTURES = [

@@ -5,9 +5,12 @@ import pytest
 from models import CounterMDP
 
 from exo_envs import State
-from exo_envs.domains.crowd import CrowdMDP, CrowdViewer
-from exo_envs.domains.factory import FactoryMDP, FactoryViewer
-from exo_envs.domains.grid import GridMDP, GridViewer
+from exo_envs.domains.crowd import CrowdMDP
+from exo_envs.domains.crowd.viewer import CrowdViewer
+from exo_envs.domains.factory import FactoryMDP
+from exo_envs.domains.factory.viewer import FactoryViewer
+from exo_envs.domains.grid import GridMDP
+from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.rendering.viewer import Viewer
 
 VIEWERS = {

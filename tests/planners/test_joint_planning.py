@@ -24,7 +24,7 @@ from planners.forecasting.compiled_model import CompiledModel, needed_variables
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import Models, look_ahead
 from planners.forecasting.planner import ForecastPolicy
-from planners.value_iteration.finite_horizon import backward_induction
+from planners.value_iteration.sweeps import backward_induction
 
 
 @settings(max_examples=60)

@@ -14,8 +14,7 @@ from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, IntArray
 from planners.core.policy import Policy
 from wrappers.observation.flat import Encoding, FlatWrapper
-from wrappers.observation.masked import MaskWrapper
-from wrappers.observation.wrapper_layers import layers
+from wrappers.observation.masked import MaskWrapper, layers
 
 
 @runtime_checkable

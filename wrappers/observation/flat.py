@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
@@ -15,15 +15,132 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import DTypeLike, NDArray
 
-from exo_envs.core.arguments import check_choice, kind_of
+from exo_envs.compiled.functions import njit
+from exo_envs.core.arguments import as_array, as_integers, check_choice, kind_of
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.spaces import batched_space
-from wrappers.observation.flat_parts import Flat, Part, RealPart, parts_of
-from wrappers.observation.wrapper_layers import VectorObservation, observed_space
+from exo_envs.core.spaces import NEEDED_SPACE, batched_space
+from wrappers.observation.masked import VectorObservation, observed_space
 
+Flat: TypeAlias = NDArray[Any]
 KINDS = ("one-hot", "scaled")
 #: Numbers in one flat observation, at most: 400 MB of the default type.
 MAX_WIDTH = 100_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """One entry of an observation.
+
+    Attributes:
+        key: its name.
+        low: the first value of each variable.
+        high: the last one.
+        is_real: whether values are real numbers.
+        is_number: whether the entry is a number, not an array of one (``Discrete``).
+    """
+
+    key: str
+    low: tuple[Any, ...]
+    high: tuple[Any, ...]
+    is_real: bool
+    is_number: bool
+
+    @classmethod
+    def of(cls, key: str, space: spaces.Space[Any]) -> Part | None:
+        """The entry that a space describes, if it can be encoded."""
+        if isinstance(space, spaces.Box) and len(space.shape) == 1:
+            return cls(key, tuple(space.low), tuple(space.high), True, False)
+        if isinstance(space, spaces.Discrete):
+            return cls(key, (int(space.start),), (int(space.start + space.n) - 1,), False, True)
+        if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
+            starts, sizes = space.start.tolist(), space.nvec.tolist()
+            high = (start + size - 1 for start, size in zip(starts, sizes, strict=True))
+            return cls(key, tuple(starts), tuple(high), False, False)
+        return None
+
+    def width(self, kind: str) -> int:
+        """The number of its columns: one for a real variable, whatever the encoding."""
+        if self.is_real or kind == "scaled":
+            return len(self.low)
+        return sum(self.high) - sum(self.low) + len(self.low)
+
+    @cached_property
+    def bounds(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The first and the last values, as arrays."""
+        dtype = np.float64 if self.is_real else np.int64
+        return np.array(self.low, dtype=dtype), np.array(self.high, dtype=dtype)
+
+    @cached_property
+    def scale(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of real variables the number shown as 0, and how much more is shown as 1."""
+        low, high = self.bounds
+        bounded = np.isfinite(low) & np.isfinite(high)
+        zero = np.where(bounded, low, 0.0)
+        return zero, np.where(bounded & (high > low), high - zero, 1.0)
+
+    def values(self, observation: Mapping[str, Any]) -> NDArray[Any]:
+        """The numbers of this part, (..., m)."""
+        if self.key not in observation:
+            given = ", ".join(map(repr, observation)) or "nothing"
+            raise ArgumentError(f"{self} is missing; there is {given}")
+        if self.is_real:
+            values = as_array(str(self), observation[self.key])
+            if values.dtype.kind not in "iuf":
+                raise ArgumentTypeError(f"{self} has dtype {values.dtype}; it should hold numbers")
+            values = values.astype(np.float64)
+        else:
+            values = as_integers(str(self), observation[self.key])
+        if self.is_number:
+            return values[..., None]
+        if values.shape[-1:] != (len(self.low),):
+            raise ArgumentError(
+                f"{self} has shape {values.shape}; it should be (..., {len(self.low)})"
+            )
+        return values
+
+    def write(self, values: NDArray[Any], flat: Flat, first: int, kind: str) -> None:
+        """Write numbers, (..., m), into the columns from ``first`` on of zeros, (lanes, D).
+
+        Raises:
+            ValueError: if a number is out of range.
+        """
+        low, high = self.bounds
+        rows = np.ascontiguousarray(values, dtype=low.dtype).reshape(len(flat), len(low))
+        if self.is_real:
+            wrong = np.flatnonzero(~((rows >= low) & (rows <= high)))
+            zero, unit = self.scale
+            flat[:, first : first + len(low)] = (rows - zero) / unit
+        else:
+            found = _write(rows, low, high, flat, first, kind == "one-hot")
+            wrong = np.array([found] if found >= 0 else [])
+        if len(wrong):
+            i = int(wrong[0]) % len(low)
+            known = f"{low[i]:g} to {high[i]:g}" if self.is_real else f"{low[i]} ... {high[i]}"
+            raise ArgumentError(
+                f"variable {i} in {self} cannot be {values.flat[wrong[0]]}; its values are {known}"
+            )
+
+    def __str__(self) -> str:
+        """The entry, for people."""
+        return f"the {self.key} part of the observation"
+
+
+@njit(cache=True)
+def _write(values: Any, low: Any, high: Any, flat: Any, first: Any, one_hot: Any) -> Any:
+    """Write a part into zeros; the index of an entry that is out of range, or -1."""
+    for lane in range(values.shape[0]):
+        column = first
+        for i in range(len(low)):
+            if values[lane, i] < low[i] or values[lane, i] > high[i]:
+                return lane * len(low) + i
+            offset = values[lane, i] - low[i]
+            if one_hot:
+                flat[lane, column + offset] = 1
+                column += high[i] - low[i] + 1
+            else:
+                flat[lane, column] = offset / max(high[i] - low[i], 1)
+                column += 1
+    return -1
 
 
 @dataclass(frozen=True)
@@ -55,11 +172,12 @@ class Encoding:
     Attributes:
         kind: ``"one-hot"`` or ``"scaled"``.
         dtype: the dtype of the flat array.
+        parts: the entries of an observation.
     """
 
     kind: str
     dtype: np.dtype[Any]
-    _parts: tuple[Part, ...] = field(repr=False)
+    parts: tuple[Part, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -88,21 +206,28 @@ class Encoding:
         if dtype.kind not in "iuf" or dtype.itemsize > 8 or not dtype.isnative:
             wanted = "a native real dtype of at most 64 bits"
             raise ArgumentError(f"a flat observation has {wanted}, not {dtype}")
-        if kind == "scaled" and dtype.kind != "f":
-            raise ArgumentError(
-                f"scaled values are fractions; dtype is a floating one, not {dtype}"
+        entries = space.spaces if isinstance(space, spaces.Dict) else {}
+        parts = tuple(part for key in entries if (part := Part.of(key, entries[key])) is not None)
+        if not parts or len(parts) < len(entries):
+            raise ArgumentTypeError(
+                f"the observation space is {space}, not {NEEDED_SPACE}; only one-dimensional "
+                "MultiDiscrete, Box and Discrete parts can be encoded, and there has to be one"
             )
-        made = cls(str(kind), dtype, tuple(parts_of(space, wide=kind == "one-hot")))
-        if dtype.kind != "f" and any(isinstance(part, RealPart) for part in made._parts):
+        made = cls(str(kind), dtype, parts)
+        fractions = "scaled values" if kind == "scaled" else "real variables"
+        if dtype.kind != "f" and (kind == "scaled" or any(part.is_real for part in made.parts)):
+            raise ArgumentError(f"{fractions} are fractions; dtype is a floating one, not {dtype}")
+        if made.width > MAX_WIDTH:
             raise ArgumentError(
-                f"real variables are fractions; dtype is a floating one, not {dtype}"
-            )
-        if made._width > MAX_WIDTH:
-            raise ArgumentError(
-                f"a one-hot observation of {made._width:,} numbers is too long, at most "
+                f"a one-hot observation of {made.width:,} numbers is too long, at most "
                 f'{MAX_WIDTH:,} will do; encoding="scaled" has one number for each variable'
             )
         return made
+
+    @cached_property
+    def width(self) -> int:
+        """The numbers in one flat observation."""
+        return sum(part.width(self.kind) for part in self.parts)
 
     def __call__(self, observation: Mapping[str, Any]) -> Flat:
         """Encode an observation, or a batch of them with any leading dimensions.
@@ -122,18 +247,21 @@ class Encoding:
         """
         if not isinstance(observation, Mapping):
             raise ArgumentTypeError(f"an observation is a mapping, not {kind_of(observation)}")
-        parts: list[Any] = [part.values(observation) for part in self._parts]
-        batch = parts[0].shape[:-1]
-        if any(values.shape[:-1] != batch for values in parts):
-            shapes = {part.key: parts[i].shape[:-1] for i, part in enumerate(self._parts)}
+        values = [part.values(observation) for part in self.parts]
+        batch = values[0].shape[:-1]
+        if any(own.shape[:-1] != batch for own in values):
+            shapes = {
+                part.key: own.shape[:-1] for part, own in zip(self.parts, values, strict=True)
+            }
             raise ArgumentError(
                 f"the parts of the observation are batches of different shapes: {shapes}"
             )
-        lanes = math.prod(batch)
-        flat = np.zeros((lanes, self._width), dtype=self._written)
-        for part, values in zip(self._parts, parts, strict=True):
-            part.write(values, flat, one_hot=self.kind == "one-hot")
-        return flat.astype(self.dtype, copy=False).reshape(*batch, self._width)
+        # Numba does not know half precision.
+        written = np.dtype(np.float64) if self.dtype == np.float16 else self.dtype
+        flat = np.zeros((math.prod(batch), self.width), dtype=written)
+        for (part, first), own in zip(self._columns(), values, strict=True):
+            part.write(own, flat, first, self.kind)
+        return flat.astype(self.dtype, copy=False).reshape(*batch, self.width)
 
     @property
     def space(self) -> spaces.Box:
@@ -142,31 +270,24 @@ class Encoding:
         >>> Encoding.of(spaces.Dict(exogenous=spaces.MultiDiscrete([2, 2]))).space
         Box(0.0, 1.0, (4,), float32)
         """
-        low, high = np.zeros(self._width, self.dtype), np.ones(self._width, self.dtype)
-        for part in self._parts:
-            if isinstance(part, RealPart):
+        low, high = np.zeros(self.width, self.dtype), np.ones(self.width, self.dtype)
+        for part, first in self._columns():
+            if part.is_real:
                 zero, unit = part.scale
-                columns = list(part.columns)
-                low[columns] = (np.array(part.low) - zero) / unit
-                high[columns] = (np.array(part.high) - zero) / unit
+                columns = slice(first, first + len(zero))
+                low[columns], high[columns] = ((bound - zero) / unit for bound in part.bounds)
         return spaces.Box(low, high, dtype=cast("Any", self.dtype))
 
-    @cached_property
-    def _width(self) -> int:
-        return sum(part.width(self.kind == "one-hot") for part in self._parts)
-
-    @cached_property
-    def _written(self) -> np.dtype[Any]:
-        """What the kernel writes: Numba does not know half precision."""
-        return np.dtype(np.float64) if self.dtype == np.float16 else self.dtype
-
-    @cached_property
-    def _keys(self) -> tuple[str, ...]:
-        return tuple(part.key for part in self._parts)
+    def _columns(self) -> Iterator[tuple[Part, int]]:
+        """Each part with its first column."""
+        first = 0
+        for part in self.parts:
+            yield part, first
+            first += part.width(self.kind)
 
 
 class FlatWrapper(RecordConstructorArgs):
-    """What the two wrappers share."""
+    """The part that both wrappers share."""
 
     _wraps: ClassVar[type[Any]]
 
@@ -256,7 +377,7 @@ class FlatVectorObservation(FlatWrapper, VectorObservation):
         final = np.full(self.num_envs, None, dtype=np.object_)
         if len(lanes):
             ended = observations[lanes]
-            batch = {key: np.array([o[key] for o in ended]) for key in self.encoding._keys}
+            batch = {key: np.array([own[key] for own in ended]) for key in ended[0]}
             for lane, row in zip(lanes, self.observation(batch), strict=True):
                 final[lane] = row
         return final

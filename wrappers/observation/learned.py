@@ -62,10 +62,8 @@ class LearnedMask(MaskedObservation):
             )
         if not isinstance(given, gym.Env):
             raise ArgumentTypeError(f"LearnedMask wraps a gymnasium Env, not {env!r}")
-        if learner is not None and not isinstance(learner, MaskLearner):
-            raise ArgumentTypeError(
-                f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
-            )
+        if learner is not None:
+            check_learner(learner)
         self.learner: MaskLearner | None = None
         self._policy: Policy | None = None
         self._saved: SavedMask | None = None  # how the mask was learned, also in copies
@@ -138,6 +136,15 @@ class LearnedMask(MaskedObservation):
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the learner."""
         return {**self.__dict__, "learner": None}
+
+
+def check_learner(learner: Any) -> MaskLearner:
+    """Refuse what is no learner."""
+    if not isinstance(learner, MaskLearner):
+        raise ArgumentTypeError(
+            f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
+        )
+    return learner
 
 
 def check_unmasked(env: gym.Env[Any, Any]) -> None:

@@ -22,7 +22,7 @@ from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.policy import Mask, Policy
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated import CalibratedMaskLearner
-from wrappers.observation.learned import check_unmasked
+from wrappers.observation.learned import check_learner, check_unmasked
 from wrappers.observation.masked import MaskedObservation, Names, Observation
 
 Env = gym.Env[Any, Any]
@@ -92,42 +92,49 @@ class RemaskingObservation(MaskedObservation):
         observe_task: bool = False,
         show_mask: bool = True,
     ) -> None:
-        _check_arguments(env, tasks, learner, masks)
-        observe_task = check_flag("observe_task", observe_task)
-        show_mask = check_flag("show_mask", show_mask)
-        self._envs = {name: _environment(env, name, task) for name, task in tasks.items()}
+        if not isinstance(env, gym.Env):
+            raise ArgumentTypeError(
+                f"RemaskingObservation wraps a gymnasium Env, one at a time, not {env!r}"
+            )
+        self._observes_task = check_flag("observe_task", observe_task)
+        self._envs = _environments(env, tasks)
         self.task = next(iter(tasks))
-        for name, each in self._envs.items():
-            _check_spaces(env, name, each)
         self.learners: dict[str, MaskLearner] = {}
         if masks is None:
+            check_unmasked(env)
             self.learners = _learn(self._envs, learner, rng)
             kept = {name: own.get_support() for name, own in self.learners.items()}
+        elif learner is not None:
+            raise ArgumentError("give a learner or masks that were learned before, not both")
+        elif not isinstance(masks, Mapping) or masks.keys() != tasks.keys():
+            raise ArgumentError(f"masks has a mask for each task, {sorted(tasks)}, not {masks!r}")
         else:
             kept = {name: _support(each, masks[name]) for name, each in self._envs.items()}
-        union = np.any([*kept.values()], axis=0)
-        # Recorded first, which counts; what cannot be written down has no spec.
+        union, names = np.any([*kept.values()], axis=0), np.array(as_mdp(env).exogenous_names)
+        # What is recorded first counts. Environments and models cannot be written down.
         self._is_recorded = all(isinstance(task, Mapping) for task in tasks.values())
-        self.masks: dict[str, Names] = {}
-        names = as_mdp(env).exogenous_names
         RecordConstructorArgs.__init__(
             self,
             tasks=dict(tasks) if self._is_recorded else {},
-            masks={n: [names[j] for j in np.flatnonzero(own)] for n, own in kept.items()},
-            observe_task=observe_task,
-            show_mask=show_mask,
+            masks={name: names[own].tolist() for name, own in kept.items()},
+            observe_task=self._observes_task,
+            show_mask=check_flag("show_mask", show_mask),
         )
         super().__init__(self._envs[self.task], union, show_mask=show_mask)
         #: name -> which variables of the observation the task's mask keeps.
         self._kept = {name: own[union] for name, own in kept.items()}
-        for name, own in self._kept.items():
-            self.masks[name] = tuple(np.array(self.mask, dtype=object)[own])
+        seen = np.array(self.mask, dtype=object)
+        self.masks = {name: tuple(seen[own].tolist()) for name, own in self._kept.items()}
         self._policies: dict[str, Policy | None] = {}
         self._seeds: dict[str, int] = {}  # for tasks that had no episode since the last seed
-        self._observes_task = observe_task
-        self._blank = _blank(self.observation_space)
-        if observe_task:
-            self.observation_space = _with_task(self.observation_space, len(tasks))
+        self._blank = _blank(self._single_space["exogenous"]) if self.mask else None
+        if self._observes_task:
+            parts = dict(self._single_space.spaces)
+            if "task" in parts:
+                raise ArgumentError(
+                    "the observation has a part 'task' already; give observe_task=False"
+                )
+            self.observation_space = spaces.Dict(parts | {"task": spaces.Discrete(len(tasks))})
 
     @property
     def current_mask(self) -> Names:
@@ -143,15 +150,14 @@ class RemaskingObservation(MaskedObservation):
         """
         if self.task not in self._policies and self.task in self.learners:
             learner = self.learners[self.task]
-            planned = learner.policy_
-            self._policies[self.task] = planned and self._widened(planned, learner)
+            policy = learner.policy_
+            if policy is not None:
+                support = np.any([own.get_support() for own in self.learners.values()], axis=0)
+                union = tuple(np.array(learner.feature_names_in_)[support].tolist())
+                if policy.mask != union:
+                    policy = WidenedPolicy(policy, union, learner.study_.mdp)
+            self._policies[self.task] = policy
         return self._policies.get(self.task)
-
-    def _widened(self, policy: Policy, learner: MaskLearner) -> Policy:
-        """The same policy for observations with the variables of all masks."""
-        names = np.array(learner.feature_names_in_, dtype=object)
-        union = tuple(names[np.any([own.get_support() for own in self.learners.values()], axis=0)])
-        return policy if policy.mask == union else WidenedPolicy(policy, union, learner.study_.mdp)
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # Gymnasium's is one, too
@@ -241,30 +247,23 @@ class WidenedPolicy(Policy):
         return self.policy.act(endogenous, np.ascontiguousarray(exogenous[:, self.columns]))
 
 
-def _check_arguments(env: Any, tasks: Any, learner: Any, masks: Any) -> None:
-    """Refuse what is of another kind, before anything is learned."""
-    if not isinstance(env, gym.Env):
-        raise ArgumentTypeError(
-            f"RemaskingObservation wraps a gymnasium Env, one at a time, not {env!r}"
-        )
+def _environments(env: Env, tasks: Any) -> dict[str, Env]:
+    """The environment of each task, all with the same spaces."""
     if not isinstance(tasks, Mapping) or not tasks:
         raise ArgumentTypeError(
             f"tasks is a mapping from names to tasks, at least one, not {tasks!r}"
         )
-    for name in tasks:
+    made: dict[str, Env] = {}
+    for name, task in tasks.items():
         if not isinstance(name, str):
             raise ArgumentTypeError(f"tasks have names, not {name!r}")
-    if learner is not None and not isinstance(learner, MaskLearner):
-        raise ArgumentTypeError(
-            f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
-        )
-    if masks is None:
-        check_unmasked(env)
-        return
-    if learner is not None:
-        raise ArgumentError("give a learner or masks that were learned before, not both")
-    if not isinstance(masks, Mapping) or masks.keys() != tasks.keys():
-        raise ArgumentError(f"masks has a mask for each task, {sorted(tasks)}, not {masks!r}")
+        made[name] = own = _environment(env, name, task)
+        for kind in ("observation_space", "action_space"):
+            if getattr(own, kind) != getattr(env, kind):
+                raise ArgumentError(
+                    f"the {kind} of task {name!r} is {getattr(own, kind)}, not {getattr(env, kind)}"
+                )
+    return made
 
 
 def _environment(env: Env, name: str, task: Any) -> Env:
@@ -290,20 +289,13 @@ def _environment(env: Env, name: str, task: Any) -> Env:
     return gym.make(spec)
 
 
-def _check_spaces(env: Env, name: str, other: Env) -> None:
-    for kind in ("observation_space", "action_space"):
-        own, wanted = getattr(other, kind), getattr(env, kind)
-        if own != wanted:
-            raise ArgumentError(f"the {kind} of task {name!r} is {own}, not {wanted}")
-
-
 def _learn(
     envs: Mapping[str, Env],
     learner: MaskLearner | None,
     rng: np.random.Generator | int | None,
 ) -> dict[str, MaskLearner]:
     """Fit to the first task, unless it is fitted, and refit to the others."""
-    learner = CalibratedMaskLearner() if learner is None else learner
+    learner = CalibratedMaskLearner() if learner is None else check_learner(learner)
     found: dict[str, MaskLearner] = {}
     if "mask_" not in vars(learner):
         first = next(iter(envs))
@@ -326,18 +318,8 @@ def _support(env: Env, mask: Any) -> NDArray[np.bool_]:
     return support
 
 
-def _blank(space: spaces.Space[Any]) -> NDArray[Any]:
-    """What is shown of each variable that is not kept: 0, or the value nearest to it."""
-    part = getattr(space, "spaces", {}).get("exogenous")
+def _blank(part: Any) -> NDArray[Any]:
+    """The value shown of each variable that is not kept: 0, or the nearest to it."""
     if isinstance(part, spaces.Box):
         return np.clip(np.zeros(part.shape), part.low, part.high)
-    if isinstance(part, spaces.MultiDiscrete):
-        return np.clip(0, part.start, part.start + part.nvec - 1)
-    return np.zeros(0)
-
-
-def _with_task(space: spaces.Space[Any], count: int) -> spaces.Dict:
-    parts = dict(getattr(space, "spaces", {}))
-    if "task" in parts:
-        raise ArgumentError("the observation has a part 'task' already; give observe_task=False")
-    return spaces.Dict(parts | {"task": spaces.Discrete(count)})
+    return np.clip(0, part.start, part.start + part.nvec - 1)

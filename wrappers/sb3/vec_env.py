@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -25,9 +25,9 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, State
 from exo_envs.shells.vector_env import ExoVectorEnv
 from wrappers.observation.flat import FlatVectorObservation
-from wrappers.observation.masked import MaskedVectorObservation
-from wrappers.observation.wrapper_layers import layers
-from wrappers.sb3.lane_infos import Infos, LaneInfos, lane_infos
+from wrappers.observation.masked import MaskedVectorObservation, layers
+
+Infos = list[dict[str, Any]]
 
 FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
 #: Layers that make new infos in every step, which therefore can be read later.
@@ -38,7 +38,8 @@ class SB3VecEnv(VecEnv):
     """A Gymnasium vector environment as a Stable-Baselines3 ``VecEnv``.
 
     What SB3 sees is what its ``DummyVecEnv`` over as many single environments would show it, the
-    infos of every lane included; but all lanes are stepped as one batch, many times as fast.
+    infos of every lane included; but all lanes are stepped as one batch, many times as fast. Infos
+    are a sequence of dictionaries, as those of ``SubprocVecEnv`` are; ``list(infos)`` is a list.
 
     SB3's models discount by ``gamma=0.99`` unless told otherwise: give them ``mdp.discount``.
 
@@ -130,15 +131,13 @@ class SB3VecEnv(VecEnv):
         """
         observations, rewards, terminations, truncations, infos = self.env.step(self._actions)
         dones = np.logical_or(terminations, truncations)
-        if np.count_nonzero(dones):
-            (ended,) = dones.nonzero()
-            episodes = self._keep_reset_infos(infos, ended)
-            timed_out = np.logical_and(truncations, np.logical_not(terminations))
-            make = partial(_infos_with_ends, infos, self.num_envs, ended, timed_out, episodes)
-        else:
-            make = partial(_infos_of_a_step, infos, self.num_envs)
-        of_lanes = LaneInfos.unread(make) if self._later else make()
-        return self._kept(observations), rewards.astype(np.float32), dones, of_lanes
+        (ended,) = dones.nonzero()
+        episodes = self._keep_reset_infos(infos, ended) if len(ended) else []
+        timed_out = truncations & ~terminations
+        make = partial(_infos_of_a_step, infos, self.num_envs, ended, timed_out, episodes)
+        of_lanes = LaneInfos(self.num_envs, make) if self._later else make()
+        kept = self._kept(observations), rewards.astype(np.float32), dones
+        return *kept, cast("Infos", of_lanes)
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
         """Set the options of the next reset.
@@ -281,56 +280,120 @@ class SB3VecEnv(VecEnv):
         """The options of one reset that gives every lane its own."""
         if len(options) != self.num_envs:
             raise ArgumentError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
-        first = options[0]
+        first, mdp = options[0], getattr(self.env.unwrapped, "mdp", None)
         for lane, other in enumerate(options):
             if other.keys() != first.keys():
                 raise ArgumentError(
                     f"lanes are reset together: the options of lane {lane} are {sorted(other)}, "
                     f"those of lane 0 are {sorted(first)}"
                 )
-        merged = {}
-        for key in first:
+        merged = dict(first)
+        for key, value in first.items():
             values = [other[key] for other in options]
-            if all(data_equivalence(values[0], value, exact=True) for value in values[1:]):
-                merged[key] = values[0]
-            else:
-                merged[key] = self._stacked(key, values)
+            if all(data_equivalence(value, other, exact=True) for other in values):
+                continue
+            if key != "state" or not isinstance(mdp, ExoMDP):
+                raise ArgumentError(
+                    f"lanes are reset together: option {key!r} cannot differ from lane to lane"
+                )
+            states = [as_state(mdp, own, (1,)) for own in values]
+            merged[key] = State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
         return merged
 
-    def _stacked(self, key: str, values: list[Any]) -> State:
-        mdp = getattr(self.env.unwrapped, "mdp", None)
-        if key != "state" or not isinstance(mdp, ExoMDP):
-            raise ArgumentError(
-                f"lanes are reset together: option {key!r} cannot differ from lane to lane"
-            )
-        states = [as_state(mdp, value, (1,)) for value in values]
-        return State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
+
+class LaneInfos(Sequence[dict[str, Any]]):
+    """The dictionaries of all lanes, made when somebody first reads one.
+
+    At 512 lanes they take about as long as the step itself.
+    """
+
+    def __init__(self, num_envs: int, make: Callable[[], Infos]) -> None:
+        self._num_envs, self._make = num_envs, make
+
+    @cached_property
+    def _made(self) -> Infos:
+        return self._make()
+
+    def __len__(self) -> int:
+        """The number of lanes."""
+        return self._num_envs
+
+    def __getitem__(self, index: Any) -> Any:
+        """The dictionary of one lane, or a list of some."""
+        return self._made[index]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all dictionaries are equal to those of another sequence."""
+        return isinstance(other, Sequence) and self._made == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # dictionaries have none
+
+    def __repr__(self) -> str:
+        """All dictionaries."""
+        return repr(self._made)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies are lists."""
+        return list, (self._made,)
 
 
-def _infos_of_a_step(infos: dict[str, Any], num_envs: int) -> Infos:
-    """Those of a step that ended no episode."""
-    of_lanes = lane_infos(infos, num_envs)
-    for info in of_lanes:
-        info["TimeLimit.truncated"] = False
-    return of_lanes
-
-
-def _infos_with_ends(
+def _infos_of_a_step(
     infos: dict[str, Any],
     num_envs: int,
     ended: NDArray[np.intp],
     timed_out: NDArray[np.bool_],
     episodes: list[Any],
 ) -> Infos:
-    """Those of a step that ended the episodes of some lanes."""
+    """A dictionary for each lane; of those that ended, with what was said of their last step."""
     of_lanes = lane_infos(infos, num_envs, without=FINAL)
     finals = lane_infos(infos.get("final_info", {}), num_envs, ended)
     for lane, final, episode in zip(ended.tolist(), finals, episodes, strict=True):
-        if episode is not None:
-            final["episode"] = episode
-        of_lanes[lane] = final
+        of_lanes[lane] = final if episode is None else {**final, "episode": episode}
     for info, truncated in zip(of_lanes, timed_out.tolist(), strict=True):
         info["TimeLimit.truncated"] = truncated
     for lane in ended.tolist():
         of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
     return of_lanes
+
+
+def lane_infos(
+    infos: Mapping[str, Any],
+    num_envs: int,
+    lanes: NDArray[np.intp] | None = None,
+    *,
+    without: Collection[str] = (),
+) -> Infos:
+    """Gymnasium's vector infos lane by lane; ``infos["_key"]`` says who has a ``"key"``.
+
+    Args:
+        infos: of all lanes.
+        num_envs: how many those are.
+        lanes: which of them are wanted; by default all.
+        without: keys that are left out.
+    """
+    made: Infos = [{} for _ in range(num_envs if lanes is None else len(lanes))]
+    for key in infos:
+        if key in without or (key[:1] == "_" and key[1:] in infos):
+            continue
+        mask = infos.get("_" + key)
+        if mask is None or np.count_nonzero(mask) == num_envs:
+            column = _lane_values(infos[key], num_envs, lanes)
+            for info, value in zip(made, column, strict=False):
+                info[key] = value
+        elif len(having := np.flatnonzero(mask if lanes is None else mask[lanes])):
+            column = _lane_values(infos[key], num_envs, lanes)
+            for index in having.tolist():
+                made[index][key] = column[index]
+    return made
+
+
+def _lane_values(values: Any, num_envs: int, lanes: NDArray[np.intp] | None) -> Any:
+    """A sequence of what each lane has."""
+    if isinstance(values, np.ndarray) and values.shape[:1] == (num_envs,):
+        if lanes is not None:
+            values = values[lanes]
+        # Numbers are those of Python, as single environments give them; rows are arrays.
+        return values.tolist() if values.ndim == 1 else values
+    if isinstance(values, dict):
+        return lane_infos(values, num_envs, lanes)
+    return [values] * num_envs  # about the batch, not about its lanes

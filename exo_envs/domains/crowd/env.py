@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from exo_envs.core.arguments import as_parameters, check_choice
 from exo_envs.domains.crowd.model import CrowdMDP
 from exo_envs.domains.crowd.parameters import CrowdParameters
 from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
-from exo_envs.shells.env import ExoEnv
+from exo_envs.shells.env import ExoEnv, viewer_at
 from exo_envs.shells.vector_env import VectorTwin
-
-if TYPE_CHECKING:
-    from exo_envs.domains.crowd.viewer import CrowdViewer
-
-
-def draw(mdp: CrowdMDP, backend: str) -> CrowdViewer:
-    """The viewer of a model, imported when something is first drawn."""
-    from exo_envs.domains.crowd.viewer import CrowdViewer
-
-    return CrowdViewer(mdp, backend)
 
 
 class CrowdEnv(ExoEnv):
@@ -35,7 +24,7 @@ class CrowdEnv(ExoEnv):
     follows, all numbers included, is ours.
 
     Six tables stand on a floor of 8 x 8 cells, spread out by
-    :func:`exo_envs.domains.crowd.tables.place_tables`, none in the lower left quarter::
+    :func:`exo_envs.domains.crowd.model.place_tables`, none in the lower left quarter::
 
         . . T . . . . T        T  a table
         . . . . . . . .        R  where the robot starts
@@ -146,11 +135,11 @@ class CrowdEnv(ExoEnv):
         """Take the fields of :class:`CrowdParameters` as keyword arguments."""
         mdp = CrowdMDP(as_parameters(CrowdParameters, parameters))
         check_choice("render backend", render_backend, RENDER_BACKENDS)
-        super().__init__(mdp, render_mode, viewer=partial(draw, backend=render_backend))
+        viewer = viewer_at("exo_envs.domains.crowd.viewer:CrowdViewer", backend=render_backend)
+        super().__init__(mdp, render_mode, viewer=viewer)
 
 
 class CrowdVectorEnv(VectorTwin):
     """The vector twin of :class:`CrowdEnv`: ``gym.make_vec("ExoCrowd-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = CrowdEnv

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
 from exo_envs.core.mdp import BoolArray, FloatArray
-from exo_envs.domains.crowd.phase import Phase
+from exo_envs.domains.crowd.parameters import Phase, World
 
 Int64Array = NDArray[np.int64]
 
@@ -25,50 +25,37 @@ def advance(
     last: int,
     exogenous: Int64Array,  # (lanes, m)
     uniforms: FloatArray,  # (lanes, num_agents): one number decides what an agent does
-    ways: Int64Array,  # (num_cells, num_tables, 3): the cell itself, two next ones to a table
-    table_cells: Int64Array,  # (num_tables,)
-    num_porters: int,
-    stand_still: float,
-    pick_up: float,
-    stroll: float,
+    world: World,
     following: Int64Array,  # (lanes, m), of which these lanes are filled with x'
 ) -> bool:
     """Draw x' from P(x' | x) for some lanes; False if a value of x is out of range.
 
     One loop without calls of functions that take arrays: those would be half of its time.
     """
-    num_cells, num_tables = ways.shape[0], ways.shape[1]
-    num_agents = uniforms.shape[1]
-    objects = num_cells + 3 * num_agents
-    either_way = 0.5 * (1.0 + stand_still)
+    w = World(*world)
+    num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
+    objects = num_cells + 3 * w.num_agents
+    either_way = 0.5 * (1.0 + w.stand_still)
     for lane in range(first, last):
         for j in range(num_cells):
             following[lane, j] = 0
-        for agent in range(num_agents):
+        for agent in range(w.num_agents):
             j = num_cells + 3 * agent
             cell, destination, carrying = exogenous[lane, j], exogenous[lane, j + 1], 0
             if not (0 <= cell < num_cells and 0 <= destination < num_tables):
                 return False
             u = uniforms[lane, agent]
-            arrived = cell == table_cells[destination]
+            arrived = cell == w.table_cells[destination]
             # A sum of comparisons, not branches: nobody can predict how these turn out.
-            onward = ways[cell, destination, (u >= stand_still) + (u >= either_way)]
-            if agent < num_porters:
+            onward = w.ways[cell, destination, (u >= w.stand_still) + (u >= either_way)]
+            if agent < w.num_porters:
                 value, carrying = exogenous[lane, objects + agent], exogenous[lane, j + 2]
                 if not (0 <= value < 2 * (num_tables + 1) and 0 <= carrying < 2):
                     return False
                 flag = (num_tables + 1) * (value > num_tables)  # of the goal: it stays
                 cell, destination, carrying, place = _advance_porter(
-                    cell,
-                    destination,
-                    carrying,
-                    value - flag,
-                    onward,
-                    arrived,
-                    u,
-                    pick_up,
-                    stroll,
-                    num_tables,
+                    *(cell, destination, carrying, value - flag, onward, arrived, u),
+                    *(w.pick_up, w.stroll, num_tables),
                 )
                 following[lane, objects + agent] = place + flag
             else:
@@ -79,7 +66,7 @@ def advance(
             following[lane, j + 1] = destination
             following[lane, j + 2] = carrying
             following[lane, cell] = 1
-        for j in range(objects + num_porters, exogenous.shape[1]):
+        for j in range(objects + w.num_porters, exogenous.shape[1]):
             if not 0 <= exogenous[lane, j] < 2 * (num_tables + 1):
                 return False
             following[lane, j] = exogenous[lane, j]
@@ -122,35 +109,27 @@ def _advance_porter(
 @njit(cache=True)
 def begin(
     uniforms: FloatArray,  # (lanes, 3 * num_agents + num_objects + 1)
-    table_positions: Int64Array,  # (num_tables, 2): rows and columns
-    columns: int,
-    num_cells: int,
-    num_agents: int,
-    num_porters: int,
-    stand_still: float,
-    phase_bounds: FloatArray,  # (4,): cumulative probabilities of a porter's phases
-    first_goal: int,  # objects first_goal ... last_goal may be the goal
-    last_goal: int,
+    world: World,
     exogenous: Int64Array,  # (lanes, m), filled with x
 ) -> None:
     """Draw x from P(x_0): agents are about the straight line between two tables."""
-    num_tables = table_positions.shape[0]
-    objects = num_cells + 3 * num_agents
-    num_objects = exogenous.shape[1] - objects
-    hand = num_tables
+    w = World(*world)
+    num_cells, hand = w.ways.shape[0], w.ways.shape[1]
+    num_tables = hand
+    objects = num_cells + 3 * w.num_agents
     for lane in range(exogenous.shape[0]):
         for j in range(num_cells):
             exogenous[lane, j] = 0
-        for i in range(num_objects):
-            exogenous[lane, objects + i] = _index(uniforms[lane, 3 * num_agents + i], num_tables)
-        for agent in range(num_agents):
+        for j in range(objects, exogenous.shape[1]):
+            exogenous[lane, j] = _index(uniforms[lane, j - num_cells], num_tables)
+        for agent in range(w.num_agents):
             origin = _index(uniforms[lane, 3 * agent], num_tables)
             destination = _another(origin, uniforms[lane, 3 * agent + 1], num_tables)
             progress = uniforms[lane, 3 * agent + 2]
-            arrival = 1.0 - stand_still  # it stands there for one step, see _position
+            arrival = 1.0 - w.stand_still  # it stands there for one step, see _cell
             carrying = 0
-            if agent < num_porters:
-                phase, progress = _phase(progress, phase_bounds)
+            if agent < w.num_porters:
+                phase, progress = _phase(progress, w.phase_bounds)
                 place = origin
                 if phase == Phase.CARRYING:
                     carrying = 1
@@ -161,15 +140,14 @@ def begin(
                 elif phase == Phase.WAITING:
                     destination = origin
                 exogenous[lane, objects + agent] = place
-            row, column = _position(
-                table_positions[origin], table_positions[destination], progress, arrival
-            )
+            cells = w.table_cells[origin], w.table_cells[destination]
+            cell = _cell(cells, w.columns, progress, arrival)
             j = num_cells + 3 * agent
-            exogenous[lane, j] = row * columns + column
+            exogenous[lane, j] = cell
             exogenous[lane, j + 1] = destination
             exogenous[lane, j + 2] = carrying
-            exogenous[lane, row * columns + column] = 1
-        goal = first_goal + _index(uniforms[lane, -1], last_goal - first_goal + 1)
+            exogenous[lane, cell] = 1
+        goal = w.first_goal + _index(uniforms[lane, -1], w.last_goal - w.first_goal + 1)
         exogenous[lane, objects + goal] += hand + 1
 
 
@@ -184,25 +162,25 @@ def _phase(u: float, bounds: FloatArray) -> tuple[int, float]:
 
 
 @njit(**INNER)
-def _position(
-    origin: Int64Array,  # (2,): row and column
-    destination: Int64Array,  # (2,)
+def _cell(
+    ends: tuple[int, int],  # the cells of two tables
+    columns: int,
     progress: float,  # 0 ... 1: how much of the time on the way has passed
     arrival: float,  # the time spent there at the end, as a part of that for a cell on the way
-) -> tuple[int, int]:
+) -> int:
     """Where an agent on its way is: as many steps on as fit the time, near the straight line."""
-    down, right = destination[0] - origin[0], destination[1] - origin[1]
+    (row, column), (last_row, last_column) = divmod(ends[0], columns), divmod(ends[1], columns)
+    down, right = last_row - row, last_column - column
     steps = abs(down) + abs(right)
     if steps == 0:
-        return origin[0], origin[1]
+        return ends[0]
     # The bound: a progress below 1 times the time may round up to the time.
     taken = min(int(progress * (steps + arrival)), steps if arrival > 0 else steps - 1)
     vertical = (2 * taken * abs(down) + steps) // (2 * steps)  # rounded
     horizontal = taken - vertical
-    return (
-        origin[0] + (vertical if down > 0 else -vertical),
-        origin[1] + (horizontal if right > 0 else -horizontal),
-    )
+    row += vertical if down > 0 else -vertical
+    column += horizontal if right > 0 else -horizontal
+    return row * columns + column
 
 
 @njit(cache=True, nogil=True)
@@ -212,30 +190,25 @@ def move_robot(
     endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
-    targets: Int64Array,  # (num_cells + 1, num_actions): where a move leads; the last is `done`
-    table_at: Int64Array,  # (num_cells + 1,): the table in a cell, or -1
-    num_tables: int,
-    num_objects: int,
-    goal_reward: float,
-    crash_cost: float,
     following: Int64Array,  # (lanes, 1), of which these lanes are filled with n'
     rewards: FloatArray,  # (lanes,), of which these lanes are filled with the sum of the terms
+    world: World,
 ) -> None:
     """N', which is certain given (n, a, x), and what all that :func:`pay` finds adds up to."""
-    objects = exogenous.shape[1] - num_objects
-    done = targets.shape[0] - 1
+    w = World(*world)
+    num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
     for lane in range(first, last):
         robot, reward = endogenous[lane, 0], 0.0
-        target = targets[robot, actions[lane]]
+        target = w.targets[robot, actions[lane]]
         if target != robot and exogenous[lane, target] == 1:
             target = robot
-            reward -= crash_cost
-        if table_at[robot] >= 0:
-            wanted = table_at[robot] + num_tables + 1
-            for j in range(objects, exogenous.shape[1]):
+            reward -= w.crash_cost
+        if w.table_at[robot] >= 0:
+            wanted = w.table_at[robot] + num_tables + 1
+            for j in range(num_cells + 3 * w.num_agents, exogenous.shape[1]):
                 if exogenous[lane, j] == wanted:
-                    target = done
-                    reward += goal_reward
+                    target = num_cells
+                    reward += w.goal_reward
         following[lane, 0] = target
         rewards[lane] = reward
 
@@ -253,39 +226,18 @@ def step(
     next_exogenous: Int64Array,  # (lanes, m)
     rewards: FloatArray,  # (lanes,)
     terminal: BoolArray,  # (lanes,)
-    ways: Int64Array,  # this and the next five as in advance
-    table_cells: Int64Array,
-    num_porters: int,
-    stand_still: float,
-    pick_up: float,
-    stroll: float,
-    targets: Int64Array,  # this and the others as in move_robot
-    table_at: Int64Array,
-    num_tables: int,
-    num_objects: int,
-    goal_reward: float,
-    crash_cost: float,
+    world: World,
 ) -> bool:
-    """A whole step of some lanes; False if a value of x is out of range.
-
-    What the parts need comes one by one: to hand over tuples takes two microseconds.
-    """
-    move_robot(
-        *(first, last, endogenous, exogenous, actions),
-        *(targets, table_at, num_tables, num_objects, goal_reward, crash_cost),
-        *(next_endogenous, rewards),
-    )
-    if not advance(
-        *(first, last, exogenous, uniforms),
-        *(ways, table_cells, num_porters, stand_still, pick_up, stroll),
-        next_exogenous,
-    ):
+    """A whole step of some lanes; False if a value of x is out of range."""
+    n, x = endogenous, exogenous
+    move_robot(first, last, n, x, actions, next_endogenous, rewards, world)
+    if not advance(first, last, x, uniforms, world, next_exogenous):
         return False
-    done = targets.shape[0] - 1
+    done = World(*world).ways.shape[0]
     for lane in range(first, last):
-        if endogenous[lane, 0] == done:  # nothing moves any more
-            for j in range(exogenous.shape[1]):
-                next_exogenous[lane, j] = exogenous[lane, j]
+        if n[lane, 0] == done:  # nothing moves any more
+            for j in range(x.shape[1]):
+                next_exogenous[lane, j] = x[lane, j]
         terminal[lane] = next_endogenous[lane, 0] == done
     return True
 
@@ -295,26 +247,22 @@ def pay(
     endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
-    targets: Int64Array,  # as in move_robot
-    table_at: Int64Array,  # as in move_robot
-    num_tables: int,
-    num_objects: int,
-    goal_reward: float,
-    crash_cost: float,
+    world: World,
     terms: FloatArray,  # (lanes, m), zeros: only what pays is written
 ) -> None:
     """Find the reward terms R^i(n, x^i, a)."""
-    objects = exogenous.shape[1] - num_objects
+    w = World(*world)
+    num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
     for lane in range(len(endogenous)):
         robot = endogenous[lane, 0]
-        target = targets[robot, actions[lane]]
+        target = w.targets[robot, actions[lane]]
         if target != robot and exogenous[lane, target] == 1:
-            terms[lane, target] = -crash_cost
-        if table_at[robot] >= 0:
-            wanted = table_at[robot] + num_tables + 1
-            for j in range(objects, exogenous.shape[1]):
+            terms[lane, target] = -w.crash_cost
+        if w.table_at[robot] >= 0:
+            wanted = w.table_at[robot] + num_tables + 1
+            for j in range(num_cells + 3 * w.num_agents, exogenous.shape[1]):
                 if exogenous[lane, j] == wanted:
-                    terms[lane, j] = goal_reward
+                    terms[lane, j] = w.goal_reward
 
 
 @njit(**INNER, error_model="numpy")

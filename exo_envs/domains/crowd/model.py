@@ -10,9 +10,7 @@ from exo_envs.core.arguments import as_integers
 from exo_envs.core.batches import as_lanes, as_size, as_values, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.domains.crowd.parameters import CrowdParameters
-from exo_envs.domains.crowd.phase import Phase
-from exo_envs.domains.crowd.tables import place_tables, ways_to_tables
+from exo_envs.domains.crowd.parameters import CrowdParameters, Phase, World
 from exo_envs.domains.floor import Floor, Move
 
 kernels = LazyModule("exo_envs.domains.crowd.kernels")
@@ -54,50 +52,37 @@ class CrowdMDP(ExoMDP):
         self.endogenous_variables = (Variable("robot", floor.num_cells + 1),)
         self.exogenous_variables = _exogenous_variables(p, floor)
 
-        self._targets = np.vstack([floor.moves, np.full(len(Move), self.done)])
-        self._table_at = np.full(floor.num_cells + 1, -1)  # by the robot's value
-        self._table_at[self.table_cells] = np.arange(p.num_tables)
-        self._table_positions = np.stack(np.divmod(self.table_cells, floor.columns), axis=-1)
-        self._ways = ways_to_tables(floor, self._table_positions)
-        self._phase_bounds = _phase_bounds(p, self._table_positions)
-        first, last = 0, p.num_porters - 1
+        table_at = np.full(floor.num_cells + 1, -1)  # by the robot's value
+        table_at[self.table_cells] = np.arange(p.num_tables)
+        positions = np.stack(np.divmod(self.table_cells, floor.columns), axis=-1)
+        first_goal, last_goal = 0, p.num_porters - 1
         if p.goal == "fixed":
-            first, last = p.num_porters, p.num_objects - 1
-        self._goals = (first, last)
-        self._walking = (
-            self._ways,
-            self.table_cells,
-            p.num_porters,
-            p.stand_still,
-            p.pick_up,
-            p.stroll,
+            first_goal, last_goal = p.num_porters, p.num_objects - 1
+        world = World(
+            columns=floor.columns,
+            table_cells=self.table_cells,
+            table_at=table_at,
+            ways=_ways_to_tables(floor, positions),
+            targets=np.vstack([floor.moves, np.full(len(Move), self.done)]),
+            num_agents=p.num_agents,
+            num_porters=p.num_porters,
+            stand_still=p.stand_still,
+            pick_up=p.pick_up,
+            stroll=p.stroll,
+            phase_bounds=_phase_bounds(p, positions),
+            first_goal=first_goal,
+            last_goal=last_goal,
+            goal_reward=p.goal_reward,
+            crash_cost=p.crash_cost,
         )
-        self._paying = (
-            self._targets,
-            self._table_at,
-            p.num_tables,
-            p.num_objects,
-            p.goal_reward,
-            p.crash_cost,
-        )
+        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is next to the centre, the crowd is about as busy as it will be later on."""
         p, size = self.parameters, as_size(self, size)
         uniforms = rng.random((size, 3 * p.num_agents + p.num_objects + 1))
         exogenous = np.empty((size, self.object_slice.stop), dtype=np.int64)
-        kernels.begin(
-            uniforms,
-            self._table_positions,
-            self.floor.columns,
-            self.floor.num_cells,
-            p.num_agents,
-            p.num_porters,
-            p.stand_still,
-            self._phase_bounds,
-            *self._goals,
-            exogenous,
-        )
+        kernels.begin(uniforms, self._world, exogenous)
         endogenous = np.empty((size, 1), dtype=np.int64)
         endogenous.fill(self.start)
         return State(endogenous, exogenous)
@@ -108,7 +93,7 @@ class CrowdMDP(ExoMDP):
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following = np.empty_like(x)
         uniforms = rng.random((len(x), p.num_agents))
-        in_range = kernels.advance(0, len(x), x, uniforms, *self._walking, following)
+        in_range = kernels.advance(0, len(x), x, uniforms, self._world, following)
         if not in_range:
             as_values("exogenous", x, self.exogenous_variables)
         return following.reshape(shape)
@@ -128,14 +113,14 @@ class CrowdMDP(ExoMDP):
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
         following = np.empty_like(batch.endogenous)
         rewards = np.empty(len(following))
-        kernels.move_robot(0, len(following), *batch, *self._paying, following, rewards)
+        kernels.move_robot(0, len(following), *batch, following, rewards, self._world)
         return following.reshape(*shape, 1)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The goal object pays for being reached, an occupancy for being walked into."""
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
         terms = np.zeros(batch.exogenous.shape)
-        kernels.pay(*batch, *self._paying, terms)
+        kernels.pay(*batch, self._world, terms)
         return terms.reshape(*shape, self.object_slice.stop)
 
     def is_terminal(self, state: State) -> BoolArray:
@@ -144,9 +129,7 @@ class CrowdMDP(ExoMDP):
 
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        return CompiledStep(
-            kernels.step, (*self._walking, *self._paying), (0, self.parameters.num_agents)
-        )
+        return CompiledStep(kernels.step, (self._world,), (0, self.parameters.num_agents))
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
         """What values of object variables mean.
@@ -179,8 +162,7 @@ def _exogenous_variables(p: CrowdParameters, floor: Floor) -> tuple[Variable, ..
 def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> FloatArray:
     """Cumulative shares of a porter's time that its phases take in the long run, shape (4,).
 
-    The phases are those of :class:`exo_envs.domains.crowd.phase.Phase`. A walk between two tables
-    takes
+    The phases are those of :class:`Phase`. A walk between two tables takes
     distance / (1 - stand_still) steps; putting the object down and turning back take one each,
     and to pick it up 1 / pick_up; only the share ``stroll`` of the cycles has a stroll. All are
     multiplied out here, since any may be infinite.
@@ -195,3 +177,48 @@ def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> Flo
     bounds = np.cumsum(durations / durations.sum())
     bounds[-1] = 1.0  # whatever the rounding
     return bounds
+
+
+def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:
+    """The cells of the tables, shape (num_tables,): spread out, none in the lower left quarter.
+
+    The first stands in the upper right corner, each further one as far as possible from those
+    before it (in steps; of several such cells it takes the one with the lowest number).
+
+    >>> place_tables(Floor(8, 8), 6)
+    array([ 7, 24, 61,  2, 20, 38])
+    """
+    cells = _cells_for_tables(floor)
+    positions = np.stack(np.divmod(cells, floor.columns), axis=-1)
+    distance = np.full(len(cells), np.inf)  # to the nearest table
+    chosen = [floor.columns - 1]  # in the top row every cell may have a table
+    while len(chosen) < num_tables:
+        steps = np.abs(positions - positions[chosen[-1]]).sum(axis=-1)
+        distance = np.minimum(distance, steps)
+        chosen.append(int(distance.argmax()))
+    return cells[chosen]
+
+
+def _cells_for_tables(floor: Floor) -> NDArray[np.int64]:
+    """The cells in which a table may stand: those outside the lower left quarter."""
+    rows, columns = np.divmod(np.arange(floor.num_cells), floor.columns)
+    lower_left = (rows >= floor.rows - floor.rows // 2) & (columns < floor.columns // 2)
+    return np.flatnonzero(~lower_left).astype(np.int64)
+
+
+def _ways_to_tables(floor: Floor, table_positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The next cells on shortest paths from a cell to a table, (num_cells, num_tables, 3).
+
+    The cell itself, for an agent that makes no step; then the cell above or below and the one to
+    the left or right, or twice the same where only one of them is nearer to the table.
+    """
+    cells = np.arange(floor.num_cells)[:, None]
+    positions = np.concatenate(np.divmod(cells, floor.columns), axis=-1)
+    direction = np.sign(table_positions - positions[:, None])  # (num_cells, num_tables, 2)
+    down = cells + floor.columns * direction[..., 0]
+    right = cells + direction[..., 1]
+    down, right = (
+        np.where(direction[..., 0] == 0, right, down),
+        np.where(direction[..., 1] == 0, down, right),
+    )
+    return np.stack(np.broadcast_arrays(cells, down, right), axis=-1)

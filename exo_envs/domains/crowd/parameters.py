@@ -1,9 +1,10 @@
-"""The numbers of ExoCrowd, and which of them make a crowd."""
+"""The numbers of ExoCrowd, as users give them and as the kernels take them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import IntEnum
+from typing import ClassVar, NamedTuple
 
 from exo_envs.core.arguments import (
     Constraints,
@@ -16,8 +17,7 @@ from exo_envs.core.arguments import (
     whole,
 )
 from exo_envs.core.errors import ArgumentError, unknown_name
-from exo_envs.domains.crowd.tables import cells_for_tables
-from exo_envs.domains.floor import Floor
+from exo_envs.core.mdp import FloatArray, IntArray
 
 GOALS = ("movable", "fixed")
 
@@ -36,7 +36,7 @@ class CrowdParameters:
             agents alone are more wanderers.
         num_objects: how many objects there are; those without a porter never move.
         num_tables: how many tables there are; see
-        :func:`exo_envs.domains.crowd.tables.place_tables`.
+        :func:`exo_envs.domains.crowd.model.place_tables`.
         goal: the goal is drawn anew each episode, from the porters' objects ("movable", the
             paper's Goal 2) or from the other ones ("fixed", its Goal 1).
         goal_reward: paid for standing at the table with the goal; ends the episode.
@@ -84,10 +84,6 @@ class CrowdParameters:
         check_total("variables", cells + 3 * self.num_agents + self.num_objects, self, *counts)
         ways = ("grid_size", "num_tables")
         check_total("ways to tables", cells * self.num_tables, self, *ways, most=MAX_WAYS)
-        self._check_counts()
-
-    def _check_counts(self) -> None:
-        """Refuse counts that do not go together."""
         for name, limit in (("num_agents", self.num_agents), ("num_objects", self.num_objects)):
             if self.num_porters > limit:
                 raise ArgumentError(
@@ -101,9 +97,41 @@ class CrowdParameters:
                 f'goal="fixed" needs an object without a porter, and each of the '
                 f"num_objects={self.num_objects} has one"
             )
-        places = len(cells_for_tables(Floor(self.grid_size, self.grid_size)))
+        places = self.grid_size**2 - (self.grid_size // 2) ** 2
         if self.num_tables > places:
             raise ArgumentError(
                 f"num_tables={self.num_tables} do not fit: a floor with grid_size="
                 f"{self.grid_size} has {places} cells outside its lower left quarter"
             )
+
+
+class Phase(IntEnum):
+    """What a porter is doing."""
+
+    CARRYING = 0  # its object to a table
+    STROLLING = 1  # to another table, its object left behind
+    RETURNING = 2  # to its object
+    WAITING = 3  # at its object's table, until it picks it up
+
+
+class World(NamedTuple):
+    """All that the kernels need of a model.
+
+    It reaches them as a plain tuple: Numba takes ten times as long to read a named one.
+    """
+
+    columns: int
+    table_cells: IntArray  # (num_tables,)
+    table_at: IntArray  # (num_cells + 1,): the table in a cell, or -1
+    ways: IntArray  # (num_cells, num_tables, 3): the cell itself, two next ones to a table
+    targets: IntArray  # (num_cells + 1, num_actions): where a move leads; the last is `done`
+    num_agents: int
+    num_porters: int
+    stand_still: float
+    pick_up: float
+    stroll: float
+    phase_bounds: FloatArray  # (4,): cumulative probabilities of a porter's phases
+    first_goal: int  # objects first_goal ... last_goal may be the goal
+    last_goal: int
+    goal_reward: float
+    crash_cost: float

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from exo_envs.core.arguments import as_parameters, check_choice
-from exo_envs.domains.factory.model import FactoryMDP, FactoryParameters
+from exo_envs.domains.factory.model import FactoryMDP
+from exo_envs.domains.factory.parameters import FactoryParameters
 from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
-from exo_envs.shells.env import ExoEnv
+from exo_envs.shells.env import ExoEnv, viewer_at
 from exo_envs.shells.vector_env import VectorTwin
-
-if TYPE_CHECKING:
-    from exo_envs.domains.factory.viewer import FactoryViewer
-
-
-def draw(mdp: FactoryMDP, backend: str) -> FactoryViewer:
-    """The viewer of a model, imported when something is first drawn."""
-    from exo_envs.domains.factory.viewer import FactoryViewer
-
-    return FactoryViewer(mdp, backend)
 
 
 class FactoryEnv(ExoEnv):
@@ -136,11 +126,11 @@ class FactoryEnv(ExoEnv):
         """Take the fields of :class:`FactoryParameters` as keyword arguments."""
         mdp = FactoryMDP(as_parameters(FactoryParameters, parameters))
         check_choice("render backend", render_backend, RENDER_BACKENDS)
-        super().__init__(mdp, render_mode, viewer=partial(draw, backend=render_backend))
+        viewer = viewer_at("exo_envs.domains.factory.viewer:FactoryViewer", backend=render_backend)
+        super().__init__(mdp, render_mode, viewer=viewer)
 
 
 class FactoryVectorEnv(VectorTwin):
     """The vector twin of :class:`FactoryEnv`: ``gym.make_vec("ExoFactory-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = FactoryEnv

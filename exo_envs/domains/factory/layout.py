@@ -12,7 +12,8 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from exo_envs.core.mdp import State
-from exo_envs.domains.factory.model import UP, FactoryMDP
+from exo_envs.domains.factory.model import FactoryMDP
+from exo_envs.domains.factory.parameters import UP
 from exo_envs.rendering.canvas import Point
 from exo_envs.rendering.palette import Colour
 from exo_envs.rendering.slots import slots

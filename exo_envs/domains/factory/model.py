@@ -2,99 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.arguments import (
-    Constraints,
-    check_discount,
-    check_fields,
-    check_horizon,
-    check_probability,
-    check_size,
-    check_total,
-    real,
-    whole,
-)
 from exo_envs.core.batches import as_lanes, as_size, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.domains.factory.stations import DOWN, NUM_STATIONS, UP, WORK
+from exo_envs.domains.factory.parameters import NUM_STATIONS, WORK, FactoryParameters, World
 from exo_envs.domains.floor import Floor
 
-__all__ = ["DOWN", "NUM_STATIONS", "UP", "WORK", "FactoryMDP", "FactoryParameters"]
-
 kernels = LazyModule("exo_envs.domains.factory.kernels")
-
-_PROBABILITIES = ("stall", "no_order", "fail", "repair", "self_repair", "wander", "noise_flip")
-
-
-@dataclass(frozen=True)
-class FactoryParameters:
-    """The numbers of ExoFactory; all of them are ours, the paper names none.
-
-    Attributes:
-        rows: the rows of the floor, at least 3.
-        columns: the columns of the floor, at least 3.
-        queue_length: the orders on the belt, the live one included.
-        clock_size: the values of the belt's clock, hence the least number of steps that an order
-            stays in one place.
-        num_technicians: the technicians.
-        num_noise: the binary variables that never matter.
-        order_reward: paid for working at the live order's station, once per order.
-        down_cost: the price of working at a station whose machine is down.
-        stall: the probability that the clock does not tick (before its last value).
-        no_order: the probability that no order enters the belt when it moves; if one does, all
-            stations are equally likely. The default makes all six values equally likely.
-        fail: the probability that an up machine goes down.
-        repair: the probability that a down machine comes up where a technician stands.
-        self_repair: the same where none stands.
-        wander: the probability that a technician goes to another station, all equally likely.
-        noise_flip: the probability that an odd-numbered noise variable changes; the even-numbered
-            are fair coins, tossed in every step.
-        discount: the paper's gamma.
-        horizon: the length of an episode.
-    """
-
-    rows: int = 5
-    columns: int = 6
-    queue_length: int = 4
-    clock_size: int = 5
-    num_technicians: int = 2
-    num_noise: int = 10
-    order_reward: float = 100.0
-    down_cost: float = 400.0
-    stall: float = 0.1
-    no_order: float = 1 / 6
-    fail: float = 0.1
-    repair: float = 0.6
-    self_repair: float = 0.03
-    wander: float = 0.2
-    noise_flip: float = 0.1
-    discount: float = 0.97
-    horizon: int = 50
-
-    constraints: ClassVar[Constraints] = {
-        **dict.fromkeys(("rows", "columns"), whole(3)),
-        "queue_length": whole(1),
-        "clock_size": check_size,
-        **dict.fromkeys(("num_technicians", "num_noise"), whole(0)),
-        **dict.fromkeys(("order_reward", "down_cost"), real()),
-        **dict.fromkeys(_PROBABILITIES, check_probability),
-        "discount": check_discount,
-        "horizon": check_horizon,
-    }
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that make no factory."""
-        check_fields(self)
-        counts = ("queue_length", "num_technicians", "num_noise")
-        counted = sum(getattr(self, name) for name in counts) + 1 + NUM_STATIONS
-        check_total("variables", counted, self, *counts)
-        check_total("cells", self.rows * self.columns, self, "rows", "columns")
 
 
 class FactoryMDP(ExoMDP):
@@ -155,19 +72,28 @@ class FactoryMDP(ExoMDP):
         )
         self.noise_slice = slice(self.technician_slice.stop, len(self.exogenous_variables))
 
-        self._station_at = np.full(self.floor.num_cells, -1)
-        self._station_at[self.station_cells] = np.arange(NUM_STATIONS)
-        self._targets = np.column_stack([self.floor.moves, np.arange(self.floor.num_cells)])
+        station_at = np.full(self.floor.num_cells, -1)
+        station_at[self.station_cells] = np.arange(NUM_STATIONS)
         arrival = (1 - p.no_order) / NUM_STATIONS
         self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
         self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
-        self._prices = (p.order_reward, p.down_cost)
-        self._world = (
-            *(p.queue_length, p.num_technicians, p.clock_size, self._order_cdf),
-            *(p.stall, p.fail, p.repair, p.self_repair, p.wander),
-            np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5),
+        world = World(
+            queue_length=p.queue_length,
+            num_technicians=p.num_technicians,
+            clock_size=p.clock_size,
+            order_cdf=self._order_cdf,
+            stall=p.stall,
+            fail=p.fail,
+            repair=p.repair,
+            self_repair=p.self_repair,
+            wander=p.wander,
+            noise_flips=np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5),
+            targets=np.column_stack([self.floor.moves, np.arange(self.floor.num_cells)]),
+            station_at=station_at,
+            order_reward=p.order_reward,
+            down_cost=p.down_cost,
         )
-        self._robot = (p.queue_length, self._targets, self._station_at, *self._prices)
+        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is anywhere with nothing done; the belt is full as if it had always run."""
@@ -183,7 +109,7 @@ class FactoryMDP(ExoMDP):
         """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
         shape, x = exogenous_lanes(self, exogenous)
         following = np.empty_like(x)
-        kernels.step_exogenous(0, len(x), x, rng.random(x.shape), *self._world, following)
+        kernels.step_exogenous(0, len(x), x, rng.random(x.shape), self._world, following)
         return following.reshape(shape)
 
     def sample_endogenous(
@@ -200,18 +126,15 @@ class FactoryMDP(ExoMDP):
     def _following(self, state: State, action: IntArray) -> IntArray:
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
         following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
-        kernels.step_endogenous(0, len(rewards), *batch, *self._robot, following, rewards)
+        kernels.step_endogenous(0, len(rewards), *batch, following, rewards, self._world)
         return following.reshape(*shape, batch.endogenous.shape[-1])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The live order pays for being worked on, a down machine for being worked with."""
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        terms: FloatArray = kernels.reward_terms(
-            *batch, self.parameters.queue_length, self._station_at, *self._prices
-        )
+        terms: FloatArray = kernels.reward_terms(*batch, self._world)
         return terms.reshape(*shape, batch.exogenous.shape[-1])
 
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        uniforms = (0, len(self.exogenous_sizes))
-        return CompiledStep(kernels.step, (*self._world, *self._robot[1:]), uniforms)
+        return CompiledStep(kernels.step, (self._world,), (0, len(self.exogenous_sizes)))

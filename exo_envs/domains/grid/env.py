@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from exo_envs.core.arguments import as_parameters
 from exo_envs.domains.floor import PICTURES
-from exo_envs.domains.grid.model import GridMDP, GridParameters
-from exo_envs.shells.env import ExoEnv
+from exo_envs.domains.grid.model import GridMDP
+from exo_envs.domains.grid.parameters import GridParameters
+from exo_envs.shells.env import ExoEnv, viewer_at
 from exo_envs.shells.vector_env import VectorTwin
-
-if TYPE_CHECKING:
-    from exo_envs.domains.grid.viewer import GridViewer
-
-
-def draw(mdp: GridMDP) -> GridViewer:
-    """The viewer of a model, imported when something is first drawn."""
-    from exo_envs.domains.grid.viewer import GridViewer
-
-    return GridViewer(mdp)
 
 
 class GridEnv(ExoEnv):
@@ -90,11 +81,11 @@ class GridEnv(ExoEnv):
     def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
         """Take the fields of :class:`GridParameters` as keyword arguments."""
         mdp = GridMDP(as_parameters(GridParameters, parameters))
-        super().__init__(mdp, render_mode, viewer=draw)
+        viewer = viewer_at("exo_envs.domains.grid.viewer:GridViewer")
+        super().__init__(mdp, render_mode, viewer=viewer)
 
 
 class GridVectorEnv(VectorTwin):
     """The vector twin of :class:`GridEnv`: ``gym.make_vec("ExoGrid-v0", num_envs=512)``."""
 
-    metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
     single = GridEnv

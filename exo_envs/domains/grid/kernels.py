@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.compiled.functions import njit
+from exo_envs.domains.grid.parameters import World
 
 OBJECT, CARRIER, GUARD, INTENT, WEATHER = range(5)
 
@@ -21,11 +22,12 @@ def exogenous_step(
     last: int,
     exogenous: Any,
     uniforms: Any,
-    probability: Any,  # (5,): of the event that each variable waits for
-    num_tables: int,
+    world: Any,
     following: Any,
 ) -> None:
     """Write x' of some lanes: each event happens with its probability, independent of others."""
+    w = World(*world)
+    probability, num_tables = w.probability, w.num_tables
     for lane in range(first, last):
         obj, carrier = exogenous[lane, OBJECT], exogenous[lane, CARRIER]
         intent, weather = exogenous[lane, INTENT], exogenous[lane, WEATHER]
@@ -46,61 +48,49 @@ def endogenous_step(
     exogenous: Any,
     action: Any,
     uniforms: Any,  # (lanes, 1)
-    slip: float,
-    goal_reward: float,
-    crash_cost: float,
-    moves: Any,  # (cells, actions)
-    table_at: Any,  # (cells,): the table in a cell, or -1
-    door_at: Any,  # (cells,): the door in a cell, or -1
     following: Any,  # (lanes, 1)
     rewards: Any,  # (lanes,)
+    world: Any,
 ) -> None:
     """Write n' of some lanes, and what all that :func:`reward_terms` finds adds up to.
 
     The robot is done where the object is; else it moves, unless it slips or crashes.
     """
-    done = len(moves)
+    w = World(*world)
+    done = len(w.moves)
     for lane in range(first, last):
         robot = endogenous[lane, 0]
         following[lane, 0], rewards[lane] = robot, 0.0
         if robot == done:
             continue
         reward = 0.0
-        target = moves[robot, action[lane]]
-        crashes = target != robot and door_at[target] == exogenous[lane, GUARD]
-        found = table_at[robot] == exogenous[lane, OBJECT]
+        target = w.moves[robot, action[lane]]
+        crashes = target != robot and w.door_at[target] == exogenous[lane, GUARD]
+        found = w.table_at[robot] == exogenous[lane, OBJECT]
         if crashes:
-            reward -= crash_cost
+            reward -= w.crash_cost
         if found:
-            reward += goal_reward
+            reward += w.goal_reward
             following[lane, 0] = done
-        elif uniforms[lane, 0] >= slip and not crashes:
+        elif uniforms[lane, 0] >= w.slip and not crashes:
             following[lane, 0] = target
         rewards[lane] = reward
 
 
 @njit(cache=True)
-def reward_terms(
-    endogenous: Any,
-    exogenous: Any,
-    action: Any,
-    goal_reward: float,
-    crash_cost: float,
-    moves: Any,
-    table_at: Any,
-    door_at: Any,
-) -> Any:
+def reward_terms(endogenous: Any, exogenous: Any, action: Any, world: Any) -> Any:
     """R^i: the object pays for being found, the guard for being walked into."""
+    w = World(*world)
     terms = np.zeros(exogenous.shape)
     for lane in range(len(endogenous)):
         robot = endogenous[lane, 0]
-        if robot == len(moves):
+        if robot == len(w.moves):
             continue
-        if table_at[robot] == exogenous[lane, OBJECT]:
-            terms[lane, OBJECT] = goal_reward
-        target = moves[robot, action[lane]]
-        if target != robot and door_at[target] == exogenous[lane, GUARD]:
-            terms[lane, GUARD] = -crash_cost
+        if w.table_at[robot] == exogenous[lane, OBJECT]:
+            terms[lane, OBJECT] = w.goal_reward
+        target = w.moves[robot, action[lane]]
+        if target != robot and w.door_at[target] == exogenous[lane, GUARD]:
+            terms[lane, GUARD] = -w.crash_cost
     return terms
 
 
@@ -117,28 +107,16 @@ def step(
     next_exogenous: Any,
     rewards: Any,
     terminal: Any,
-    probability: Any,  # this and the next one as in exogenous_step
-    num_tables: int,
-    slip: float,  # this and the others as in endogenous_step
-    goal_reward: float,
-    crash_cost: float,
-    moves: Any,
-    table_at: Any,
-    door_at: Any,
+    world: Any,
 ) -> bool:
     """A whole step of some lanes."""
-    endogenous_step(
-        *(first, last, endogenous, exogenous, action, endogenous_uniforms),
-        *(slip, goal_reward, crash_cost, moves, table_at, door_at),
-        *(next_endogenous, rewards),
-    )
-    exogenous_step(
-        *(first, last, exogenous, exogenous_uniforms, probability, num_tables, next_exogenous)
-    )
-    done = len(moves)
+    n, x = endogenous, exogenous
+    endogenous_step(first, last, n, x, action, endogenous_uniforms, next_endogenous, rewards, world)
+    exogenous_step(first, last, x, exogenous_uniforms, world, next_exogenous)
+    done = len(World(*world).moves)
     for lane in range(first, last):
-        if endogenous[lane, 0] == done:  # nothing moves any more
-            for i in range(exogenous.shape[1]):
-                next_exogenous[lane, i] = exogenous[lane, i]
+        if n[lane, 0] == done:  # nothing moves any more
+            for i in range(x.shape[1]):
+                next_exogenous[lane, i] = x[lane, i]
         terminal[lane] = next_endogenous[lane, 0] == done
     return True

@@ -2,69 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.arguments import (
-    Constraints,
-    check_discount,
-    check_fields,
-    check_horizon,
-    check_probability,
-    real,
-)
 from exo_envs.core.batches import Lanes, as_lanes, as_size, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.floor import Floor, Move
+from exo_envs.domains.grid.parameters import GridParameters, World
 
 kernels = LazyModule("exo_envs.domains.grid.kernels")
-
-
-_PROBABILITIES = ("slip", "carry", "turn", "follow", "reconsider", "weather_change")
-
-
-@dataclass(frozen=True)
-class GridParameters:
-    """The numbers of ExoGrid; all of them are ours, the paper names none.
-
-    Attributes:
-        goal_reward: paid for standing at the table with the object; ends the episode.
-        crash_cost: the price of walking into the guard.
-        slip: the probability that the robot stays where it is instead of moving.
-        carry: the probability that the carrier takes the object to the next table.
-        turn: the probability that the carrier turns round.
-        follow: the probability that the guard goes where it intends to be.
-        reconsider: the probability that the guard changes its intent.
-        weather_change: the probability that the weather changes.
-        discount: the paper's gamma.
-        horizon: the length of an episode.
-    """
-
-    goal_reward: float = 100.0
-    crash_cost: float = 30.0
-    slip: float = 0.1
-    carry: float = 0.2
-    turn: float = 0.05
-    follow: float = 0.9
-    reconsider: float = 0.3
-    weather_change: float = 0.1
-    discount: float = 0.95
-    horizon: int = 40
-
-    constraints: ClassVar[Constraints] = {
-        **dict.fromkeys(("goal_reward", "crash_cost"), real(0)),
-        **dict.fromkeys(_PROBABILITIES, check_probability),
-        "discount": check_discount,
-        "horizon": check_horizon,
-    }
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that make no grid."""
-        check_fields(self)
 
 
 class GridMDP(ExoMDP):
@@ -94,11 +41,17 @@ class GridMDP(ExoMDP):
         self.parameters = p = parameters or GridParameters()
         self.discount = p.discount
         self.horizon = p.horizon
-        self._layout = (self.floor.moves, self._places(self.tables), self._places(self.doors))
-        self._prices = (p.goal_reward, p.crash_cost)
-        self._robot = (p.slip, *self._prices, *self._layout)
-        probabilities = np.array([p.carry, p.turn, p.follow, p.reconsider, p.weather_change])
-        self._world = (probabilities, len(self.tables))
+        world = World(
+            probability=np.array([p.carry, p.turn, p.follow, p.reconsider, p.weather_change]),
+            num_tables=len(self.tables),
+            slip=p.slip,
+            goal_reward=p.goal_reward,
+            crash_cost=p.crash_cost,
+            moves=self.floor.moves,
+            table_at=self._places(self.tables),
+            door_at=self._places(self.doors),
+        )
+        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot starts in its corner; everything else is anywhere."""
@@ -111,7 +64,7 @@ class GridMDP(ExoMDP):
         """P(x'|x): the object follows the carrier, the guard its intent."""
         shape, x = exogenous_lanes(self, exogenous)
         uniforms, following = rng.random(x.shape), np.empty_like(x)
-        kernels.exogenous_step(0, len(x), x, uniforms, *self._world, following)
+        kernels.exogenous_step(0, len(x), x, uniforms, self._world, following)
         return following.reshape(shape)
 
     def sample_endogenous(
@@ -144,13 +97,13 @@ class GridMDP(ExoMDP):
 
     def _following(self, batch: Lanes, uniforms: FloatArray) -> IntArray:
         following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
-        kernels.endogenous_step(0, len(rewards), *batch, uniforms, *self._robot, following, rewards)
+        kernels.endogenous_step(0, len(rewards), *batch, uniforms, following, rewards, self._world)
         return following
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The object pays for being found, the guard for being walked into."""
         shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        terms: FloatArray = kernels.reward_terms(*batch, *self._prices, *self._layout)
+        terms: FloatArray = kernels.reward_terms(*batch, self._world)
         return terms.reshape(*shape, batch.exogenous.shape[-1])
 
     def is_terminal(self, state: State) -> BoolArray:
@@ -159,5 +112,4 @@ class GridMDP(ExoMDP):
 
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        uniforms = (1, len(self.exogenous_sizes))
-        return CompiledStep(kernels.step, (*self._world, *self._robot), uniforms)
+        return CompiledStep(kernels.step, (self._world,), (1, len(self.exogenous_sizes)))

@@ -1,13 +1,15 @@
 """ExoSynthetic: planted problems, whose right mask is known."""
 
-from exo_envs.domains.synthetic.env import SyntheticEnv, SyntheticVectorEnv
+from exo_envs.domains.synthetic.env import (
+    RealSyntheticEnv,
+    RealSyntheticVectorEnv,
+    SyntheticEnv,
+    SyntheticVectorEnv,
+)
 from exo_envs.domains.synthetic.exact import ExactReturn, exact_return
-from exo_envs.domains.synthetic.model import SyntheticMDP
-from exo_envs.domains.synthetic.parameters import SyntheticParameters
-from exo_envs.domains.synthetic.planted import PlantedMDP
-from exo_envs.domains.synthetic.real.env import RealSyntheticEnv, RealSyntheticVectorEnv
-from exo_envs.domains.synthetic.real.model import RealSyntheticMDP
-from exo_envs.domains.synthetic.real.parameters import RealSyntheticParameters
+from exo_envs.domains.synthetic.model import PlantedMDP, SyntheticMDP
+from exo_envs.domains.synthetic.parameters import RealSyntheticParameters, SyntheticParameters
+from exo_envs.domains.synthetic.real import RealSyntheticMDP
 
 __all__ = [
     "ExactReturn",

@@ -19,8 +19,8 @@ from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import FloatArray, IntArray, State
-from exo_envs.domains.synthetic.codes import SITE
 from exo_envs.domains.synthetic.model import SyntheticMDP
+from exo_envs.domains.synthetic.parameters import SITE
 
 MAX_VALUES = 4096  # joint values of x; their transition matrix has the square of it
 

@@ -1,35 +1,64 @@
-"""Drawing a planted problem: its dynamic Bayes net, and the sites where it pays."""
+"""Drawing a planted problem: its dynamic Bayes net, and the sites where it pays.
+
+There are two kinds of nets. One has variables of few values, mostly bits. The other has real ones:
+behind the value of each is a *latent* value, a strictly increasing function of it, which is a
+standard normal number in the long run. That net is one of latent values, so that everything about
+it can be said in closed form; which values are shown is a matter of each variable.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from exo_envs.core.mdp import FloatArray, IntArray
-from exo_envs.domains.synthetic.parameters import SyntheticParameters
+from exo_envs.core.mdp import FloatArray, IntArray, Variable
+from exo_envs.domains.synthetic.parameters import (
+    PlantedParameters,
+    RealSyntheticParameters,
+    SyntheticParameters,
+)
 
 CHAIN = 5  # variables in a chain of correlated distractors
 FAIR = 0.5
-#: What a bet is on, by the values of two variables.
+MOST_PERSISTENT = 0.95
+#: What a bet is on, by the values of two bits.
 Outcomes = tuple[tuple[int, int], tuple[int, int]]
-SINGLE: Outcomes = ((0, 0), (1, 1))  # the value of the first, whatever the second
-_PAIRS = ("xor", "both")  # what two variables that pay together are bet on
+FIRST: Outcomes = ((0, 0), (1, 1))  # the value of the first, whatever the second
+#: What the parents z_1, z_2 ... of a real variable call for, before noise.
+#: "sum": a weighted sum of them.
+#: "all high": high if every one is above ``threshold`` (of its own sign), low if not.
+#: "signs": high if both have the same sign, low if not.
+#: "size and sign": as far from 0 as the first, on the side of the second.
+Rule = Literal["sum", "all high", "signs", "size and sign"]
+SIGN_RULES: tuple[Rule, ...] = ("signs", "size and sign")
+#: How a site pays, by the latent values of its variable, or of both its variables.
+Payoff = Literal["high", "height", "both high", "same side", "product"]
+SINGLE: tuple[Payoff, ...] = ("high", "height")
+PAIRS: tuple[Payoff, ...] = ("both high", "same side", "product")
+
+
+@dataclass(frozen=True)
+class PlantedNode:
+    """An exogenous variable of the net."""
+
+    name: str
+    role: str
+    parents: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
-    """An exogenous variable of the net, and how its next value comes about.
+class Node(PlantedNode):
+    """A variable of few values, and how its next value comes about.
 
     With probability ``noise`` it is drawn from ``base``, else it is what the parents call for.
     Every ``base`` is also the stationary distribution of its variable.
     """
 
-    name: str
-    role: str
-    parents: tuple[str, ...]
     function: IntArray  # (*sizes of the parents): the value that they call for
     noise: float
     base: FloatArray  # (size,)
@@ -47,16 +76,33 @@ class Node:
 
 
 @dataclass(frozen=True)
+class RealNode(PlantedNode):
+    """A variable with a latent value, and how its next value comes about.
+
+    By "sum" and "size and sign" the next latent value is ``strength`` times what the parents call
+    for, plus normal noise that makes the variance 1. By the other rules it is a normal number with
+    the sign that the parents call for, or with any sign with probability 1 - ``strength``.
+    """
+
+    variable: Variable
+    location: float  # of an unbounded variable: the value where the latent one is 0
+    scale: float  # of an unbounded variable: the value at 1, less the value at 0
+    rule: Rule
+    weights: tuple[float, ...]  # of the parents
+    strength: float
+
+
+@dataclass(frozen=True)
 class Site:
     """A place where one variable, or two together, pay for having been foreseen."""
 
     pays: str
     delay: int  # steps from placing a bet to its payoff
     stake: float
-    switch: str | None  # turns a bet round if it is 1, one step before the payoff
+    switch: str | None  # turns a bet round if it is on, one step before the payoff
     partner: str | None = None  # pays together with ``pays``
     #: What a bet is on, by the values of ``pays`` and, if there is one, of ``partner``.
-    outcomes: Outcomes = SINGLE
+    outcomes: Outcomes = FIRST
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -70,163 +116,275 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """An instance: nodes in the order of the model, sites in the order they are visited."""
+class RealSite(Site):
+    """A site whose variables have latent values."""
 
-    nodes: tuple[Node, ...]
-    sites: tuple[Site, ...]
-
-
-def generate(parameters: SyntheticParameters) -> Problem:
-    """Draw the instance that ``parameters`` name."""
-    # Generators of their own, so that more distractors leave the rest of the instance alone.
-    streams = np.random.SeedSequence(parameters.instance).spawn(3)
-    core_rng, distractor_rng, order_rng = (np.random.default_rng(s) for s in streams)
-    core = _Core(parameters, core_rng)
-    sites = tuple(core.site(i) for i in range(parameters.num_paying))
-    nodes = core.nodes + list(_distractors(parameters, core.nodes, distractor_rng))
-    return Problem(tuple(nodes[i] for i in order_rng.permutation(len(nodes))), sites)
+    payoff: Payoff = "high"
+    threshold: float = 0.0  # the switch is on if its latent value is above this
 
 
-class _Core:
-    """Draws what belongs to the right mask, site by site."""
+P = TypeVar("P", bound=PlantedParameters)
+N = TypeVar("N", bound=PlantedNode)
+S = TypeVar("S", bound=Site)
 
-    def __init__(self, parameters: SyntheticParameters, rng: np.random.Generator) -> None:
+
+class Generator(ABC, Generic[P, N, S]):
+    """Draws variables, and keeps them as ``nodes``."""
+
+    def __init__(self, parameters: P, rng: np.random.Generator) -> None:
         self.parameters = parameters
         self.rng = rng
-        self.nodes: list[Node] = []
+        self.nodes: list[N] = []
+
+    @classmethod
+    def generate(cls, parameters: P) -> tuple[tuple[N, ...], tuple[S, ...]]:
+        """The nodes of an instance in the model's order, and its sites as they are visited."""
+        # Generators of their own, so that more distractors leave the rest of the instance alone.
+        streams = np.random.SeedSequence(parameters.instance).spawn(3)
+        core_rng, distractor_rng, order_rng = (np.random.default_rng(s) for s in streams)
+        core = cls(parameters, core_rng)
+        sites = tuple(core.site(i) for i in range(parameters.num_paying))
+        others = cls(parameters, distractor_rng)
+        others.add_distractors(core.nodes)
+        nodes = core.nodes + others.nodes
+        return tuple(nodes[i] for i in order_rng.permutation(len(nodes))), sites
+
+    # --- what a kind of net writes ----------------------------------------------------------
+
+    @abstractmethod
+    def site(self, i: int) -> S:
+        """Draw site ``i`` with what pays and what moves there, and the ancestors of both."""
+
+    @abstractmethod
+    def add_root(self, name: str, role: str, how: Any) -> None:
+        """A variable that nothing drives but its own past."""
+
+    @abstractmethod
+    def add_child(self, name: str, role: str, parents: list[str], how: Any) -> None:
+        """A variable that follows its parents."""
+
+    @abstractmethod
+    def ancestor(self, how: Any, parents: int) -> Any:
+        """How one of so many ancestries of a variable is drawn that is itself drawn ``how``."""
+
+    @abstractmethod
+    def add_free(self, role: str, i: int) -> None:
+        """Distractor ``i`` of a role, which depends on nothing but itself."""
+
+    @abstractmethod
+    def add_follower(self, role: str, i: int, leader: N) -> None:
+        """Distractor ``i`` of a role, which takes on what another variable was."""
+
+    # --- what follows from it ---------------------------------------------------------------
+
+    def add_family(
+        self, name: str, role: str, ancestries: list[str], generations: int, how: Any
+    ) -> None:
+        """A variable whose parents are the youngest of a chain of ancestors each."""
+        parents = []
+        for suffix in ancestries if generations else ():
+            youngest: list[str] = []
+            for generation in range(generations, 0, -1):
+                own = "parent" if generation == 1 else "grandparent"
+                ancestor = f"{'great_' * (generation - 2)}{own}_{suffix}"
+                its_how = self.ancestor(how, len(ancestries))
+                if youngest:
+                    self.add_child(ancestor, own, youngest, its_how)
+                else:
+                    self.add_root(ancestor, own, its_how)
+                youngest = [ancestor]
+            parents += youngest
+        if parents:
+            self.add_child(name, role, parents, how)
+        else:
+            self.add_root(name, role, how)
+
+    def add_distractors(self, core: list[N]) -> None:
+        """Draw what does not belong to the right mask."""
+        p = self.parameters
+        order: list[int] = []
+        while len(order) < p.num_copies:  # every variable is copied before one is copied again
+            order += self.rng.permutation(len(core)).tolist()
+        for i in range(p.num_copies):
+            self.add_follower("copy", i, core[order[i]])
+        for i in range(p.num_noise):
+            self.add_free("noise", i)
+        for i in range(p.num_correlated):
+            if i % CHAIN == 0:
+                self.add_free("correlated", i)
+            else:
+                self.add_follower("correlated", i, self.nodes[-1])
+
+
+class BitGenerator(Generator[SyntheticParameters, Node, Site]):
+    """Draws a net of few values. ``how`` is the chance that a bit is on, and its value then."""
+
+    def __init__(self, parameters: SyntheticParameters, rng: np.random.Generator) -> None:
+        super().__init__(parameters, rng)
+        self._on: dict[str, int] = {}
+        sizes = np.geomspace(2, parameters.noise_size, parameters.num_noise)
+        self._noise_sizes = sizes.round().astype(np.int64).tolist()
 
     def site(self, i: int) -> Site:
         """Draw site ``i`` with its paying variable, its switch and the ancestors of both."""
         p, name, on = self.parameters, f"pays_{i}", self._bit()
-        pair = _PAIRS[self._bit()] if i < p.num_pairs else None
+        pair = ("xor", "both")[self._bit()] if i < p.num_pairs else None
         # Both on as often as not, unless an XOR drives the first: that is a fair bit.
-        pays_chance = FAIR if pair != "both" else FAIR**0.5
+        chance = FAIR if pair != "both" else FAIR**0.5
+        delay = max(1, p.generations)
         if i >= p.num_paying - p.num_xor_pairs:
             delay = 1
-            bits = [self._add_root(f"xor_{i}_{side}", "xor", FAIR, on=1) for side in "ab"]
-            self._add(name, "pays", bits, np.array([[on, 1 - on], [1 - on, on]]), FAIR, on)
-        elif p.generations == 0:
-            delay = 1
-            self._add_root(name, "pays", pays_chance, on)
+            bits = [f"xor_{i}_{side}" for side in "ab"]
+            for bit in bits:
+                self.add_root(bit, "xor", (FAIR, 1))
+            self._add(name, "pays", bits, np.array([[on, 1 - on], [1 - on, on]]), (FAIR, on))
         else:
-            delay = p.generations
-            ancestries = [(f"{i}_{j}", delay) for j in range(p.parents_per_paying)]
-            self._add_child(name, "pays", ancestries, on, pays_chance)
-        partner, outcomes = None, SINGLE
+            ancestries = [f"{i}_{j}" for j in range(p.parents_per_paying)]
+            self.add_family(name, "pays", ancestries, p.generations, (chance, on))
+        partner, outcomes = None, FIRST
         if pair is not None:
-            partner = f"partner_{i}"
-            outcomes = self._partner(partner, pair, on, min(delay, p.generations), pays_chance)
+            partner, its_on = f"partner_{i}", self._bit()
+            depth = min(delay, p.generations)
+            self.add_family(partner, "pays", [partner], depth, (chance, its_on))
+            first, second = np.ogrid[:2, :2]
+            both_on = (first == on) & (second == its_on)
+            (a, b), (c, d) = np.where(pair == "xor", first ^ second, both_on).astype(int).tolist()
+            outcomes = (a, b), (c, d)
         switch = f"moves_{i}" if i < p.num_moving else None
-        # A bet meets the switch one step before its payoff: so much less needs to be foreseen.
-        if switch is not None and delay == 1:
-            self._add_root(switch, "moves", FAIR, on=1)
-        elif switch is not None:
-            self._add_child(switch, "moves", [(switch, delay - 1)], on=1)
+        if switch is not None:
+            # A bet meets the switch one step before its payoff: so much less is to be foreseen.
+            self.add_family(switch, "moves", [switch], delay - 1, (FAIR, 1))
         stake = p.stake * self.rng.uniform(0.75, 1.25)
         return Site(name, delay, stake, switch, partner, outcomes)
 
-    def _partner(
-        self, name: str, pair: str, first_on: int, generations: int, chance: float
-    ) -> Outcomes:
-        """Draw the second variable of a pair; return what is bet on, by the values of both."""
-        on = self._bit()
-        if generations == 0:
-            self._add_root(name, "pays", chance, on)
-        else:
-            self._add_child(name, "pays", [(name, generations)], on, chance)
-        first, second = np.ogrid[:2, :2]
-        both_on = (first == first_on) & (second == on)
-        (a, b), (c, d) = np.where(pair == "xor", first ^ second, both_on).astype(int).tolist()
-        return (a, b), (c, d)
+    def ancestor(self, how: tuple[float, int], parents: int) -> tuple[float, int]:
+        """As many fair bits would hardly ever all be on: these are as often as their child is."""
+        return how[0] ** (1 / parents), self._bit()
 
-    def _add_child(
-        self,
-        name: str,
-        role: str,
-        ancestries: list[tuple[str, int]],
-        on: int,
-        chance: float = FAIR,
-    ) -> None:
-        """A variable that turns on when all its parents are, each the end of a chain."""
-        parents, calls = [], []
-        # As many fair bits would hardly ever all be on: these are as often as the variable is.
-        each = chance ** (1 / len(ancestries))
-        for suffix, generations in ancestries:
-            parent, parent_on = self._add_chain(suffix, generations, each)
-            parents.append(parent)
-            calls.append(np.arange(2) == parent_on)
+    def add_root(self, name: str, role: str, how: tuple[float, int]) -> None:
+        """A bit that keeps its value or is drawn anew."""
+        self._on[name] = how[1]
+        self._add_lasting(name, role, _bernoulli(*how))
+
+    def add_child(self, name: str, role: str, parents: list[str], how: tuple[float, int]) -> None:
+        """A bit that turns on when all its parents are."""
+        calls = [np.arange(2) == self._on[parent] for parent in parents]
         all_on = functools.reduce(np.logical_and.outer, calls)
-        self._add(name, role, parents, np.where(all_on, on, 1 - on), chance, on)
+        self._add(name, role, parents, np.where(all_on, how[1], 1 - how[1]), how)
 
-    def _add_chain(self, suffix: str, generations: int, chance: float) -> tuple[str, int]:
-        """A chain of ancestors; returns the youngest, and its value when it is on."""
-        name, on = "", 0
-        for generation in range(generations, 0, -1):
-            elder, elder_on, on = name, on, self._bit()
-            role = "parent" if generation == 1 else "grandparent"
-            name = f"{'great_' * (generation - 2)}{role}_{suffix}"
-            if generation == generations:
-                self._add_root(name, role, chance, on)
-            else:
-                follows = np.where(np.arange(2) == elder_on, on, 1 - on)
-                self._add(name, role, [elder], follows, chance, on)
-        return name, on
+    def add_free(self, role: str, i: int) -> None:
+        """A variable of several values that keeps its value or is drawn anew."""
+        size = self._noise_sizes[i] if role == "noise" else int(self.rng.integers(2, 4))
+        self._add_lasting(f"{role}_{i}", role, np.full(size, 1 / size))
 
-    def _add_root(self, name: str, role: str, chance: float, on: int) -> str:
-        self.nodes.append(_root(name, role, _bernoulli(chance, on), self.parameters.persistence))
-        return name
+    def add_follower(self, role: str, i: int, leader: Node) -> None:
+        """A variable that takes the value that another one had."""
+        noise = self.parameters.copy_noise * self.rng.uniform(0.5, 1.5)
+        identity, name = np.arange(leader.size), f"{role}_{i}"
+        self.nodes.append(Node(name, role, (leader.name,), identity, noise, leader.base))
 
     def _add(
-        self, name: str, role: str, parents: list[str], function: IntArray, chance: float, on: int
+        self, name: str, role: str, parents: list[str], function: IntArray, how: tuple[float, int]
     ) -> None:
+        self._on[name] = how[1]
         noise = self.parameters.noise * self.rng.uniform(0.5, 1.5)
-        base = _bernoulli(chance, on)
-        self.nodes.append(Node(name, role, tuple(parents), function, noise, base))
+        self.nodes.append(Node(name, role, tuple(parents), function, noise, _bernoulli(*how)))
+
+    def _add_lasting(self, name: str, role: str, base: FloatArray) -> None:
+        persistence = self.parameters.persistence
+        if persistence == 0:  # then it does not even depend on itself
+            self.nodes.append(Node(name, role, (), np.array(0), 1.0, base))
+            return
+        identity = np.arange(len(base))
+        self.nodes.append(Node(name, role, (name,), identity, 1 - persistence, base))
 
     def _bit(self) -> int:
         return int(self.rng.integers(2))
 
 
-def _distractors(
-    parameters: SyntheticParameters, core: list[Node], rng: np.random.Generator
-) -> Iterator[Node]:
-    """What does not belong to the right mask."""
-    p = parameters
-    order: list[int] = []
-    while len(order) < p.num_copies:  # every variable is copied before one is copied again
-        order += rng.permutation(len(core)).tolist()
-    for i in range(p.num_copies):
-        yield _follower(f"copy_{i}", "copy", core[order[i]], p.copy_noise, rng)
-
-    sizes = np.geomspace(2, p.noise_size, p.num_noise).round().astype(np.int64)
-    for i, size in enumerate(sizes.tolist()):
-        yield _root(f"noise_{i}", "noise", np.full(size, 1 / size), p.persistence)
-
-    leader = None
-    for i in range(p.num_correlated):
-        name, role = f"correlated_{i}", "correlated"
-        if leader is None or i % CHAIN == 0:
-            size = int(rng.integers(2, 4))
-            leader = _root(name, role, np.full(size, 1 / size), p.persistence)
-        else:
-            leader = _follower(name, role, leader, p.copy_noise, rng)
-        yield leader
-
-
-def _root(name: str, role: str, base: FloatArray, persistence: float) -> Node:
-    """A variable that nothing drives: it keeps its value or is drawn anew."""
-    if persistence == 0:  # then it does not even depend on itself
-        return Node(name, role, (), np.array(0), 1.0, base)
-    return Node(name, role, (name,), np.arange(len(base)), 1 - persistence, base)
-
-
-def _follower(name: str, role: str, leader: Node, noise: float, rng: np.random.Generator) -> Node:
-    """A variable that takes the value that another one had."""
-    identity = np.arange(leader.size)
-    return Node(name, role, (leader.name,), identity, noise * rng.uniform(0.5, 1.5), leader.base)
-
-
 def _bernoulli(chance: float, on: int) -> FloatArray:
     """The distribution of a bit that has the value ``on`` with probability ``chance``."""
     return np.where(np.arange(2) == on, chance, 1 - chance)
+
+
+class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
+    """Draws a net of latent values. ``how`` is the rule by which a variable follows its parents."""
+
+    def site(self, i: int) -> RealSite:
+        """Draw site ``i`` with what pays and what moves there, and the ancestors of both."""
+        p, name = self.parameters, f"pays_{i}"
+        delay = max(1, p.generations)
+        if i >= p.num_paying - p.num_sign_pairs:
+            delay = 1
+            signs = [f"sign_{i}_{side}" for side in "ab"]
+            for sign in signs:
+                self.add_root(sign, "sign")
+            rule = SIGN_RULES[self.rng.integers(len(SIGN_RULES))]
+            if self.nodes[-2].variable.size == 2:  # both values are as far from the middle
+                rule = "signs"
+            self.add_child(name, "pays", signs, rule)
+        else:
+            ancestries = [f"{i}_{j}" for j in range(p.parents_per_paying)]
+            rule = ("sum", "all high")[self.rng.integers(2)]
+            self.add_family(name, "pays", ancestries, p.generations, rule)
+        partner, payoffs = None, SINGLE
+        if i < p.num_pairs:
+            partner, payoffs = f"partner_{i}", PAIRS
+            self.add_family(partner, "pays", [partner], min(delay, p.generations), "sum")
+        switch = f"moves_{i}" if i < p.num_moving else None
+        if switch is not None:
+            # A bet meets the switch one step before its payoff: so much less is to be foreseen.
+            self.add_family(switch, "moves", [switch], delay - 1, "sum")
+        return RealSite(
+            pays=name,
+            delay=delay,
+            stake=p.stake * self.rng.uniform(0.75, 1.25),
+            switch=switch,
+            partner=partner,
+            payoff=payoffs[self.rng.integers(len(payoffs))],
+            threshold=self.rng.uniform(-0.4, 0.4),
+        )
+
+    def ancestor(self, how: Rule, parents: int) -> Rule:
+        """Ancestors follow each other."""
+        return "sum"
+
+    def add_root(self, name: str, role: str, how: Rule = "sum") -> None:
+        """A variable that is autoregressive."""
+        strength = min(MOST_PERSISTENT, self.parameters.persistence * self.rng.uniform(0.5, 1.5))
+        values = self._values(name)
+        self.nodes.append(RealNode(name, role, (name,), *values, "sum", (1.0,), strength))
+
+    def add_child(
+        self, name: str, role: str, parents: list[str], how: Rule, mean: float | None = None
+    ) -> None:
+        """A variable whose strength is ``mean`` on average, by default that of the parameters."""
+        mean = self.parameters.strength if mean is None else mean
+        strength = float(np.clip(mean + self.rng.uniform(-0.05, 0.05), 0.0, 0.99))
+        signs = self.rng.choice([-1.0, 1.0], size=len(parents))
+        if how == "sum":  # of independent parents, so that the sum has variance 1
+            signs /= math.sqrt(len(parents))
+        weights, values = tuple(signs.tolist()), self._values(name)
+        self.nodes.append(RealNode(name, role, tuple(parents), *values, how, weights, strength))
+
+    def add_free(self, role: str, i: int) -> None:
+        """A variable that is autoregressive."""
+        self.add_root(f"{role}_{i}", role)
+
+    def add_follower(self, role: str, i: int, leader: RealNode) -> None:
+        """A variable that takes on what another one was."""
+        mean = self.parameters.copy_strength
+        self.add_child(f"{role}_{i}", role, [leader.name], "sum", mean)
+
+    def _values(self, name: str) -> tuple[Variable, float, float]:
+        """Which values a variable has, and where they lie if it has no bounds."""
+        p = self.parameters
+        is_whole, is_unbounded = self.rng.random(2) < (p.whole_share, p.unbounded_share)
+        location, log_scale, share = self.rng.uniform((-50.0, -2.0, 0.0), (50.0, 5.0, 1.0))
+        scale = math.exp(log_scale)
+        if is_whole:
+            size = p.smallest_size * (p.largest_size / p.smallest_size) ** share
+            return Variable(name, max(2, 2 * round(size / 2))), 0.0, 1.0
+        if is_unbounded:
+            return Variable(name, low=-math.inf, high=math.inf), location, scale
+        return Variable(name, low=location, high=location + scale), 0.0, 1.0

@@ -17,8 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled.functions import njit
-from exo_envs.domains.synthetic.codes import BET, LEFT, NO_BET, NO_SWITCH, PASS, SHORT, SITE, TURNED
+from exo_envs.compiled.functions import INNER, njit
+from exo_envs.domains.synthetic.parameters import (
+    BET,
+    LEFT,
+    NO_BET,
+    NO_SWITCH,
+    PASS,
+    SHORT,
+    SITE,
+    TURNED,
+    Bets,
+    Net,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -27,17 +38,7 @@ def exogenous_step(
     last: int,
     exogenous: Any,  # (lanes, m)
     uniforms: Any,  # (lanes, m)
-    noise: Any,  # (m,): the probability that each variable is drawn anew
-    sizes: Any,  # (m,) float64: how many values it has
-    tops: Any,  # (m,) int32: its largest value
-    special: Any,  # (k,): the variables that do more than keep their value
-    edge_starts: Any,  # (k + 1,)
-    parents: Any,
-    strides: Any,
-    function_starts: Any,  # (k,)
-    functions: Any,
-    cdf_starts: Any,  # (k,)
-    cdfs: Any,
+    net: Any,
     following: Any,  # (lanes, m)
 ) -> bool:
     """Write x' of some lanes: each variable is drawn anew, or is what its parents call for.
@@ -45,6 +46,8 @@ def exogenous_step(
     Returns:
         Whether all x were in range. If not, some x' were not written.
     """
+    w = Net(*net)
+    noise, sizes, tops, special = w.noise, w.sizes, w.tops, w.special
     for lane in range(first, last):
         x, uniform, out = exogenous[lane], uniforms[lane], following[lane]
         wrong = 0
@@ -58,59 +61,74 @@ def exogenous_step(
         for k in range(len(special)):
             i = special[k]
             if uniform[i] < noise[i]:
-                if cdf_starts[k] != SHORT:
+                if w.cdf_starts[k] != SHORT:
                     quantile, value = uniform[i] / noise[i], 0
-                    while value < tops[i] and quantile >= cdfs[cdf_starts[k] + value]:
+                    while value < tops[i] and quantile >= w.cdfs[w.cdf_starts[k] + value]:
                         value += 1
                     out[i] = value
-            elif function_starts[k] == SHORT:
-                out[i] = x[parents[edge_starts[k]]]
+            elif w.function_starts[k] == SHORT:
+                out[i] = x[w.parents[w.edge_starts[k]]]
             else:
-                entry = function_starts[k]
-                for edge in range(edge_starts[k], edge_starts[k + 1]):
-                    entry += strides[edge] * np.int64(x[parents[edge]])
-                out[i] = functions[entry]
+                entry = w.function_starts[k]
+                for edge in range(w.edge_starts[k], w.edge_starts[k + 1]):
+                    entry += w.strides[edge] * np.int64(x[w.parents[edge]])
+                out[i] = w.functions[entry]
     return True
 
 
-@njit(cache=True, nogil=True)
-def _held(n: Any, action: Any, delays: Any) -> Any:
+@njit(**INNER)
+def _held(n: Any, action: Any, bets: Any) -> Any:
     """The bet in hand once the action is taken."""
-    if n[LEFT] == delays[n[SITE]]:
+    if n[LEFT] == bets.delays[n[SITE]]:
         return action
     return NO_BET if n[LEFT] == 0 or action == PASS else n[BET]
 
 
-@njit(cache=True, nogil=True)
-def _successor(n: Any, x: Any, action: Any, slip: Any, delays: Any, switches: Any, out: Any) -> Any:
+@njit(**INNER)
+def _successor(n: Any, x: Any, action: Any, bets: Any, out: Any) -> Any:
     """Write the n' of a bet that goes straight; return the probability that it is turned round."""
     site, left = n[SITE], n[LEFT]
     if left == 0:  # on to the next site
-        out[SITE] = (site + 1) % len(delays)
-        out[LEFT] = delays[out[SITE]]
+        out[SITE] = (site + 1) % len(bets.delays)
+        out[LEFT] = bets.delays[out[SITE]]
         out[BET] = NO_BET
         return 0.0
     out[SITE] = site
     out[LEFT] = left - 1
-    out[BET] = _held(n, action, delays)
+    out[BET] = _held(n, action, bets)
     if left != 1 or out[BET] == NO_BET:
         return 0.0
-    if switches[site] != NO_SWITCH and x[switches[site]] == 1:
-        return 1.0 - slip
-    return slip
+    switch = bets.switches[site]
+    return 1.0 - bets.slip if switch != NO_SWITCH and x[switch] == 1 else bets.slip
+
+
+@njit(**INNER)
+def _settled(n: Any, x: Any, bets: Any) -> Any:
+    """What the bet in a state pays now."""
+    site, left, bet = n[SITE], n[LEFT], n[BET]
+    if left != 0 or bet == NO_BET:
+        return 0.0
+    # Compared with 1, not used as indices: the values of x were not looked at.
+    one, other = int(x[bets.paying[site, 0]] == 1), int(x[bets.paying[site, 1]] == 1)
+    won = bets.outcomes[site, one, other] == bet - 1
+    return bets.stakes[site] if won else -bets.stakes[site]
+
+
+@njit(**INNER)
+def _fee(n: Any, action: Any, bets: Any) -> Any:
+    """What it costs to place or hold a bet."""
+    return -bets.fee * bets.stakes[n[SITE]] if _held(n, action, bets) != NO_BET else 0.0
 
 
 @njit(cache=True)
-def endogenous_outcomes(
-    endogenous: Any, exogenous: Any, action: Any, slip: float, delays: Any, switches: Any
-) -> Any:
+def endogenous_outcomes(endogenous: Any, exogenous: Any, action: Any, bets: Any) -> Any:
     """P(n'|n,a,x): n' if the bet goes straight, and the probability that it is turned round."""
+    b = Bets(*bets)
     following = np.empty_like(endogenous)
     turn = np.empty(len(endogenous))
     for lane in range(len(endogenous)):
-        turn[lane] = _successor(
-            endogenous[lane], exogenous[lane], action[lane], slip, delays, switches, following[lane]
-        )
+        n, x = endogenous[lane], exogenous[lane]
+        turn[lane] = _successor(n, x, action[lane], b, following[lane])
     return following, turn
 
 
@@ -122,60 +140,39 @@ def endogenous_step(
     exogenous: Any,
     action: Any,
     uniforms: Any,  # (lanes, 1)
-    slip: float,
-    delays: Any,
-    switches: Any,
+    bets: Any,
     following: Any,
 ) -> None:
     """Write n' of some lanes: a bet goes straight, or it is turned round."""
+    b = Bets(*bets)
     for lane in range(first, last):
         out = following[lane]
-        turn = _successor(
-            endogenous[lane], exogenous[lane], action[lane], slip, delays, switches, out
-        )
+        turn = _successor(endogenous[lane], exogenous[lane], action[lane], b, out)
         if uniforms[lane, 0] < turn:
             out[BET] = TURNED - out[BET]
-
-
-@njit(cache=True, nogil=True)
-def _settled(n: Any, x: Any, paying: Any, outcomes: Any, stakes: Any) -> Any:
-    """What the bet in a state pays now."""
-    site, left, bet = n[SITE], n[LEFT], n[BET]
-    if left != 0 or bet == NO_BET:
-        return 0.0
-    # Compared with 1, not used as indices: the values of x were not looked at.
-    one, other = int(x[paying[site, 0]] == 1), int(x[paying[site, 1]] == 1)
-    return stakes[site] if outcomes[site, one, other] == bet - 1 else -stakes[site]
 
 
 @njit(cache=True)
 def reward_terms(
     endogenous: Any,
     exogenous: Any,
-    columns: Any,  # (sites,): the term of each site
-    paying: Any,  # (sites, 2): the variables that it looks at, the same one twice if it is one
-    outcomes: Any,  # (sites, 2, 2): what is bet on, by the values of both
-    stakes: Any,
+    bets: Any,
     terms: Any,  # (lanes, terms), zeros
 ) -> None:
     """Write R^i: what pays at the site settles the bet."""
+    b = Bets(*bets)
     for lane in range(len(endogenous)):
-        paid = _settled(endogenous[lane], exogenous[lane], paying, outcomes, stakes)
-        terms[lane, columns[endogenous[lane, SITE]]] = paid
-
-
-@njit(cache=True, nogil=True)
-def _fee(n: Any, action: Any, fee: float, delays: Any, stakes: Any) -> Any:
-    """What it costs to place or hold a bet."""
-    return -fee * stakes[n[SITE]] if _held(n, action, delays) != NO_BET else 0.0
+        n = endogenous[lane]
+        terms[lane, b.columns[n[SITE]]] = _settled(n, exogenous[lane], b)
 
 
 @njit(cache=True)
-def endogenous_reward(endogenous: Any, action: Any, fee: float, delays: Any, stakes: Any) -> Any:
+def endogenous_reward(endogenous: Any, action: Any, bets: Any) -> Any:
     """R(n,a): a bet in hand costs its fee, step by step."""
+    b = Bets(*bets)
     paid = np.empty(len(endogenous))
     for lane in range(len(endogenous)):
-        paid[lane] = _fee(endogenous[lane], action[lane], fee, delays, stakes)
+        paid[lane] = _fee(endogenous[lane], action[lane], b)
     return paid
 
 
@@ -192,37 +189,13 @@ def step(
     next_exogenous: Any,
     rewards: Any,
     terminal: Any,
-    slip: float,  # this and the next two as in endogenous_step
-    delays: Any,
-    switches: Any,
-    paying: Any,  # this and the next two as in reward_terms
-    outcomes: Any,
-    stakes: Any,
-    fee: float,
-    noise: Any,  # this and the others as in exogenous_step
-    sizes: Any,
-    tops: Any,
-    special: Any,
-    edge_starts: Any,
-    parents: Any,
-    strides: Any,
-    function_starts: Any,
-    functions: Any,
-    cdf_starts: Any,
-    cdfs: Any,
+    problem: Any,  # its bets and its net
 ) -> bool:
     """A whole step of some lanes."""
+    bets, net = problem
+    b, n, x = Bets(*bets), endogenous, exogenous
     for lane in range(first, last):
-        n = endogenous[lane]
-        paid = _settled(n, exogenous[lane], paying, outcomes, stakes)
-        rewards[lane] = paid + _fee(n, action[lane], fee, delays, stakes)
+        rewards[lane] = _settled(n[lane], x[lane], b) + _fee(n[lane], action[lane], b)
         terminal[lane] = False
-    endogenous_step(
-        *(first, last, endogenous, exogenous, action, endogenous_uniforms),
-        *(slip, delays, switches, next_endogenous),
-    )
-    return exogenous_step(
-        *(first, last, exogenous, exogenous_uniforms, noise, sizes, tops, special),
-        *(edge_starts, parents, strides, function_starts, functions, cdf_starts, cdfs),
-        next_exogenous,
-    )
+    endogenous_step(first, last, n, x, action, endogenous_uniforms, bets, next_endogenous)
+    return exogenous_step(first, last, x, exogenous_uniforms, net, next_exogenous)

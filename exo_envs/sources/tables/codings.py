@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import as_array, check_whole, shown
-from exo_envs.core.batches import as_values
+from exo_envs.core.arguments import shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import FloatArray, Variable
-from exo_envs.sources.tables.tables import Column, as_column, missing_values
+from exo_envs.core.mdp import Variable
+from exo_envs.sources.tables.frames import Column
 
 #: Different values that whole numbers have at most to be counted one by one, unless told otherwise.
 MAX_LEVELS = 64
@@ -22,15 +21,13 @@ MAX_LEVELS = 64
 MAX_FRACTIONS = 16
 #: Different strings that a column has at most.
 MAX_STRINGS = 256
-#: Values of a range that is declared beforehand, at most.
-MAX_RANGE = 1_000_000
 #: The largest whole number below which 64-bit floats leave none out.
 EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """What a column is as a variable.
+    """A column as a variable.
 
     Attributes:
         name: of the column and of the variable.
@@ -50,10 +47,6 @@ class Coding:
 
         That much is declared and not learned: nothing is counted in the later part.
         """
-        values = as_column(name, values)
-        max_levels = check_whole("max_levels", max_levels, 1)
-        if not len(values) or missing_values(values).any():
-            raise ArgumentError(f"column {name!r} has no values, or some are missing")
         if values.dtype.kind == "O":
             levels = np.unique(values.astype(str))
             if len(levels) > MAX_STRINGS:
@@ -71,13 +64,6 @@ class Coding:
             return cls(name, levels)
         return cls(name, None, float(levels[0]), float(levels[-1]))
 
-    @classmethod
-    def range_of(cls, name: str, first: int, last: int) -> Coding:
-        """The whole numbers from ``first`` to ``last``, whether they occur or not."""
-        first = check_whole("first", first, -EXACT, EXACT)
-        last = check_whole("last", last, first, first + MAX_RANGE)
-        return cls(name, np.arange(first, last + 1))
-
     @cached_property
     def variable(self) -> Variable:
         """The variable of a model."""
@@ -85,39 +71,14 @@ class Coding:
             return Variable(self.name, len(self.levels))
         return Variable(self.name, low=self.low, high=self.high)
 
-    @property
-    def is_real(self) -> bool:
-        """Whether the values are numbers as they are."""
-        return self.levels is None
-
     def encode(self, values: Column) -> NDArray[Any]:
-        """Values as a model has them: numbers of levels, or floats; others are refused."""
-        values = as_column(self.name, values)
-        wants_strings = self.levels is not None and self.levels.dtype.kind == "U"
-        if wants_strings != (values.dtype.kind == "O"):
-            raise ArgumentTypeError(
-                f"column {self.name!r} holds {'strings' if wants_strings else 'numbers'}, not "
-                f"{shown(values[:1].tolist())}"
-            )
+        """Values of the column as a model has them: numbers of levels, or floats."""
         if self.levels is None:
-            return as_values("exogenous", values[:, None], (self.variable,))[:, 0]
-        asked = values.astype(str) if wants_strings else values
-        found = np.minimum(np.searchsorted(self.levels, asked), len(self.levels) - 1)
-        unknown = self.levels[found] != asked
-        if unknown.any():
-            raise ArgumentError(
-                f"column {self.name!r} is never {shown(asked[unknown].tolist()[0])}; its values "
-                f"are {shown(self.levels.tolist())}"
-            )
-        return found
+            return values
+        return np.searchsorted(self.levels, values.astype(self.levels.dtype))
 
     def decode(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What the table says, given what a model has; what no model has is refused."""
-        array = as_array(f"values of {self.name!r}", values)[..., None]
-        return self.look_up(as_values("exogenous", array, (self.variable,))[..., 0])
-
-    def look_up(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What the table says, given values of a model that have been checked."""
+        """Values of the column, given values of a model that have been checked."""
         if self.levels is None:
             return values
         return self.levels[values.astype(np.int64, copy=False)]
@@ -138,25 +99,22 @@ def codings_of(
         max_levels: see :data:`MAX_LEVELS`.
     """
     found = []
-    for name, values in columns.items():
-        everything = values
-        if more is not None:
-            other = more[name]
-            if (other.dtype.kind == "O") != (values.dtype.kind == "O"):
-                raise ArgumentTypeError(
-                    f"column {name!r} holds strings in one table and numbers in another"
-                )
-            everything = np.concatenate([values, other])
+    for name, own in columns.items():
+        values = own if more is None else np.concatenate([own, more[name]])
+        if more is not None and (more[name].dtype.kind == "O") != (own.dtype.kind == "O"):
+            raise ArgumentTypeError(
+                f"column {name!r} holds strings in one table and numbers in another"
+            )
         if name in ranges:
-            found.append(Coding.range_of(name, *ranges[name]))
+            low, high = ranges[name]
+            found.append(Coding(name, np.arange(low, high + 1)))
         else:
-            found.append(Coding.of(name, everything, max_levels))
+            found.append(Coding.of(name, values, max_levels))
     return tuple(found)
 
 
 def encoded(columns: Mapping[str, Column], codings: tuple[Coding, ...]) -> NDArray[Any]:
     """All columns as the rows of a model, (rows, columns): int64, or float64 if one is real."""
     parts = [coding.encode(columns[coding.name]) for coding in codings]
-    dtype = np.float64 if any(coding.is_real for coding in codings) else np.int64
-    rows: FloatArray = np.stack(parts, axis=1).astype(dtype)
-    return np.ascontiguousarray(rows)
+    dtype = np.float64 if any(coding.levels is None for coding in codings) else np.int64
+    return np.ascontiguousarray(np.stack(parts, axis=1).astype(dtype))

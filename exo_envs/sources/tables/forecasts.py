@@ -19,65 +19,11 @@ import numpy as np
 from exo_envs.core.arguments import MAX_HORIZON, as_array, check_real, check_whole, optional, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.sources.tables.tables import Column, Table, as_column
+from exo_envs.sources.tables.frames import Column, Table, as_column
 
 #: What the calendar adds, with the smallest and the largest value; Monday is 0.
 CALENDAR = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12)}
 Made = tuple[dict[str, Column], BoolArray]  # columns, and the rows in which all are known
-
-
-def check_settings(name: str, settings: Any) -> Mapping[Any, Any]:
-    """Settings of single columns: a mapping from their names, or None if there are none."""
-    if settings is None:
-        return {}
-    if not isinstance(settings, Mapping):
-        raise ArgumentTypeError(
-            f"{name} is a mapping from names of columns, or None, not {shown(settings)}"
-        )
-    return settings
-
-
-def check_steps(name: str, steps: Any) -> list[int]:
-    """Numbers of rows: one, or several different ones."""
-    is_list = isinstance(steps, Sequence) and not isinstance(steps, (str, bytes))
-    is_list = is_list or (isinstance(steps, np.ndarray) and steps.ndim > 0)
-    given = list(steps) if is_list else [steps]
-    if not given:
-        raise ArgumentError(f"{name} is one or several numbers of rows, not {shown(steps)}")
-    why = "more than any table has"
-    whole = [check_whole(name, number, 1, MAX_HORIZON, why=why) for number in given]
-    if len(set(whole)) != len(whole):
-        raise ArgumentError(f"{name} names a number of rows more than once: {shown(steps)}")
-    return whole
-
-
-def shifted(table: Table, name: str, earlier: Mapping[str, int]) -> Made:
-    """New columns with the values of so many rows earlier (later, if negative)."""
-    values, row = table.column(name), np.arange(len(table))
-    columns: dict[str, Column] = {}
-    known: BoolArray = np.ones(len(table), dtype=bool)
-    for key, steps in earlier.items():
-        source = np.clip(row - steps, 0, len(table) - 1)
-        columns[key] = values[source]
-        known &= (source == row - steps) & (table.segment[source] == table.segment)
-    return columns, known
-
-
-def with_lags(
-    table: Table, lags: Mapping[str, int | Sequence[int]] | None
-) -> tuple[Table, BoolArray, int]:
-    """The table with ``price_lag_24`` for each lag; where all are known; and the longest."""
-    known: BoolArray = np.ones(len(table), dtype=bool)
-    columns: dict[str, Column] = {}
-    longest = 0
-    for name, given in check_settings("lags", lags).items():
-        table.column(name)
-        steps = check_steps(f"the lags of {name!r}", given)
-        made, here = shifted(table, name, {f"{name}_lag_{step}": step for step in steps})
-        columns |= made
-        known &= here
-        longest = max(longest, *steps)
-    return table.adding(columns), known, longest
 
 
 def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
@@ -93,22 +39,77 @@ def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
     return table.adding(parts), {name: CALENDAR[name] for name in parts}
 
 
+def with_lags_and_forecasts(
+    table: Table,
+    lags: Mapping[str, int | Sequence[int]] | None,
+    forecasts: Mapping[str, Forecast | None] | None,
+) -> tuple[Table, int]:
+    """The rows that have all lags and forecasts, with them; and how many rows they span."""
+    columns: dict[str, Column] = {}
+    known: BoolArray = np.ones(len(table), dtype=bool)
+    used: set[str] = set()
+    longest = ahead = 0
+    for name, given in _settings("lags", lags).items():
+        table.column(name)
+        steps = _steps(f"the lags of {name!r}", given)
+        made, here = shifted(table, name, {f"{name}_lag_{step}": step for step in steps})
+        columns |= made
+        known &= here
+        longest = max(longest, *steps)
+    table = table.adding(columns)
+    columns = {}
+    for name, handler in _settings("forecasts", forecasts).items():
+        table.column(name)
+        if handler is None:
+            continue
+        if not isinstance(handler, Forecast):
+            raise ArgumentTypeError(
+                f"the forecast of {name!r} is Perfect, Noisy, Persistence, FromColumns or None, "
+                f"not {shown(handler)}"
+            )
+        made, here = handler.columns(table, name)
+        for key, values in made.items():
+            columns[key] = as_column(key, values)
+            if len(columns[key]) != len(table):
+                raise ArgumentError(
+                    f"{type(handler).__name__} made {key!r} with {len(columns[key])} values for "
+                    f"{len(table)} rows"
+                )
+        known &= here
+        used |= set(handler.used)
+        ahead = max(ahead, handler.ahead)
+    kept = {name: values for name, values in table.columns.items() if name not in used}
+    if not known.any():
+        raise ArgumentError(
+            f"no row has all lags (up to {longest}) and forecasts (up to {ahead} rows "
+            "ahead): the parts of the table are too short"
+        )
+    return replace(table, columns=kept).adding(columns).take(known), longest + ahead
+
+
+def shifted(table: Table, name: str, earlier: Mapping[str, int]) -> Made:
+    """New columns with the values of so many rows earlier (later, if negative)."""
+    values, row = table.column(name), np.arange(len(table))
+    columns: dict[str, Column] = {}
+    known: BoolArray = np.ones(len(table), dtype=bool)
+    for key, steps in earlier.items():
+        source = np.clip(row - steps, 0, len(table) - 1)
+        columns[key] = values[source]
+        known &= (source == row - steps) & (table.segment[source] == table.segment)
+    return columns, known
+
+
 class Forecast(ABC):
     """A handler: which columns say what about the future of a column."""
+
+    #: Columns of the table that are no longer columns of their own.
+    used: tuple[str, ...] = ()
+    #: Rows that the columns look ahead in the record: later rows are kept apart by as many.
+    ahead: int = 0
 
     @abstractmethod
     def columns(self, table: Table, name: str) -> Made:
         """New columns, and the rows in which all of them are known."""
-
-    @property
-    @abstractmethod
-    def ahead(self) -> int:
-        """Rows that the columns look ahead in the record: later rows are kept apart by as many."""
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """Columns of the table that are no longer columns of their own."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -117,15 +118,14 @@ class Perfect(Forecast):
 
     steps: int | Sequence[int] = 1
 
+    @property
+    def ahead(self) -> int:  # type: ignore[override]
+        """The longest step."""
+        return max(_steps("the steps of a forecast", self.steps))
+
     def columns(self, table: Table, name: str) -> Made:
         """The values of later rows."""
-        steps = _steps_of(name, self.steps)
-        return shifted(table, name, {_named(name, step): -step for step in steps})
-
-    @property
-    def ahead(self) -> int:
-        """The longest step."""
-        return max(check_steps("the steps of a forecast", self.steps))
+        return shifted(table, name, {key: -step for step, key in _keys(name, self.steps).items()})
 
 
 @dataclass(frozen=True)
@@ -179,19 +179,14 @@ class Persistence(Forecast):
 
     def columns(self, table: Table, name: str) -> Made:
         """The values of this row, or of earlier ones."""
-        season = optional(check_whole)("season", self.season, 1, MAX_HORIZON)
-        steps = _steps_of(name, self.steps)
-        if season is not None and max(steps) > season:
+        season, keys = self.season, _keys(name, self.steps)
+        season = optional(check_whole)("season", season, 1, MAX_HORIZON)
+        if season is not None and max(keys) > season:
             raise ArgumentError(
-                f"season={season} is not known {max(steps)} rows ahead; it is at least {max(steps)}"
+                f"season={season} is not known {max(keys)} rows ahead; it is at least {max(keys)}"
             )
-        back = {_named(name, step): 0 if season is None else season - step for step in steps}
+        back = {key: 0 if season is None else season - step for step, key in keys.items()}
         return shifted(table, name, back)
-
-    @property
-    def ahead(self) -> int:
-        """None: only the past is looked at."""
-        return 0
 
 
 @dataclass(frozen=True)
@@ -205,58 +200,44 @@ class FromColumns(Forecast):
 
     names: Mapping[int, str]
 
+    @property
+    def used(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns under their old names."""
+        return tuple(_settings("FromColumns", self.names).values())
+
     def columns(self, table: Table, name: str) -> Made:
         """The columns under their new names."""
-        names = check_settings("FromColumns", self.names)
-        out = {_named(name, k): table.column(names[k]) for k in _steps_of(name, list(names))}
+        names = _settings("FromColumns", self.names)
+        out = {key: table.column(names[step]) for step, key in _keys(name, list(names)).items()}
         return out, np.ones(len(table), dtype=bool)
 
-    @property
-    def ahead(self) -> int:
-        """None: what was forecast is known."""
-        return 0
 
-    @property
-    def used(self) -> tuple[str, ...]:
-        """The columns under their old names."""
-        return tuple(check_settings("FromColumns", self.names).values())
-
-
-def _steps_of(name: str, steps: Any) -> list[int]:
-    return check_steps(f"the steps of the forecast of {name!r}", steps)
+def _settings(name: str, settings: Any) -> Mapping[Any, Any]:
+    """Settings of single columns: a mapping from their names, or None if there are none."""
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise ArgumentTypeError(
+            f"{name} is a mapping from names of columns, or None, not {shown(settings)}"
+        )
+    return settings
 
 
-def _named(name: str, step: int) -> str:
-    return f"{name}_forecast_{step}"
+def _steps(name: str, steps: Any) -> list[int]:
+    """Numbers of rows: one, or several different ones."""
+    is_list = isinstance(steps, Sequence) and not isinstance(steps, (str, bytes))
+    is_list = is_list or (isinstance(steps, np.ndarray) and steps.ndim > 0)
+    given = list(steps) if is_list else [steps]
+    if not given:
+        raise ArgumentError(f"{name} is one or several numbers of rows, not {shown(steps)}")
+    why = "more than any table has"
+    whole = [check_whole(name, number, 1, MAX_HORIZON, why=why) for number in given]
+    if len(set(whole)) != len(whole):
+        raise ArgumentError(f"{name} names a number of rows more than once: {shown(steps)}")
+    return whole
 
 
-def with_forecasts(
-    table: Table, forecasts: Mapping[str, Forecast | None] | None
-) -> tuple[Table, BoolArray, int]:
-    """The table with forecasts; where all are known; and how many rows they look ahead."""
-    known: BoolArray = np.ones(len(table), dtype=bool)
-    columns: dict[str, Column] = {}
-    used: set[str] = set()
-    ahead = 0
-    for name, handler in check_settings("forecasts", forecasts).items():
-        table.column(name)
-        if handler is None:
-            continue
-        if not isinstance(handler, Forecast):
-            raise ArgumentTypeError(
-                f"the forecast of {name!r} is Perfect, Noisy, Persistence, FromColumns or None, "
-                f"not {shown(handler)}"
-            )
-        made, here = handler.columns(table, name)
-        for key, values in made.items():
-            columns[key] = as_column(key, values)
-            if len(columns[key]) != len(table):
-                raise ArgumentError(
-                    f"{type(handler).__name__} made {key!r} with {len(columns[key])} values for "
-                    f"{len(table)} rows"
-                )
-        known &= here
-        used |= set(handler.used)
-        ahead = max(ahead, handler.ahead)
-    kept = {name: values for name, values in table.columns.items() if name not in used}
-    return replace(table, columns=kept).adding(columns), known, ahead
+def _keys(name: str, steps: Any) -> dict[int, str]:
+    """The names of the columns of a forecast, by its steps."""
+    whole = _steps(f"the steps of the forecast of {name!r}", steps)
+    return {step: f"{name}_forecast_{step}" for step in whole}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import as_array, check_function, check_whole, shown
+from exo_envs.core.arguments import as_array, check_choice, check_function, check_whole, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
 from exo_envs.core.mdp import BoolArray, FloatArray, Variable
 from exo_envs.sources.tables.codings import Coding
@@ -18,6 +18,7 @@ from exo_envs.sources.tables.codings import Coding
 DUST = 1e-9
 #: Actions that a model has at most: each is a value in memory.
 MAX_ACTIONS = 1_000_000
+Scope = tuple[str, ...]
 
 
 class Columns:
@@ -84,6 +85,8 @@ class Interface:
         codings: the columns of x.
         actions: how many, or what each is called; functions see these values.
         step: (n, a, x) or (n, a, x, rng) -> n'.
+        reward: (n, a, x) -> what is paid, one array or one for each scope.
+        terminal: n -> whether an episode is over.
     """
 
     def __init__(
@@ -92,17 +95,21 @@ class Interface:
         codings: tuple[Coding, ...],
         actions: int | Sequence[Any],
         step: Callable[..., Any],
+        reward: Callable[..., Any],
+        terminal: Callable[[Columns], Any] | None = None,
     ) -> None:
         check_function("step", step)
+        check_function("reward", reward)
+        check_function("terminal", terminal, optional=True)
         self.endogenous = endogenous
         self.codings = codings
         self.actions = _as_actions(actions)
-        self.step = step
         self.takes_noise = _num_arguments(step) >= 4
+        self._step, self._reward, self._terminal = step, reward, terminal
         self._endogenous_names = tuple(v.name for v in endogenous)
-        self._exogenous_names = tuple(coding.name for coding in codings)
-        self._decoders = tuple(coding.look_up for coding in codings)
-        self._is_real = any(v.is_real for v in endogenous)
+        self.exogenous_names = tuple(coding.name for coding in codings)
+        self._decoders = tuple(coding.decode for coding in codings)
+        self._dtype: Any = np.float64 if any(v.is_real for v in endogenous) else np.int64
 
     def views(
         self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
@@ -111,22 +118,19 @@ class Interface:
         return (
             Columns(_read_only(n), self._endogenous_names),
             self.actions[a],
-            Columns(_read_only(x), self._exogenous_names, self._decoders),
+            Columns(_read_only(x), self.exogenous_names, self._decoders),
         )
 
     def next_endogenous(
         self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any], rng: np.random.Generator
     ) -> NDArray[Any]:
         """N' as the user's function has it, shape (B, k)."""
-        noise = (rng,) if self.takes_noise else ()
-        found = self.step(*self.views(n, a, x), *noise)
+        found = self._step(*self.views(n, a, x), *((rng,) if self.takes_noise else ()))
         if isinstance(found, Mapping):
             for name in found:
-                if name not in self._endogenous_names:
-                    raise unknown_name("endogenous variable", name, self._endogenous_names)
-            parts = [
-                found.get(v.name, n[:, i]) for i, v in enumerate(self.endogenous)
-            ]  # what is not named stays
+                check_choice("endogenous variable", name, self._endogenous_names)
+            # A variable that is not named stays.
+            parts = [found.get(v.name, n[:, i]) for i, v in enumerate(self.endogenous)]
         elif isinstance(found, (tuple, list, Columns)) and len([*found]) == len(self.endogenous):
             parts = [*found]
         else:
@@ -141,30 +145,35 @@ class Interface:
                     f"mapping or a tuple of {len(self.endogenous)} arrays, or an array of shape "
                     f"{n.shape}"
                 )
-        out = np.empty(n.shape, dtype=np.float64 if self._is_real else np.int64)
+        out = np.empty(n.shape, dtype=self._dtype)
         for i, (variable, values) in enumerate(zip(self.endogenous, parts, strict=True)):
             out[:, i] = fitting("step", variable, values, len(n))
         return out
 
-    def ended(self, terminal: Callable[..., Any], n: NDArray[Any]) -> BoolArray:
-        """What a user's function of n returns about the end of episodes, shape (B,)."""
-        found = terminal(Columns(_read_only(n), self._endogenous_names))
+    def ended(self, n: NDArray[Any]) -> BoolArray:
+        """Whether episodes are over, shape (B,)."""
+        if self._terminal is None:
+            return np.zeros(len(n), dtype=np.bool_)
+        found = self._terminal(Columns(_read_only(n), self._endogenous_names))
         flags = _as_answers("terminal", found, len(n), "b", "booleans")
         return np.broadcast_to(flags, (len(n),)).copy()
 
     def paid(
-        self, reward: Callable[..., Any], n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
-    ) -> dict[tuple[str, ...] | None, FloatArray]:
-        """What a user's reward function returns, by scope; a single array has the scope None."""
-        found = reward(*self.views(n, a, x))
-        if not isinstance(found, Mapping):
-            return {None: _as_rewards("reward", found, len(n))}
-        named = {_as_scope(scope, self._exogenous_names): part for scope, part in found.items()}
-        if len(named) != len(found):
-            raise ArgumentError(f"reward returned two terms of the same columns: {list(found)}")
-        return {
-            scope: _as_rewards(f"reward[{scope}]", part, len(n)) for scope, part in named.items()
-        }
+        self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
+    ) -> dict[Scope | None, FloatArray]:
+        """What is paid, by scope; a single array has the scope None."""
+        found = self._reward(*self.views(n, a, x))
+        is_named = isinstance(found, Mapping)
+        parts = found.items() if is_named else [(None, found)]
+        out: dict[Scope | None, FloatArray] = {}
+        for key, part in parts:
+            scope = _as_scope(key, self.exogenous_names) if is_named else None
+            if scope in out:
+                raise ArgumentError(f"reward returned two terms of the same columns: {list(found)}")
+            what = "reward" if scope is None else f"reward[{scope}]"
+            values = _as_answers(what, part, len(n))
+            out[scope] = np.broadcast_to(values, (len(n),)).astype(np.float64)
+        return out
 
 
 def fitting(what: str, variable: Variable, values: Any, size: int) -> NDArray[Any]:
@@ -207,20 +216,7 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _as_scope(scope: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns: one, or several different ones."""
-    given = (scope,) if isinstance(scope, str) else scope
-    if not isinstance(given, (tuple, list, frozenset)):
-        raise ArgumentTypeError(f"a scope is a tuple of names of columns, not {shown(scope)}")
-    for name in given:
-        if name not in names:
-            raise unknown_name("column in a scope of the reward", name, names)
-    if len(set(given)) != len(given):
-        raise ArgumentError(f"the scope {shown(scope)} names a column more than once")
-    return tuple(sorted(given, key=list(names).index))
-
-
-def as_scopes(scopes: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def as_scopes(scopes: Any, names: Sequence[str]) -> tuple[Scope, ...]:
     """One scope, or several: ``("price", "load")`` or ``[("price",), ("price", "load")]``."""
     given = list(scopes) if isinstance(scopes, (tuple, list)) else [scopes]
     if given and all(isinstance(entry, str) for entry in given):
@@ -228,8 +224,16 @@ def as_scopes(scopes: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(_as_scope(scope, names) for scope in given)
 
 
-def _as_rewards(what: str, values: Any, size: int) -> FloatArray:
-    return np.broadcast_to(_as_answers(what, values, size), (size,)).astype(np.float64)
+def _as_scope(scope: Any, names: Sequence[str]) -> Scope:
+    """Names of columns: one, or several different ones."""
+    given = (scope,) if isinstance(scope, str) else scope
+    if not isinstance(given, (tuple, list, frozenset)):
+        raise ArgumentTypeError(f"a scope is a tuple of names of columns, not {shown(scope)}")
+    for name in given:
+        check_choice("column in a scope of the reward", name, names)
+    if len(set(given)) != len(given):
+        raise ArgumentError(f"the scope {shown(scope)} names a column more than once")
+    return tuple(sorted(given, key=list(names).index))
 
 
 def _as_answers(

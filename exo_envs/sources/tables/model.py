@@ -13,7 +13,6 @@ from exo_envs.core.arguments import (
     check_choice,
     check_discount,
     check_flag,
-    check_function,
     check_horizon,
     check_whole,
     shown,
@@ -31,14 +30,17 @@ from exo_envs.core.mdp import (
     as_pair,
 )
 from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of, encoded
-from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_forecasts, with_lags
+from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_lags_and_forecasts
+from exo_envs.sources.tables.frames import Table, is_table, read_table, split
 from exo_envs.sources.tables.functions import Columns, Interface, fitting
-from exo_envs.sources.tables.gaps import Fill, is_table, split, without_gaps
+from exo_envs.sources.tables.gaps import Fill, without_gaps
 from exo_envs.sources.tables.record import Record
-from exo_envs.sources.tables.rewards import NUM_PROBES, Probes, RewardRule, find_rule
-from exo_envs.sources.tables.tables import Table, read_table
+from exo_envs.sources.tables.rewards import Probes, RewardTerms, split_reward
 
 Initial = Mapping[str, float] | Callable[[int, np.random.Generator], Any] | None
+
+#: States in which a new model's functions are tried, and columns are changed to split the reward.
+NUM_PROBES = 2048
 
 
 class TraceMDP(ExoMDP):
@@ -63,12 +65,11 @@ class TraceMDP(ExoMDP):
         self,
         record: Record,
         interface: Interface,
-        rule: RewardRule,
+        rewards: RewardTerms,
         *,
         horizon: int,
         discount: float,
         initial: Initial = None,
-        terminal: Callable[[Columns], Any] | None = None,
         held_out: TraceMDP | None = None,
     ) -> None:
         if not isinstance(record, Record) or not isinstance(interface, Interface):
@@ -85,10 +86,9 @@ class TraceMDP(ExoMDP):
         self.num_actions = len(interface.actions)
         self.horizon = check_horizon("horizon", horizon)
         self.discount = check_discount("discount", discount)
-        self.reward_scopes = rule.scopes
-        self._rule = rule
+        self.reward_scopes = rewards.scopes
+        self._terms = rewards
         self._initial = initial
-        self._terminal = terminal
         self._held_out = held_out
         record.starts(horizon - 1)
 
@@ -177,60 +177,61 @@ class TraceMDP(ExoMDP):
         variables = _as_variables(endogenous)
         max_levels = check_whole("max_levels", max_levels, 1)
         discount = check_discount("discount", discount)
-        check_function("reward", reward)
-        check_function("terminal", terminal, optional=True)
 
         def prepare(frame: Any) -> tuple[Table, dict[str, tuple[int, int]], int]:
             """A table with all columns; known ranges; rows that it looks back and ahead."""
-            table = without_gaps(
-                read_table(frame, columns=columns, time=time, episode=episode), fill
-            )
+            table = read_table(frame, columns=columns, time=time, episode=episode)
+            table = without_gaps(table, fill)
             ranges: dict[str, tuple[int, int]] = {}
             if check_flag("calendar", calendar):
                 table, ranges = with_calendar(table)
-            table, are_known, longest = with_lags(table, lags)
-            table, are_forecast, ahead = with_forecasts(table, forecasts)
-            kept = are_known & are_forecast
-            if not kept.any():
-                raise ArgumentError(
-                    f"no row has all lags (up to {longest}) and forecasts (up to {ahead} rows "
-                    "ahead): the parts of the table are too short"
-                )
-            return table.take(kept), ranges, longest + ahead
+            table, reach = with_lags_and_forecasts(table, lags, forecasts)
+            return table, ranges, reach
 
         table, ranges, reach = prepare(frame)
-        second = prepare(test)[0] if test is not None and is_table(test) else None
-        if second is not None and second.columns.keys() != table.columns.keys():
-            odd = sorted(second.columns.keys() ^ table.columns.keys())
+        later = prepare(test)[0] if test is not None and is_table(test) else None
+        if later is not None and later.columns.keys() != table.columns.keys():
+            odd = sorted(later.columns.keys() ^ table.columns.keys())
             raise ArgumentError(f"the two tables have the same columns, but these differ: {odd}")
-        codings = codings_of(
-            table.columns, None if second is None else second.columns, ranges, max_levels
-        )
+        more = None if later is None else later.columns
+        codings = codings_of(table.columns, more, ranges, max_levels)
         for name in {v.name for v in variables} & table.columns.keys():
             raise ArgumentError(f"{name!r} is an endogenous variable and a column of the table")
         horizon = _horizon_of(table, horizon, episode)
-        interface = Interface(variables, codings, actions, step)
-
-        def record(part: Table) -> Record:
-            return Record(encoded(part.columns, codings), part, codings, horizon)
-
-        later = second
-        if test is not None and second is None:
-            gap = horizon + reach
-            training, held_out = split(table, test, gap=gap, by_segment=episode is not None)
-            table, later = table.take(training), table.take(held_out)
-        rows = record(table)
-        rule = find_rule(interface, reward, _probes_of(interface, rows), scopes)
-        settings: dict[str, Any] = {
-            "horizon": horizon,
-            "discount": discount,
-            "initial": initial,
-            "terminal": terminal,
-        }
-        judged = None if later is None else cls(record(later), interface, rule, **settings)
-        mdp = cls(rows, interface, rule, **settings, held_out=judged)
-        _try_out(mdp)
+        if test is not None and later is None:
+            by_segment = episode is not None
+            table, later = split(table, test, gap=horizon + reach, by_segment=by_segment)
+        interface = Interface(variables, codings, actions, step, reward, terminal)
+        record = Record(encoded(table.columns, codings), table, codings, horizon)
+        rewards = split_reward(interface, _probes_of(interface, record), scopes)
+        settings: Any = {"horizon": horizon, "discount": discount, "initial": initial}
+        held_out = None
+        if later is not None:
+            judged = Record(encoded(later.columns, codings), later, codings, horizon)
+            held_out = cls(judged, interface, rewards, **settings)
+        mdp = cls(record, interface, rewards, **settings, held_out=held_out)
+        mdp._try_out()
         return mdp
+
+    def _try_out(self) -> None:
+        """Call everything once, so that mistakes show where the model is made."""
+        rng = np.random.default_rng(0)
+        state = self.sample_initial(8, rng)
+        misfit = self.endogenous_ranges.misfit(state.endogenous)
+        if misfit is not None:
+            raise ArgumentError(
+                f"initial gives {misfit.variable.name!r} the value {misfit.value}; its values are "
+                f"{misfit.variable.range}"
+            )
+        anywhere = self.sample_uniform(NUM_PROBES, rng)
+        a = rng.integers(self.num_actions, size=NUM_PROBES)
+        misfit = self.endogenous_ranges.misfit(self.sample_endogenous(anywhere, a, rng))
+        if misfit is not None:
+            raise ArgumentError(
+                f"step moves {misfit.variable.name!r} to {misfit.value}; its values are "
+                f"{misfit.variable.range}. Clip it: np.clip(..., low, high)"
+            )
+        self.is_terminal(state)
 
     # --- the record -----------------------------------------------------------------------
 
@@ -315,25 +316,23 @@ class TraceMDP(ExoMDP):
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The terms of the user's reward, one for each of ``reward_scopes``."""
         shape, n, a, x = self._lanes(state, action)
-        return self._rule.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
+        return self._terms.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """What the user's reward pays whatever x is."""
         n = as_part(self, "endogenous", endogenous)
         shape, (n,), a = self._flat((n,), action)
-        return self._rule.base(n, a).reshape(shape)
+        return self._terms.base(n, a).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
         """What the user's ``terminal`` says, if there is one."""
         n = as_part(self, "endogenous", as_pair(state).endogenous)
-        if self._terminal is None:
-            return np.zeros(n.shape[:-1], dtype=np.bool_)
-        return self.interface.ended(self._terminal, flat_rows(n)).reshape(n.shape[:-1])
+        return self.interface.ended(flat_rows(n)).reshape(n.shape[:-1])
 
     def decoded(self, exogenous: IntArray) -> dict[str, NDArray[Any]]:
         """What x says in the words of the table: name -> values (...)."""
         x = as_part(self, "exogenous", exogenous)
-        return {coding.name: coding.look_up(x[..., j]) for j, coding in enumerate(self.codings)}
+        return {coding.name: coding.decode(x[..., j]) for j, coding in enumerate(self.codings)}
 
     def _lanes(
         self, state: State, action: IntArray
@@ -356,27 +355,6 @@ class TraceMDP(ExoMDP):
 
 
 _NO_NOISE = np.random.default_rng(0)  # is handed to functions that do not take it
-
-
-def _try_out(mdp: TraceMDP) -> None:
-    """Call everything once, so that mistakes show where the model is made."""
-    rng = np.random.default_rng(0)
-    state = mdp.sample_initial(8, rng)
-    misfit = mdp.endogenous_ranges.misfit(state.endogenous)
-    if misfit is not None:
-        raise ArgumentError(
-            f"initial gives {misfit.variable.name!r} the value {misfit.value}; its values are "
-            f"{misfit.variable.range}"
-        )
-    anywhere = mdp.sample_uniform(NUM_PROBES, rng)
-    a = rng.integers(mdp.num_actions, size=NUM_PROBES)
-    misfit = mdp.endogenous_ranges.misfit(mdp.sample_endogenous(anywhere, a, rng))
-    if misfit is not None:
-        raise ArgumentError(
-            f"step moves {misfit.variable.name!r} to {misfit.value}; its values are "
-            f"{misfit.variable.range}. Clip it: np.clip(..., low, high)"
-        )
-    mdp.is_terminal(state)
 
 
 def _horizon_of(table: Table, horizon: int | None, episode: str | None) -> int:

@@ -14,7 +14,7 @@ from exo_envs.core.batches import as_values, flat_rows
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, IntArray
 from exo_envs.sources.tables.codings import Coding
-from exo_envs.sources.tables.tables import Table
+from exo_envs.sources.tables.frames import Table
 
 Rows = NDArray[np.int64]
 
@@ -52,18 +52,23 @@ class Record:
         self.labels: NDArray[Any] = table.row if times is None else times
         self._codings = codings
         self._variables = tuple(coding.variable for coding in codings)
-        last = np.append(np.flatnonzero(np.diff(table.segment)), len(rows) - 1)
-        ends = last[np.searchsorted(last, np.arange(len(rows)))]
-        self.remaining: Rows = ends - np.arange(len(rows))
+        _, self._first, lengths = np.unique(table.segment, return_index=True, return_counts=True)
+        self._transitions: Rows = lengths - 1
+        self._position: Rows = np.arange(len(rows)) - np.repeat(self._first, lengths)
+        self.remaining: Rows = np.repeat(lengths, lengths) - 1 - self._position
 
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.rows)
 
-    @cached_property
+    @property
     def longest(self) -> int:
         """The rows of the longest segment."""
-        return int(self.remaining.max()) + 1
+        return int(self._transitions.max()) + 1
+
+    def segments(self) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each segment."""
+        return list(zip(self._first.tolist(), (self._transitions + 1).tolist(), strict=True))
 
     # --- windows --------------------------------------------------------------------------
 
@@ -109,60 +114,30 @@ class Record:
         num_steps = _check_steps("num_steps", num_steps)
         size = check_lanes("size", size, self.rows.shape[1])
         starts = self.starts(num_steps)
-        if 0 < size <= int(self._room(num_steps).sum()):
-            return rng.permutation(self._apart(size, num_steps, rng))
-        place = (rng.permutation(size) + rng.random(size)) * (len(starts) / max(size, 1))
-        return starts[np.minimum(place.astype(np.int64), len(starts) - 1)]
+        room = self._transitions // max(num_steps, 1)  # windows of each segment
+        if size == 0 or size > int(room.sum()):
+            place = (rng.permutation(size) + rng.random(size)) * (len(starts) / max(size, 1))
+            return starts[np.minimum(place.astype(np.int64), len(starts) - 1)]
+        slots = rng.permutation(np.repeat(np.arange(len(room)), room))[:size]
+        found = []
+        for number, count in zip(*np.unique(slots, return_counts=True), strict=True):
+            slack = self._transitions[number] - count * num_steps
+            gaps = np.sort(rng.integers(slack + 1, size=count))
+            found.append(self._first[number] + gaps + np.arange(count) * num_steps)
+        return rng.permutation(np.concatenate(found))
 
     def num_separate(self, num_steps: int) -> int:
         """Windows with no transition in common that use up the record, save for some slack."""
         num_steps = _check_steps("num_steps", num_steps)
-        room = self._room(num_steps)
         looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
-        return int(np.where(room > 0, np.maximum(looser, 1), 0).sum())
-
-    def _room(self, num_steps: int) -> Rows:
-        """How many windows with no transition in common fit into each segment."""
-        return self._transitions // max(num_steps, 1)
-
-    @cached_property
-    def _transitions(self) -> Rows:
-        """The transitions of each segment."""
-        return np.array([rows - 1 for _, rows in self.segments()])
-
-    def _apart(self, size: int, num_steps: int, rng: np.random.Generator) -> Rows:
-        """Where ``size`` windows begin that have no transition in common, in order of time."""
-        room = self._room(num_steps)
-        slots = rng.permutation(np.repeat(np.arange(len(room)), room))[:size]
-        found = []
-        for number, count in zip(*np.unique(slots, return_counts=True), strict=True):
-            first, slack = self.segments()[number][0], self._transitions[number] - count * num_steps
-            gaps = np.sort(rng.integers(slack + 1, size=count))
-            found.append(first + gaps + np.arange(count) * num_steps)
-        return np.concatenate(found)
+        has_room = self._transitions >= max(num_steps, 1)
+        return int(np.where(has_room, np.maximum(looser, 1), 0).sum())
 
     def spaced(self, num_steps: int, stride: int) -> Rows:
         """Where windows begin in order of time, ``stride`` rows apart in each segment."""
-        num_steps = _check_steps("num_steps", num_steps)
         stride = _check_steps("stride", stride, least=1)
-        self.starts(num_steps)
-        position = np.arange(len(self)) - self._segment_starts
-        return np.flatnonzero((self.remaining >= num_steps) & (position % stride == 0))
-
-    @cached_property
-    def _segment_starts(self) -> Rows:
-        """Where the segment of each row begins, shape (T,)."""
-        begins = np.append(True, self.remaining[:-1] == 0)
-        return np.maximum.accumulate(np.where(begins, np.arange(len(self)), 0))
-
-    def segments(self) -> list[tuple[int, int]]:
-        """The first row and the number of rows of each segment."""
-        return self._segments
-
-    @cached_property
-    def _segments(self) -> list[tuple[int, int]]:
-        first = np.unique(self._segment_starts)
-        return [(int(row), int(self.remaining[row]) + 1) for row in first]
+        starts = self.starts(num_steps)
+        return starts[self._position[starts] % stride == 0]
 
     # --- following an x -------------------------------------------------------------------
 
@@ -193,7 +168,7 @@ class Record:
             as_values("exogenous", x, self._variables)  # some values are out of range altogether
             row = x[int(np.argmax(unknown))]
             shown = ", ".join(
-                f"{coding.name}={coding.look_up(row[j : j + 1])[0]}"
+                f"{coding.name}={coding.decode(row[j : j + 1])[0]}"
                 for j, coding in enumerate(self._codings[:SHOWN])
             )
             more = " ..." if len(self._codings) > SHOWN else ""
@@ -205,11 +180,22 @@ class Record:
 
     @cached_property
     def _places(self) -> _Places:
-        for seed in range(100):
-            found = _Places.of(self, seed)
-            if found is not None:
-                return found
-        raise RuntimeError("no hash tells the rows of the record apart")  # pragma: no cover
+        # Who begins with a whole episode ahead, and follows rows with as much ahead wherever there
+        # are some and those with the most ahead elsewhere, never comes to an end too early.
+        ahead = np.minimum(self.remaining, self.horizon - 1)
+        seed = 0
+        while True:
+            drawn = np.random.default_rng(seed).integers(2**62, size=self.rows.shape[1])
+            factors = np.asarray(2 * drawn + 1, dtype=np.uint64)
+            hashed = _hashed(self.rows, factors)
+            order = np.lexsort((-ahead, hashed))
+            begins = np.append(True, np.diff(hashed[order]) != 0)
+            group, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+            if (self.rows[order] == self.rows[order[first]][group]).all():
+                break  # no two rows that differ have the same hash
+            seed += 1
+        followed = np.bincount(group, weights=ahead[order] == ahead[order[first]][group])
+        return _Places(factors, hashed[order][first], order, first, followed.astype(np.int64))
 
 
 def _check_steps(name: str, number: Any, least: int = 0) -> int:
@@ -225,24 +211,6 @@ class _Places(NamedTuple):
     order: Rows  # (T,) rows by hash; in a group, those that most rows follow come first
     first: Rows  # (groups,) where each group begins in the order
     followed: Rows  # (groups,) how many of its rows are followed
-
-    @classmethod
-    def of(cls, record: Record, seed: int) -> _Places | None:
-        """The groups, or None if rows that differ have the same hash."""
-        drawn = np.random.default_rng(seed).integers(2**62, size=record.rows.shape[1])
-        factors = np.asarray(2 * drawn + 1, dtype=np.uint64)
-        hashed = _hashed(record.rows, factors)
-        # Who begins with a whole episode ahead, and follows rows with as much ahead wherever there
-        # are some and those with the most ahead elsewhere, never comes to an end too early.
-        ahead = np.minimum(record.remaining, record.horizon - 1)
-        order = np.lexsort((-ahead, hashed))
-        begins = np.append(True, np.diff(hashed[order]) != 0)
-        group = np.cumsum(begins) - 1
-        first = np.flatnonzero(begins)
-        if (record.rows[order] != record.rows[order[first]][group]).any():
-            return None
-        followed = np.bincount(group, weights=ahead[order] == ahead[order[first]][group])
-        return cls(factors, hashed[order][first], order, first, followed.astype(np.int64))
 
 
 def _hashed(rows: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -14,7 +14,7 @@ from exo_envs.core.mdp import IntArray
 from planners import bracket
 from planners.samples.counted import CountedMDP
 from planners.tables.factored_mdp import FactoredMDP
-from planners.value_iteration.finite_horizon import backward_induction
+from planners.value_iteration.sweeps import backward_induction
 
 LEVEL = 0.999
 KINDS = ("n' given by the model", "n' certain", "n' drawn")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs import State
-from exo_envs.domains.crowd import CrowdViewer
-from exo_envs.domains.factory import FactoryViewer
-from exo_envs.domains.grid import GridViewer
+from exo_envs.domains.crowd.viewer import CrowdViewer
+from exo_envs.domains.factory.viewer import FactoryViewer
+from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.rendering.viewer import Viewer
 from reliability import subjects
 from reliability.odd import Odd

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from exo_envs import TraceMDP, Variable
-from exo_envs.sources.tables.codings import Coding
 from exo_envs.sources.tables.forecasts import FromColumns, Noisy, Perfect, Persistence
 from exo_envs.sources.tables.functions import Columns
 from planners import backtest, cross_check
@@ -274,23 +273,6 @@ def records(odd: Odd) -> None:
         odd.must_work(mdp.num_separate, 3)
     elif kind == 7:
         odd.call(TraceMDP, odd.anything(), mdp.interface, odd.anything(), horizon=3, discount=0.9)
-    else:
-        _try_coding(odd, mdp)
-
-
-def _try_coding(odd: Odd, mdp: TraceMDP) -> None:
-    """What a column is as a variable."""
-    kind = odd.below(5)
-    coding: Coding = odd.pick(mdp.codings)
-    if kind == 0:
-        made = odd.call(Coding.of, "x", odd.pick((odd.array((9,)), ["a"] * 9, odd.anything())))
-        odd.must_work(lambda: (made.variable, made.is_real))
-    elif kind == 1:
-        odd.call(Coding.range_of, "x", odd.sound_or(0), odd.sound_or(3))
-    elif kind == 2:
-        odd.call(coding.encode, odd.pick((odd.array((9,)), ["a"] * 9, [0, 1], odd.anything())))
-    elif kind == 3:
-        odd.call(coding.decode, odd.pick((odd.array((9,)), [0, 1], odd.anything())))
     else:
         columns = odd.must_work(Columns, np.zeros((2, 1)), ("price",))
         odd.must_work(lambda: (columns.price, np.asarray(columns), list(columns)))

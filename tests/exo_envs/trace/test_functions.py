@@ -285,7 +285,7 @@ def test_scopes_of_one_array():
         ),
         (
             {"reward": lambda n, a, x: x.price * x.load, "scopes": "price"},
-            r"scope \('price',\), but it looks at \['price', 'load'\]",
+            r"term of \('price',\) also looks at 'load'",
         ),
         (
             {"reward": lambda n, a, x: x.price * x.load, "scopes": [("price",), ("load",)]},

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from battery import battery, price_table
 
+from exo_envs.sources.tables.frames import read_table
 from exo_envs.sources.tables.gaps import without_gaps
-from exo_envs.sources.tables.tables import read_table
 
 HOURS = pd.date_range("2024-01-01", periods=600, freq="h")
 

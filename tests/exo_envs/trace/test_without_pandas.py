@@ -49,14 +49,15 @@ assert battery(np.stack([*table.values()], axis=1), columns=list(table)).exogeno
 """,
         """
 try:
-    battery({**table, "sky": ["sun", None] * 300})
+    battery({**table, "wind": np.where(rows % 2, np.nan, 1.0)})
 except ValueError as error:
-    assert "'sky' has no value in 300 of 600 rows" in str(error)
-assert len(battery({**table, "sky": ["sun", None] * 300}, fill={"sky": "none"}).record) == 600
-needs_more("pandas", {**table, "sky": ["sun", None] * 300}, fill="forward")
+    assert "'wind' has no value in 300 of 600 rows" in str(error)
+assert len(battery({**table, "wind": np.where(rows % 2, np.nan, 1.0)}, fill={"wind": 2}).record)
+needs_more("pandas", {**table, "wind": np.where(rows % 2, np.nan, 1.0)}, fill="forward")
+needs_more("pandas", {**table, "sky": ["sun", None] * 300}, fill={"sky": "none"})
 """,
         """
-needs_more("narwhals", Frame())
+needs_more("pandas", Frame())
 needs_more("pandas", {**table, "when": np.datetime64("2024-01-01T00") + rows})
 needs_more("pandas", {**table, "when": ["2024-01-01"] * 600}, time="when")
 """,

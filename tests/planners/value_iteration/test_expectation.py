@@ -48,7 +48,8 @@ def expected(factors, sizes, values, dtype=np.float64):
     values = values.astype(dtype)
     out = np.full_like(values, np.nan)
     work.begin(values, lambda: None)
-    for first, rows in work.chunks():
+    for units in work.units():
+        first, rows = work.chunk(0, units)
         out[first : first + len(rows)] = rows
         values[first : first + len(rows)] = np.nan
     return out

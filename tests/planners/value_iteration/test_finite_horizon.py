@@ -5,7 +5,7 @@ import pytest
 from factored import random_mdp
 
 from planners.tables.export import to_arrays
-from planners.value_iteration.finite_horizon import backward_induction
+from planners.value_iteration.sweeps import backward_induction
 
 
 @pytest.mark.parametrize("seed", range(6))

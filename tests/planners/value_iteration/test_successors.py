@@ -17,12 +17,11 @@ def distribution(rows, pair, x, sizes, num_states):
     """P(n'|n,a,x) by the rows."""
     current = {}
     groups = rows.groups
-    for group in range(len(groups.row_starts)):
-        looks = slice(groups.variable_starts[group], groups.variable_starts[group + 1])
-        variables = groups.variables[looks]
+    for start, variables, rules in zip(
+        groups.row_starts, groups.variables.pieces(), groups.rules.pieces(), strict=True
+    ):
         value = joint_index(np.asarray(x)[variables], np.asarray(sizes)[variables])
-        rules = groups.rules[groups.starts[group] : groups.starts[group + 1]]
-        place = groups.row_starts[group] + value * len(rules)
+        place = start + value * len(rules)
         current |= dict(zip(rules.tolist(), groups.rows[place : place + len(rules)], strict=True))
     out, passed = np.zeros(num_states), 1.0
     for rule in range(int(rows.rule_starts[pair]), int(rows.rule_starts[pair + 1])):
@@ -50,8 +49,9 @@ def test_rows_are_the_decision_lists(seed, num_rules):
 def test_the_bytes_are_counted_before_they_are_taken():
     mdp = random_mdp(np.random.default_rng(0), sizes=(4, 5, 3), endogenous=(9,), num_rules=3)
     rows = successor_rows(mdp.decision_lists, np.float64)
-    arrays = [*rows.groups, *(part for part in rows if isinstance(part, np.ndarray))]
-    assert len(arrays) == len(rows.groups) + len(rows) - 1
+    groups = rows.groups
+    arrays = [*groups.rules, *groups.variables, groups.row_starts, groups.rows]
+    arrays += [part for part in rows if isinstance(part, np.ndarray)]
     taken = sum(array.nbytes for array in arrays)
     assert taken <= rows_bytes(mdp.decision_lists, 8)
 

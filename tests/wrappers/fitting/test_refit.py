@@ -16,7 +16,7 @@ from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridEnv, GridMDP, GridParameters
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
-from exo_envs.domains.synthetic.planted import PlantedMDP
+from exo_envs.domains.synthetic.model import PlantedMDP
 from planners import ForecastPlanner
 from planners.forecasting.forecasts import FORECASTS
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, NotFittedError, Study

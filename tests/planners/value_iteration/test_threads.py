@@ -6,29 +6,31 @@ from factored import random_mdp
 from numba import get_num_threads, set_num_threads
 
 from planners import ValueIteration
-from planners.value_iteration import elimination, expectation, run
-from planners.value_iteration.team import Team
+from planners.value_iteration import elimination, expectation, planner
+from planners.value_iteration.expectation import shared
 
 
-@pytest.mark.parametrize("size", [1, 3])
-def test_every_piece_is_done_once(size):
-    with Team(size) as team:
-        for count in (0, 1, 50):
-            done = team.share(range(count), lambda _, piece: piece, lambda: None)
-            assert sorted(done) == list(range(count))
+def nothing():
+    pass
 
 
-@pytest.mark.parametrize("size", [1, 3])
-def test_errors_of_any_thread_arrive(size):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_piece_is_done_once(threads):
+    for count in (0, 1, 50):
+        done = shared(range(count), lambda _, piece: piece, nothing, threads)
+        assert sorted(done) == list(range(count))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_errors_of_any_thread_arrive(threads):
     def fail(_, piece):
         if piece == 7:
             raise ArithmeticError
         return piece
 
-    with Team(size) as team:
-        with pytest.raises(ArithmeticError):
-            team.share(range(20), fail, lambda: None)
-        assert len(team.share(range(5), fail, lambda: None)) == 5
+    with pytest.raises(ArithmeticError):
+        shared(range(20), fail, nothing, threads)
+    assert len(shared(range(5), fail, nothing, threads)) == 5
 
 
 def test_a_clock_that_runs_out_leaves_the_rest_undone():
@@ -37,18 +39,17 @@ def test_a_clock_that_runs_out_leaves_the_rest_undone():
     def stop():
         raise TimeoutError
 
-    with Team(2) as team:
-        with pytest.raises(TimeoutError):
-            team.share(range(10**6), lambda _, piece: done.append(piece), stop)
-        count = len(done)
-        assert count < 10**6 - 1
-        team.share(range(3), lambda _, piece: piece, lambda: None)
+    with pytest.raises(TimeoutError):
+        shared(range(10**6), lambda _, piece: done.append(piece), stop, 2)
+    count = len(done)
+    assert count < 10**6 - 1
+    shared(range(3), lambda _, piece: piece, nothing, 2)
     assert len(done) == count  # the other thread had stopped
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_plans_are_the_same_bytes_with_any_number_of_threads(monkeypatch, dtype):
-    monkeypatch.setattr(run, "THREADED_STATES", 1)
+    monkeypatch.setattr(planner, "THREADED_STATES", 1)
     monkeypatch.setattr(elimination, "CHUNK_VALUES", 20)
     monkeypatch.setattr(expectation, "PIECE_MULTIPLICATIONS", 40)
     mdp = random_mdp(np.random.default_rng(3), sizes=(3, 2, 4), num_rules=2, num_terminal=1)

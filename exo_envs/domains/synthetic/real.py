@@ -1,4 +1,4 @@
-"""Latent values: the standard normal numbers behind the values of all variables, and their net."""
+"""The planted problems with real variables: their latent values, and the model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,121 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.mdp import FloatArray
-from exo_envs.domains.synthetic.real.generator import RealNode, Rule
+from exo_envs.core.batches import Lanes, as_batch, as_size, as_values
+from exo_envs.core.mdp import FloatArray, IntArray, State
+from exo_envs.domains.synthetic.generator import RealGenerator, RealNode, RealSite, Rule
+from exo_envs.domains.synthetic.model import PlantedMDP
+from exo_envs.domains.synthetic.parameters import (
+    BET,
+    LEFT,
+    NO_BET,
+    NO_SWITCH,
+    SITE,
+    RealSyntheticParameters,
+)
 
+#: Steps before an episode, for the variables of few values, which do not begin as they go on.
+WARM_UP = 16
+#: Two variables are both above this as often as not.
+HIGH = NormalDist().inv_cdf(1 - 0.5**0.5)
 #: The logistic function of so many times z is close to the distribution function of z.
 STEEPNESS = 1.702
 #: Latent values beyond this are taken to be this.
 FARTHEST = 12.0
 #: Whole variables of more values than this need no correction for their cells.
 MANY_CELLS = 4096
+
+
+class RealSyntheticMDP(PlantedMDP):
+    """A problem with real variables whose right mask is known.
+
+    See :class:`exo_envs.domains.synthetic.RealSyntheticEnv` for the problem.
+
+    Its ``roles`` are "pays", "parent", "grandparent", "sign", "moves", "copy", "noise" and
+    "correlated".
+    """
+
+    sites: tuple[RealSite, ...]
+
+    def __init__(self, parameters: RealSyntheticParameters | None = None) -> None:
+        """Draw the instance that the parameters name."""
+        self.parameters = p = parameters or RealSyntheticParameters()
+        self.nodes: tuple[RealNode, ...]
+        self.nodes, sites = RealGenerator.generate(p)
+        super().__init__(sites, tuple(node.variable for node in self.nodes), p)
+        self._encoding = Encoding(self.nodes)
+        self._net = LatentNet(self.nodes)
+        self._thresholds = np.array([site.threshold for site in self.sites])
+        self._payoff_kinds = np.array([site.payoff for site in self.sites])
+        switches = self._bets.switches
+        self._places = np.maximum(switches, 0)  # of the switches in x
+        # Switches are handed to the bets by site.
+        own = np.where(switches != NO_SWITCH, np.arange(len(self.sites)), NO_SWITCH)
+        self._bets = self._bets._replace(switches=own)
+
+    # --- the ExoMDP -----------------------------------------------------------------------
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """A site as likely as any other, no bet, and x after it has moved for some steps."""
+        size = as_size(self, size)
+        endogenous = self.initial_endogenous[rng.integers(len(self.sites), size=size)]
+        latent = rng.standard_normal((size, len(self.nodes)))
+        exogenous = self._encoding.values(latent)
+        for _ in range(WARM_UP + self.depth):
+            exogenous = self._follow(exogenous, rng)
+        return State(endogenous, exogenous)
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """P(x'|x): each variable follows its parents, with noise."""
+        return self._follow(as_values("exogenous", exogenous, self.exogenous_variables), rng)
+
+    def _follow(self, exogenous: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        latent = self._net.follow(self._encoding.latent(exogenous), rng)
+        return self._encoding.values(latent)
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """What pays at the site settles the bet: one variable, or two together."""
+        shape, batch = self._lanes(state, action)
+        site, left, bet = (batch.endogenous[:, i] for i in (SITE, LEFT, BET))
+        terms = np.zeros((len(site), len(self.reward_scopes)))
+        lanes = np.flatnonzero((left == 0) & (bet != NO_BET))
+        if len(lanes):
+            site = site[lanes]
+            won = self._payoff(batch.exogenous[lanes], site)
+            direction = np.where(bet[lanes] == NO_BET + 1, -1.0, 1.0)
+            terms[lanes, self.reward_columns[site]] = direction * self._bets.stakes[site] * won
+        return terms.reshape(*shape, len(self.reward_scopes))
+
+    def _payoff(self, exogenous: NDArray[Any], site: IntArray) -> FloatArray:
+        """What a bet on a high outcome wins at some sites, in stakes, shape (lanes,)."""
+        latent = self._encoding.latent(exogenous)
+        first, second = (latent[np.arange(len(site)), self._bets.paying[site, k]] for k in range(2))
+        tilt, other = (2.0 * height(z) - 1.0 for z in (first, second))
+        ways = {
+            "high": np.where(first > 0.0, 1.0, -1.0),
+            "height": 1.5 * tilt,
+            "both high": np.where((first > HIGH) & (second > HIGH), 1.0, -1.0),
+            "same side": np.where(first * second > 0.0, 1.0, -1.0),
+            "product": 2.25 * tilt * other,
+        }
+        kinds = self._payoff_kinds[site]
+        return np.select([kinds == kind for kind in ways], list(ways.values()))
+
+    def _switched(self, exogenous: NDArray[Any]) -> IntArray:
+        latent = self._encoding.latent(exogenous)[:, self._places]
+        return (latent > self._thresholds).astype(np.int64)
+
+    def _lanes(self, state: State, action: IntArray) -> tuple[tuple[int, ...], Lanes]:
+        # Those of other models are made for whole numbers, and refuse others only after a while.
+        shape, *lanes = as_batch(self, state, action, check_exogenous=False)
+        return shape, Lanes(*lanes)
+
+    # --- the truth ------------------------------------------------------------------------
+
+    def latent(self, exogenous: NDArray[Any]) -> FloatArray:
+        """The standard normal numbers behind the values of x, shape (..., m)."""
+        x = as_values("exogenous", exogenous, self.exogenous_variables)
+        return self._encoding.latent(x)
 
 
 class Encoding:
@@ -71,7 +177,7 @@ def _stretch(size: int) -> float:
     return float(STEEPNESS / np.log(share / (1.0 - share)).std())
 
 
-class Net:
+class LatentNet:
     """How latent values follow from each other."""
 
     def __init__(self, nodes: Sequence[RealNode]) -> None:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from planners import ValueIteration, to_discrete_dp
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
+from planners.value_iteration.convergence import extrapolate, most_ahead, sum_ahead
 from planners.value_iteration.elimination import eliminate
-from planners.value_iteration.exogenous_part import most_ahead, sum_ahead
 from planners.value_iteration.expectation import Expectation
-from planners.value_iteration.extrapolation import extrapolate
 
 
 def slow_factor(rng, size, parents=(0,)):

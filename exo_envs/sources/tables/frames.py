@@ -1,7 +1,7 @@
-"""Tables of what nobody controls: named columns, time by rows.
+"""Tables of what nobody controls: named columns, time by rows, read from whatever holds them.
 
-DataFrames are read through narwhals, and times are pandas' (extra ``data``). NumPy arrays and
-mappings of arrays need neither, as long as they have no dates and no rows to fill in. Rows follow
+DataFrames other than pandas' are read through narwhals; dates, missing strings and filling are
+pandas' (extra ``data``). NumPy arrays and mappings of numbers or strings need neither. Rows follow
 each other in UTC; days and hours are those of the clock on the wall of the table's time zone.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -31,7 +31,7 @@ def require(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"DataFrames, dates and filling need {module.partition('.')[0]}: "
+            f"DataFrames, dates, missing strings and filling need {module.partition('.')[0]}: "
             'pip install "exo-envs[data]"'
         ) from error
 
@@ -88,9 +88,6 @@ class Table:
         return f"row {int(self.row[index])}{when}"
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
 def read_table(
     frame: Any,
     *,
@@ -98,21 +95,10 @@ def read_table(
     time: str | None = None,
     episode: str | None = None,
 ) -> Table:
-    """Read a table; what is no table is refused.
-
-    Args:
-        frame: a DataFrame that narwhals knows (pandas, polars, pyarrow, ...), a structured NumPy
-            array, a 2-D NumPy array (with ``columns``), or a mapping from names to arrays.
-        columns: the names of the columns of a 2-D array; of any other table, those to read
-            (``time`` and ``episode`` need not be among them).
-        time: the column that says when. By default a DatetimeIndex of pandas, or the only column
-            that holds dates. If it has a time zone, days and hours are those of that zone.
-        episode: the column that says to which episode a row belongs. Rows of an episode stand
-            together.
-    """
+    """Read a table; what is no table is refused. The arguments are those of ``from_frame``."""
     names = None if columns is None else as_list("the names in columns", columns)
-    given, index = _read_columns(frame, names)
-    length = _common_length(given)
+    pairs, index = _read_pairs(frame, names)
+    given = _by_name(pairs)
     for name in (*(n for n in (time, episode) if n is not None), *(names or ())):
         check_choice("column", name, given)
     if time is None and index is None:
@@ -122,22 +108,26 @@ def read_table(
     wanted = [name for name in names or given if name not in (time, episode)]
     if not wanted:
         raise ArgumentError("the table has no columns besides those of time and episode")
-    segment = np.zeros(length, dtype=np.int64)
+    row = np.arange(len(next(iter(given.values()))))
+    segment = np.zeros_like(row)
     if episode is not None:
         segment = _episodes(episode, np.asarray(given[episode]))
     return Table(
         {name: as_column(name, given[name]) for name in wanted},
         None if when is None else _as_time(time or "the index", when),
         segment,
-        np.arange(length),
+        row,
     )
 
 
-def _read_columns(frame: Any, names: list[Any] | None) -> tuple[dict[str, Any], Any]:
-    """The columns by name, and the index if it is one of dates."""
-    if isinstance(frame, np.ndarray) and frame.dtype.names is not None:
-        return {name: frame[name] for name in frame.dtype.names}, None
+def _read_pairs(frame: Any, names: list[Any] | None) -> tuple[Iterable[tuple[Any, Any]], Any]:
+    """Names and columns as arrays (a DatetimeIndex if they have a time zone); an index of dates."""
+    if isinstance(frame, Mapping):
+        pairs = ((name, as_array(f"column {str(name)!r}", v)) for name, v in frame.items())
+        return pairs, None
     if isinstance(frame, np.ndarray):
+        if frame.dtype.names is not None:
+            return ((name, frame[name]) for name in frame.dtype.names), None
         if frame.ndim != 2:
             raise ArgumentError(f"an array has two axes, time and columns, not shape {frame.shape}")
         if names is None or len(names) != frame.shape[1]:
@@ -145,75 +135,62 @@ def _read_columns(frame: Any, names: list[Any] | None) -> tuple[dict[str, Any], 
                 f"an array of {frame.shape[1]} columns needs as many names: columns=[...], not "
                 f"{shown(names)}"
             )
-        return _by_name(names, [*frame.T]), None
-    if isinstance(frame, Mapping):
-        arrays = [as_array(f"column {str(name)!r}", values) for name, values in frame.items()]
-        return _by_name([*frame], arrays), None
+        return zip(names, frame.T, strict=True), None
     if not hasattr(type(frame), "columns"):
         raise _no_table(frame)
-    return _read_frame(frame)
+    pandas = require("pandas")
+    if not isinstance(frame, pandas.DataFrame):
+        return _read_others(frame), None
+    index = frame.index if isinstance(frame.index, pandas.DatetimeIndex) else None
+    zoned = pandas.DatetimeTZDtype
+    return (
+        (name, pandas.DatetimeIndex(v) if isinstance(v.dtype, zoned) else v.to_numpy())
+        for name, v in frame.items()
+    ), index
 
 
-def _read_frame(frame: Any) -> tuple[dict[str, Any], Any]:
-    """The same of a DataFrame."""
-    narwhals = require("narwhals.stable.v1")
+def _read_others(frame: Any) -> Iterator[tuple[str, Any]]:
+    """The columns of a DataFrame of another library."""
+    narwhals, pandas = require("narwhals.stable.v1"), require("pandas")
     try:
         table = narwhals.from_native(frame)
     except TypeError:
         raise _no_table(frame) from None
-    except ValueError:  # that names come twice
-        _by_name(list(frame.columns), list(frame.columns))
-        raise
     if isinstance(table, narwhals.LazyFrame):
         raise ArgumentTypeError(
             f"{kind_of(frame)} is read when it is needed: give it with .collect()"
         )
-    index = narwhals.maybe_get_index(table)
-    series = [table.get_column(name) for name in table.columns]
-    return (
-        _by_name(table.columns, [_values_of(column) for column in series]),
-        index if getattr(getattr(index, "dtype", None), "kind", None) == "M" else None,
-    )
+    for name in table.columns:
+        series = table.get_column(name)
+        zone, values = getattr(series.dtype, "time_zone", None), series.to_numpy()
+        if zone is not None:
+            values = pandas.DatetimeIndex(values, tz="UTC").tz_convert(zone)
+        elif values.ndim > 1:
+            values = pandas.Series([*values], dtype=object).to_numpy()
+        yield name, values
 
 
-def _values_of(series: Any) -> Any:
-    """A column of narwhals as an array, or a DatetimeIndex if it has a time zone."""
-    zone = getattr(series.dtype, "time_zone", None)
-    if zone is None:
-        values = np.asarray(series.to_numpy())
-        return values if values.ndim == 1 else np.asarray(list(values), dtype=object)
-    pandas, native = require("pandas"), series.to_native()
-    if isinstance(native, pandas.Series):
-        return pandas.DatetimeIndex(native)
-    return pandas.DatetimeIndex(series.to_numpy(), tz="UTC").tz_convert(zone)
-
-
-def _by_name(names: list[Any], columns: list[Any]) -> dict[str, Any]:
-    """Columns by their names, which are different as text."""
-    texts = [str(name) for name in names]
-    for text in texts:
-        if texts.count(text) > 1:
-            raise ArgumentError(f"the table has more than one column {text!r}")
-    return dict(zip(texts, columns, strict=True))
-
-
-def _no_table(frame: Any) -> TypeError:
+def _no_table(frame: Any) -> ArgumentTypeError:
     return ArgumentTypeError(
         "a table is a pandas or polars DataFrame, a NumPy array or a mapping of columns, not "
         f"{kind_of(frame)}"
     )
 
 
-def _common_length(columns: Mapping[str, Any]) -> int:
-    """The number of rows, which all columns have; there is at least one."""
-    for name, values in columns.items():
-        _check_axes(name, values)
-    lengths = {len(values) for values in columns.values()}
+def _by_name(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """Columns by names that are different as text, all with as many rows, of which there is one."""
+    found: dict[str, Any] = {}
+    for name, values in pairs:
+        if str(name) in found:
+            raise ArgumentError(f"the table has more than one column {str(name)!r}")
+        _check_axes(str(name), values)
+        found[str(name)] = values
+    lengths = {len(values) for values in found.values()}
     if len(lengths) > 1:
         raise ArgumentError(f"the columns have different lengths: {sorted(lengths)}")
     if not sum(lengths):
         raise ArgumentError("the table has no rows")
-    return lengths.pop()
+    return found
 
 
 def _check_axes(name: str, values: Any) -> None:
@@ -221,6 +198,9 @@ def _check_axes(name: str, values: Any) -> None:
         raise ArgumentError(
             f"column {name!r} has one axis, a value for each row, not shape {values.shape}"
         )
+
+
+# --- times and episodes ---------------------------------------------------------------------------
 
 
 def _as_time(name: str, values: Any) -> Any:
@@ -266,9 +246,9 @@ def _as_dates(name: str, values: Any) -> Any:
 def _episodes(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers of the episodes, in the order in which they begin."""
     listed = values.tolist()
-    if any(_is_missing(value) for value in listed):
-        raise ArgumentError(f"some rows have no episode: {name!r} lacks values")
     try:
+        if any(value is None or value != value for value in listed):  # noqa: PLR0124
+            raise ArgumentError(f"some rows have no episode: {name!r} lacks values")
         number = {value: k for k, value in enumerate(dict.fromkeys(listed))}
     except TypeError:
         raise ArgumentTypeError(
@@ -284,36 +264,40 @@ def _episodes(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     return segment
 
 
+# --- values ---------------------------------------------------------------------------------------
+
+
 def as_column(name: str, values: Any) -> Column:
     """Numbers as they are; strings and what is missing among them as objects."""
-    if getattr(getattr(values, "dtype", None), "kind", None) not in ("m", "M"):
-        values = as_array(f"column {name!r}", values)
-    _check_axes(name, values)
-    kind = values.dtype.kind
-    if kind in "mM":
+    if getattr(getattr(values, "dtype", None), "kind", "-") in "mM":
         raise ArgumentError(
             f"column {name!r} holds dates or durations; give time={name!r}, or drop it"
         )
+    values = as_array(f"column {name!r}", values)
+    _check_axes(name, values)
+    kind = values.dtype.kind
     if kind == "S":
         try:
-            values = values.astype(str)
+            return np.char.decode(values).astype(object)
         except UnicodeDecodeError:
             raise ArgumentError(
                 f"column {name!r} holds bytes that are no text; decode them first"
             ) from None
-    if kind in "OUTS":
+    if kind == "U":
+        return values.astype(object)
+    if kind in "OT":
         values = _as_text_or_numbers(name, values.astype(object))
     elif kind not in "biuf":
         raise ArgumentTypeError(f"column {name!r} holds numbers or strings, not {values.dtype}")
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
         raise ArgumentError(f"column {name!r} holds {values[row]} in row {row}")
-    return np.asarray(values)
+    return values
 
 
 def _as_text_or_numbers(name: str, values: NDArray[Any]) -> Column:
     """Objects that are strings or missing as they are, and other numbers as floats."""
-    missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    missing = np.asarray(require("pandas").isna(values))
     present = values[~missing]
     if all(isinstance(value, str) for value in present):
         out = values.copy()
@@ -333,17 +317,74 @@ def _as_text_or_numbers(name: str, values: NDArray[Any]) -> Column:
     return out
 
 
-def _is_missing(value: Any) -> bool:
-    """None, NaN, or what pandas has for either."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return bool(np.isnat(value))
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
-
-
 def missing_values(values: Column) -> BoolArray:
     """Where a column has no value, shape (rows,)."""
     if values.dtype.kind == "O":
-        return np.array([not isinstance(value, str) for value in values], dtype=bool)
+        return np.array([value is None for value in values], dtype=bool)
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+
+
+# --- earlier and later ----------------------------------------------------------------------------
+
+
+def is_table(test: Any) -> bool:
+    """Whether ``test`` is a second table, and not a share, a row or a time."""
+    if isinstance(test, np.ndarray):
+        return test.ndim > 0 or test.dtype.names is not None
+    is_frame = hasattr(test, "collect") or hasattr(test, "columns")
+    return is_frame or isinstance(test, (Mapping, list, tuple))
+
+
+def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[Table, Table]:
+    """The rows to learn from, and those that are held out.
+
+    Args:
+        table: with rows in the order of time.
+        test: the share of the rows that is held out, the last ones; or the number of the first row
+            that is; or its time.
+        gap: rows before those held out that nothing is learned from, either.
+        by_segment: whether whole episodes are held out; these need no gap.
+    """
+    first, gap = _first_row(table, test, by_segment), 0 if by_segment else gap
+    if by_segment and first < len(table):
+        first = int(np.searchsorted(table.segment, table.segment[first]))  # of its episode
+    num_training, num_later = max(0, first - gap), len(table) - first
+    if not num_training or not num_later:
+        raise ArgumentError(
+            f"test={shown(test)} leaves {num_training} of {len(table)} rows to learn from "
+            f"and {num_later} to be judged on, with {gap} left out between them; both "
+            "need some"
+        )
+    return table.take(slice(num_training)), table.take(slice(first, None))
+
+
+def _first_row(table: Table, test: Any, by_segment: bool) -> int:
+    """The first row that is held out, as a position in the table."""
+    if isinstance(test, (float, np.floating)):
+        if not 0 < test < 1:
+            raise ArgumentError(f"a share of the rows is between 0 and 1, not test={shown(test)}")
+        begins = np.unique(table.segment, return_index=True)[1] if by_segment else table.row
+        later = round(len(begins) * (1 - float(test)))
+        return int(begins[min(len(begins) - 1, later)]) if by_segment else later
+    if isinstance(test, (int, np.integer)) and not isinstance(test, bool):
+        return int(np.count_nonzero(table.row < test))  # whatever the size of the number
+    if not table.has_dates:
+        raise ArgumentError(
+            f"test={shown(test)} is no share (0.3), no row (5000) and no second table; a date "
+            "needs a table with dates: a DatetimeIndex, or time='...'"
+        )
+    try:
+        when = require("pandas").to_datetime(test, format="ISO8601")
+        is_local = when.tzinfo is None
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        raise ArgumentError(
+            "test is a share (0.3), a row (5000), a date ('2024-07-01') or a table, not "
+            f"{shown(test)}"
+        ) from None
+    if not is_local and table.time.tz is None:
+        raise ArgumentError(
+            f"{shown(test)} has a time zone, and the times of the table have none; give both one, "
+            "or none"
+        )
+    later = (table.time.tz_localize(None) if is_local else table.time) >= when
+    return int(np.argmax(later)) if np.any(later) else len(table)
