@@ -263,7 +263,7 @@ def _maximise(
     given_away: Any,  # (B, E)
 ) -> None:
     """Replace the values of the next step, and what was given away from there on, by this one's."""
-    count, num_states, num_actions, _ = targets.shape
+    count, num_states, num_actions, draws = targets.shape
     columns = values.shape[2]
     later = np.empty((num_states, columns))
     total, taken = np.empty(columns), np.empty(columns)
@@ -272,9 +272,12 @@ def _maximise(
         for n in range(num_states):
             values[b, n] = 0.0 if terminal[b, n] else -np.inf
             for a in range(0 if terminal[b, n] else num_actions):
-                _expect(targets[b, n, a], probabilities[b, n, a], later, total)
+                total[:] = rewards[b, n, a]
+                for k in range(draws):
+                    share = discount * probabilities[b, n, a, k]
+                    for e in range(columns):
+                        total[e] += share * later[targets[b, n, a, k], e]
                 for e in range(columns):
-                    total[e] = rewards[b, n, a] + discount * total[e]
                     values[b, n, e] = max(values[b, n, e], total[e])
                 if n == path[b] and a == chosen[b]:
                     taken[:] = total
@@ -282,12 +285,3 @@ def _maximise(
             given_away[b] = 0.0
         else:
             given_away[b] = values[b, path[b]] - taken + discount * given_away[b]
-
-
-@njit(cache=True)
-def _expect(targets: Any, probabilities: Any, later: Any, total: Any) -> None:
-    """Write the mean of ``later`` over the n' of one (n, a) to ``total``, for each column."""
-    total[:] = 0.0
-    for k in range(len(targets)):
-        for e in range(len(total)):
-            total[e] += probabilities[k] * later[targets[k], e]
