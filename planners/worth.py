@@ -70,7 +70,7 @@ class Played(NamedTuple):
         settings: dict[str, Any] = {"memory": self.memory}
         if not self.mdp.is_batched:
             horizon, count = scenarios.exogenous.shape[:2]
-            fitted, plain = (Budget.of(self.mdp, horizon, num_functions=k) for k in (1, 0))
+            fitted, plain = (Budget.of(self.mdp, horizon, penalty=own) for own in (True, False))
             if fitted.affordable(MAX_QUESTIONS) < count:
                 affordable = plain.affordable(MAX_QUESTIONS)
                 if affordable < min(count, FEWEST):

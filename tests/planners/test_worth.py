@@ -139,7 +139,7 @@ def test_what_a_poor_policy_earns_is_what_the_objective_says():
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_a_slow_model_is_asked_about_as_many_trajectories_as_can_be_afforded(monkeypatch, share):
     objective = estimate_objective(Slow(), ["object"], **SMALL)
-    needed = Budget.of(Slow(), Slow().horizon, num_functions=0).questions(40)
+    needed = Budget.of(Slow(), Slow().horizon, penalty=False).questions(40)
     monkeypatch.setattr(planners.worth, "MAX_QUESTIONS", share * needed)
     everything = estimate_objective(Slow(), ["object", "guard"], **SMALL)
     if share == 0.1:  # fewer than 10
