@@ -3,6 +3,7 @@
 Importing this package registers its environments: ``gym.make("ExoGrid-v0")``.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from exo_envs.core.ends import carry_end
@@ -48,9 +49,11 @@ def __getattr__(name: str) -> Any:
         from exo_envs.sources.rddl.importing import from_rddl
 
         return from_rddl
+    if name in {"planners", "wrappers"}:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'exo_envs' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """The names of the package, those that are not imported yet included."""
-    return sorted({*globals(), "from_rddl"})
+    return sorted({*globals(), "from_rddl", "planners", "wrappers"})

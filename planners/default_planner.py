@@ -23,7 +23,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.core.policy import Mask, Policy
-from planners.dependence.closure import close_under_parents
+from planners.dependence.selection import close_under_parents
 from planners.discretization.binned_policy import with_values
 from planners.discretization.grid import fewest_endogenous_states
 from planners.forecasting.planner import ForecastPlanner

@@ -21,8 +21,7 @@ from wrappers.observation.flat import FlatObservation, FlatVectorObservation
 from wrappers.observation.learned import LearnedMask
 from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
 from wrappers.observation.remasking import RemaskingObservation
-from wrappers.reports.certificate import Certificate
-from wrappers.reports.certifying import certify
+from wrappers.reports.certificate import Certificate, certify
 from wrappers.reports.doubts import UndecidedWarning
 from wrappers.reports.explanation import Explanation
 from wrappers.reports.path import MaskPath

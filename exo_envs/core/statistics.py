@@ -17,6 +17,10 @@ from exo_envs.core.mdp import FloatArray, IntArray
 LEAST_TAIL = 1e-280
 #: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` far fewer are precise.
 FRACTION_TERMS = 200
+#: Bins in which samples of real numbers are compared.
+COMPARED_BINS = 16
+#: How often an effect should be found that counts as detectable.
+POWER = 0.9
 
 
 class GTest(NamedTuple):
@@ -133,6 +137,42 @@ def chi_squared_noncentrality(threshold: float, freedom: float, power: float) ->
     return float(special.chndtrinc(threshold, freedom, 1.0 - power))
 
 
+def detectable_information(
+    samples: float, freedom: float, tests: float = 1, level: float = 0.05, power: float = POWER
+) -> float:
+    """The least conditional information, in nats, that a G-test finds with probability ``power``.
+
+    G has, about, a noncentral chi-squared distribution whose noncentrality is twice the samples
+    times the information. It is to exceed twice the freedom, too: a parent must be worth its table
+    (Akaike's criterion; see :class:`planners.dependence.parents.ParentSearch`).
+
+    Args:
+        samples: of the test. If G is inflated by some factor (steps of one rollout depend on each
+            other), give them divided by this factor.
+        freedom: degrees of freedom: (values of the one variable - 1) times (values of the other
+            - 1), for each joint value of what both are given.
+        tests: the number of tests that share the level.
+        level: the probability of any false alarm, over all tests.
+        power: the probability to be found.
+
+    >>> round(detectable_information(10_000, freedom=1), 6)
+    0.000525
+    """
+    threshold = max(chi_squared_quantile(freedom, level / tests), 2.0 * freedom)
+    return chi_squared_noncentrality(threshold, freedom, power) / (2.0 * samples)
+
+
+def needed_samples(
+    information: float, freedom: float, tests: float = 1, level: float = 0.05, power: float = POWER
+) -> int:
+    """The samples with which a G-test finds so many nats; see :func:`detectable_information`.
+
+    >>> needed_samples(0.0823, freedom=1, tests=100)
+    138
+    """
+    return math.ceil(detectable_information(1.0, freedom, tests, level, power) / information)
+
+
 def normal_quantile(probability: float) -> float:
     """The value that a standard normal variable stays below with some probability.
 
@@ -214,3 +254,56 @@ def hoeffding_margin(error_probability: float, *samples: int, width: float = 1.0
     """
     spread = sum(1.0 / size for size in samples)
     return width * math.sqrt(math.log(1.0 / error_probability) / 2.0 * spread)
+
+
+class Difference(NamedTuple):
+    """A value whose frequency differs between two samples."""
+
+    value: float  # whole, or the least of a bin of real ones
+    first: float
+    second: float
+
+
+def find_difference(
+    first: IntArray, second: IntArray, error_probability: float
+) -> Difference | None:
+    """Tell two samples of numbers, shapes (N,) and (M,), apart.
+
+    A third of each sample chooses an event: the values that are more frequent in the first. The
+    rest tests it. An event that has the same probability in both samples has a frequency that is
+    higher in the first by more than sqrt(log(1 / p) / 2 * (1 / N' + 1 / M')) with a probability of
+    at most p (Hoeffding's inequality; N' and M' are what is left). Choosing first finds
+    differences that are spread over many values, at the price of a single comparison.
+
+    Returns:
+        The value that differs most, or None if the samples may well come from one distribution;
+        samples of one distribution give a value with at most ``error_probability``.
+    """
+    cut, other_cut = len(first) // 3, len(second) // 3
+    if not cut or not other_cut:
+        return None
+    both = np.concatenate([first, second])
+    if both.dtype.kind == "f":
+        both = _in_bins(both)
+    values, codes = np.unique(both, return_inverse=True)
+    one, two = codes[: len(first)], codes[len(first) :]
+
+    def frequencies(sample: IntArray) -> FloatArray:
+        return np.bincount(sample, minlength=len(values)) / len(sample)
+
+    event = frequencies(one[:cut]) > frequencies(two[:other_cut])
+    gap = (frequencies(one[cut:]) - frequencies(two[other_cut:]))[event].sum()
+    spread = 1 / len(one[cut:]) + 1 / len(two[other_cut:])
+    if gap <= math.sqrt(math.log(1 / error_probability) / 2 * spread):
+        return None
+    in_first, in_second = frequencies(one), frequencies(two)
+    most = int(np.abs(in_first - in_second).argmax())
+    value = values[most].item()
+    return Difference(value, float(in_first[most]), float(in_second[most]))
+
+
+def _in_bins(values: FloatArray) -> FloatArray:
+    """Real numbers by the least of their bin: as many in each, whichever sample they are of."""
+    quantiles = np.arange(COMPARED_BINS) / COMPARED_BINS
+    starts = np.unique(np.quantile(values, quantiles, method="lower"))
+    return starts[np.searchsorted(starts, values, side="right") - 1]

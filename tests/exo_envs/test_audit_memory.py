@@ -14,8 +14,8 @@ from broken import (
 )
 from models import CoinMDP, CounterMDP
 
+from exo_envs.contract.check import check_quickly
 from exo_envs.contract.memory import find_memory
-from exo_envs.contract.quick import check_quickly
 from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import ContractError, audit, check_mdp
 

@@ -38,6 +38,7 @@ class ScriptedEvaluator:
         self.worth = worth
         self.error = error
         self.estimates = []
+        self.trials = {}  # nothing was played
 
     def objective(self, mask, **settings):
         self.estimates.append(tuple(mask))

@@ -43,8 +43,7 @@ from wrappers.reports.doubts import UndecidedWarning, doubts_about
 from wrappers.reports.explaining import explain
 from wrappers.reports.explanation import Explanation
 from wrappers.reports.ignoring import CostOfIgnoring
-from wrappers.reports.path import MaskPath
-from wrappers.reports.path_search import find_path
+from wrappers.reports.path import MaskPath, find_path
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,18 @@
-"""What is told about a mask: why each variable was kept, at which price, and what is in doubt.
+"""Reports about a mask: why each variable was kept, at which price, and what is in doubt.
 
-Functions of a fitted learner (:class:`wrappers.fitting.fitted.FittedLearner`), and certificates.
+They are functions of a fitted learner (:class:`wrappers.fitting.fitted.FittedLearner`), and
+certificates of any mask.
+
+===================  ===============================================================
+``explanation.py``   the rows of an explanation, as sentences, tables and a plot
+``explaining.py``    makes them: worth, decision and sentence of each variable
+``signs.py``         ... and what speaks for each
+``path.py``          the price curve: which mask is best at which λ
+``certificate.py``   the conditions of Theorem 1 for a mask, checked one by one
+``effects.py``       ... by changing one variable
+``paired_tests.py``  ... and testing whether what follows has changed
+``doubts.py``        what the data cannot decide
+``ignoring.py``      what a mask gives up against everything, as an interval
+``tables.py``        tables as text, Markdown, HTML and for pandas
+===================  ===============================================================
 """

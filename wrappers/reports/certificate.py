@@ -1,26 +1,59 @@
-"""What a certificate says."""
+"""Theorem 1 for a mask: what the ignored variables must not do, looked for one by one.
+
+A mask loses nothing (section 5.2) if no ignored variable
+
+1. moves the reward,
+2. moves n' given (n, a, x̃), or
+3. moves x̃' given x̃: of the theorem's third condition the proof uses only this. What is ignored may
+   well depend on what is kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import gymnasium as gym
+import numpy as np
+
+from exo_envs.core.arguments import as_generator, check_flag, check_level, check_whole, optional
+from exo_envs.core.masks import as_mask
+from exo_envs.core.mdp import ExoMDP
+from exo_envs.core.statistics import detectable_information
 from planners.core.policy import Mask
+from wrappers.fitting.study import Study
+from wrappers.reports.effects import (
+    Interventions,
+    TellsTables,
+    effect_on_exogenous,
+    effect_on_reward,
+)
 from wrappers.reports.ignoring import CostOfIgnoring
+from wrappers.reports.paired_tests import PairedTest, paired_tests
+from wrappers.reports.tables import Table, Tabular
 
 Condition = Literal["reward", "endogenous", "exogenous"]
 Method = Literal["exact", "interventional", "observational"]
 
+#: The order in which violations are told.
+CONDITIONS: tuple[Condition, ...] = ("reward", "endogenous", "exogenous")
 #: How an effect is told, by its unit.
 WORDS = {
     "reward": "changes the reward by up to {effect:.3g}",
     "probability": "changes P({target}') by {effect:.2g}",
     "nats": "tells {effect:.2g} nats about {target}'",
 }
-#: Names that a sentence lists at most.
+#: Violations that a sentence lists at most.
 LISTED = 6
+#: Differences of probabilities and of rewards below this are rounding.
+ROUNDING = 1e-9
+#: States that x' is drawn from for each ignored variable, and (n, a, x) that n' is drawn from.
+N_STATES, N_PAIRS = 20_000, 6_000
+#: The same for a model that is asked one state at a time.
+SLOW_STATES, SLOW_PAIRS = 400, 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +100,11 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Tabular):
     """The conditions of Theorem 1 for a mask, variable by variable.
+
+    As a table for people it has the violations, and then of each other variable the check that says
+    least; :meth:`to_pandas` has a row for each check.
 
     Attributes:
         mask: the variables that are kept.
@@ -77,6 +113,8 @@ class Certificate:
         level: the probability that a right mask is said to violate something, at most.
         power: the probability with which detectable effects are found.
     """
+
+    noun = "certificate"
 
     mask: Mask
     ignored: Mask
@@ -88,9 +126,8 @@ class Certificate:
     @cached_property
     def violations(self) -> tuple[Check, ...]:
         """The checks that failed: rewards first, then the largest effects."""
-        order = ("reward", "endogenous", "exogenous")
         failed = [check for check in self.checks if check.violated]
-        return tuple(sorted(failed, key=lambda c: (order.index(c.condition), -c.effect)))
+        return tuple(sorted(failed, key=lambda c: (CONDITIONS.index(c.condition), -c.effect)))
 
     @property
     def holds(self) -> bool:
@@ -116,43 +153,29 @@ class Certificate:
         """
         return self._cost()
 
-    def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with one row for each check (needs pandas)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas: pip install pandas") from error
+    def _values(self) -> Table:
         names = [own.name for own in fields(Check)]
-        return pd.DataFrame(
-            [[getattr(c, name) for name in names] for c in self.checks], None, names
-        )
+        return Table(names, [[getattr(check, name) for name in names] for check in self.checks])
 
-    def to_markdown(self) -> str:
-        """A table of the violations, and below it of each ignored variable's worst check."""
-        lines = [
-            "| variable | target | by | violated | effect | p | would have been found |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        for check in (*self.violations, *self._worst()):
-            seen = "" if check.detectable is None else f"{check.detectable:.2g}"
-            lines.append(
-                f"| {check.variable} | {check.target} | {check.method} | "
-                f"{'yes' if check.violated else 'no'} | {check.effect:.2g} {check.unit} | "
-                f"{check.p_value:.2g} | {'all' if check.method == 'exact' else seen} |"
-            )
-        return "\n".join(lines)
-
-    def _worst(self) -> list[Check]:
-        """Of each variable without violations, the check that says least."""
+    def _table(self) -> Table:
         bad = {check.variable for check in self.violations}
-        worst: dict[str, Check] = {}
+        weakest: dict[str, Check] = {}
         for check in self.checks:
-            if check.variable in bad:
-                continue
-            known = worst.setdefault(check.variable, check)
+            known = weakest.setdefault(check.variable, check)
             if (check.detectable or 0.0) > (known.detectable or 0.0):
-                worst[check.variable] = check
-        return list(worst.values())
+                weakest[check.variable] = check
+        header = ("variable", "target", "by", "violated", "effect", "p", "would have been found")
+        rows = []
+        for check in (*self.violations, *(c for c in weakest.values() if c.variable not in bad)):
+            seen = "" if check.detectable is None else f"{check.detectable:.2g}"
+            rows.append(
+                (
+                    *(check.variable, check.target, check.method),
+                    *("yes" if check.violated else "no", f"{check.effect:.2g} {check.unit}"),
+                    *(f"{check.p_value:.2g}", "all" if check.method == "exact" else seen),
+                )
+            )
+        return Table(header, rows)
 
     def __str__(self) -> str:
         """The verdict, for people."""
@@ -164,11 +187,187 @@ class Certificate:
             verdict = "1 ignored variable matters" if number == 1 else f"{number} matter"
             return f"violated at level {self.level:g} ({verdict}):\n  " + "\n  ".join(told)
         found = f"no violation at level {self.level:g} by ignoring {len(self.ignored)} variables"
-        if self.detectable is None:
+        if not self.detectable:
             return f"{found}; every condition was checked exactly" if self.checks else found
-        if self.detectable == 0.0:
-            return f"{found}; every condition was checked exactly"
         return (
             f"{found}; an effect above {self.detectable:.2g} on the probability of a next value "
             f"would have been found with power {self.power:g}"
         )
+
+
+def certify(
+    mdp_or_env: ExoMDP | gym.Env[Any, Any] | Study,
+    mask: Any,
+    *,
+    rng: np.random.Generator | int | None = None,
+    level: float = 0.05,
+    power: float = 0.9,
+    n_samples: int | None = None,
+    exact: bool = True,
+) -> Certificate:
+    """Check the conditions of Theorem 1 for a mask, variable by variable.
+
+    Each ignored variable is changed in states that occur, to values that occur, while everything
+    else stays, and what follows is compared with what follows without the change. What the model
+    says itself is taken at its word: what each variable pays, P(n'|n, a, x) of
+    ``endogenous_distribution``, and P(x'^i | parents) of a method
+    ``exogenous_table(name) -> (parents, table)`` where it has one. Where x was recorded it cannot
+    be changed; then the variables that predict the mask are those that tests found in the record.
+
+    >>> from exo_envs.domains.grid import GridMDP
+    >>> certificate = certify(GridMDP(), ["object", "carrier", "guard"], n_samples=2000)
+    >>> certificate.holds
+    False
+    >>> [(check.variable, check.target) for check in certificate.violations]
+    [('guard_intent', 'guard')]
+
+    Args:
+        mdp_or_env: the model, an environment over it, or a :class:`~wrappers.Study` of it, whose
+            rollouts and survey are used then (``learner.study_``, say).
+        mask: names, patterns, indices or booleans.
+        rng: a generator or a seed; by default seed 0.
+        level: the probability that something is said to be violated although nothing is, at most.
+        power: the probability with which ``detectable`` effects are found.
+        n_samples: states that x' is drawn from, for each ignored variable; twice, with the change
+            and without. By default 20,000, or 400 if the model is asked one state at a time.
+        exact: whether tables that the model gives are taken at their word, or x' is drawn.
+    """
+    level, power = check_level("level", level), check_level("power", power)
+    n_samples = optional(check_whole)("n_samples", n_samples, 6)
+    exact = check_flag("exact", exact)
+    rng = as_generator("rng", rng, default=0)
+    study = mdp_or_env if isinstance(mdp_or_env, Study) else Study(mdp_or_env, rng)
+    kept = as_mask(study.mdp, mask)
+    ignored = tuple(name for name in study.mdp.exogenous_names if name not in kept)
+    is_fast = study.mdp.is_batched
+    states = n_samples or (N_STATES if is_fast else SLOW_STATES)
+    pairs = min(states, N_PAIRS if is_fast else SLOW_PAIRS)
+    examiner = _Examiner(study, kept, Interventions(study, kept, rng, states, pairs), exact, power)
+    found = [one for name in ignored for one in examiner.examine(name)]
+    tests = max(1, sum(isinstance(one, _Drawn) for one in found))
+    checks = tuple(
+        one.judged(level, power, tests) if isinstance(one, _Drawn) else one for one in found
+    )
+    evaluator = study.evaluator
+    return Certificate(
+        kept, ignored, checks, level, power, lambda: CostOfIgnoring.of_mask(evaluator, kept)
+    )
+
+
+class _Drawn(NamedTuple):
+    """A test of draws, to be judged at a level that all tests share."""
+
+    variable: str
+    target: str
+    condition: Condition
+    test: PairedTest
+    observed_p: float | None = None
+
+    def judged(self, level: float, power: float, tests: int) -> Check:
+        p_value = min(1.0, tests * math.exp(self.test.log_p))
+        return Check(
+            variable=self.variable,
+            target=self.target,
+            condition=self.condition,
+            method="interventional",
+            violated=p_value < level,
+            effect=self.test.effect,
+            unit="probability",
+            p_value=p_value,
+            detectable=self.test.detectable(level / tests, power),
+            detectable_mixed=self.test.detectable_mixed(level / tests, power),
+            samples=2 * self.test.states,
+            observed_p=self.observed_p,
+        )
+
+
+@dataclass
+class _Examiner:
+    """Looks for everything that an ignored variable may do."""
+
+    study: Study
+    mask: Mask
+    interventions: Interventions
+    exact: bool
+    power: float
+
+    def examine(self, name: str) -> Iterator[Check | _Drawn]:
+        study, mdp = self.study, self.study.mdp
+        (j,) = study.data().positions([name]).tolist()
+        varies = len(self.interventions.values(j)) > 1
+        paid = effect_on_reward(study.survey(), study.data(), j)
+        yield _exactly(name, "reward", "reward", paid, "reward")
+        parts = study.coarse.endogenous_variables
+        targets = [(variable.name, variable.size) for variable in parts]
+        drawn = self.interventions.on_endogenous(j) if varies else [0.0] * len(targets)
+        if isinstance(drawn, list):
+            for (target, _), effect in zip(targets, drawn, strict=True):
+                yield _exactly(name, target, "endogenous", effect)
+        else:
+            tests = paired_tests(drawn, [size for _, size in targets])
+            for (target, _), test in zip(targets, tests, strict=True):
+                yield _Drawn(name, target, "endogenous", test)
+        if mdp.is_recorded:
+            yield from self._watched(name)
+        elif self.exact and isinstance(mdp, TellsTables):
+            for target in self.mask:
+                effect = effect_on_exogenous(mdp, name, target)
+                yield _exactly(name, target, "exogenous", effect)
+        elif not varies:
+            yield from (_exactly(name, target, "exogenous", 0.0) for target in self.mask)
+        elif self.mask:
+            sizes = study.data().sizes[self.interventions.targets].tolist()
+            tests = paired_tests(self.interventions.on_exogenous(j), sizes)
+            observed = self._observed(name)
+            for target, test in zip(self.mask, tests, strict=True):
+                yield _Drawn(name, target, "exogenous", test, observed.get(target))
+
+    def _watched(self, name: str) -> Iterator[Check]:
+        """What tests found in a record."""
+        observed, parents = self._observed(name), self.study.parents(self.mask)
+        data, level = self.study.data(), self.study.level
+        transitions = len(data.fitted) * data.num_steps
+        sizes = dict(zip(data.names, data.sizes.tolist(), strict=True))
+        for target in self.mask:
+            evidence = parents[target].get(name)
+            freedom = max(1, (sizes[name] - 1) * (sizes[target] - 1))
+            tests = len(sizes) ** 2
+            yield Check(
+                variable=name,
+                target=target,
+                condition="exogenous",
+                method="observational",
+                violated=evidence is not None,
+                effect=0.0 if evidence is None else evidence.information,
+                unit="nats",
+                p_value=observed.get(target, 1.0),
+                detectable=detectable_information(transitions, freedom, tests, level, self.power),
+                samples=transitions,
+                observed_p=observed.get(target),
+            )
+
+    def _observed(self, name: str) -> dict[str, float]:
+        """The p-values of tests in undisturbed rollouts, where the variable predicts a target."""
+        tests = len(self.study.mdp.exogenous_names) ** 2
+        return {
+            target: min(1.0, tests * math.exp(evidence[name].log_p))
+            for target, evidence in self.study.parents(self.mask).items()
+            if name in evidence
+        }
+
+
+def _exactly(
+    name: str, target: str, condition: Condition, effect: float, unit: str = "probability"
+) -> Check:
+    violated = effect > ROUNDING
+    return Check(
+        variable=name,
+        target=target,
+        condition=condition,
+        method="exact",
+        violated=violated,
+        effect=effect if violated else 0.0,
+        unit=unit,
+        p_value=0.0 if violated else 1.0,
+        detectable=0.0,
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from statistics import NormalDist
 
 import numpy as np
 
 from exo_envs.core.mdp import REAL_SIZE
+from exo_envs.core.statistics import needed_samples
 from planners.core.memory import Shelf
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
@@ -17,13 +17,15 @@ from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
 from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, PARENTS, Study
-from wrappers.reports.power import NOTABLE, POWER, needed_transitions, rounded
+from wrappers.reports.tables import rounded
 
+#: Nats that a variable tells if it moves a probability from 50 to 70 %.
+NOTABLE = 0.0823
 #: A share of what a variable does that happens within its bins: from here on bins do not show it.
 HIDDEN = 0.25
 #: Samples with an unusual value from which on nobody can say that it was hardly seen.
 ENOUGH = 20
-#: What never happened may have been about to happen so often (the bound of a 97.5 % level).
+#: An event that never happened may be expected so often (the bound of a 97.5 % level).
 NEVER = 3.7
 #: Tables that are looked at for the one that finds a variable with the fewest transitions.
 SMALLEST = 8
@@ -64,21 +66,23 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
 def _few_samples(study: Study) -> Iterator[str]:
     """Too few transitions to find what is worth finding."""
     data = study.data()
-    tests = max(1, len(data.names)) ** 2
-    normal = NormalDist()
-    bound = normal.inv_cdf(1 - study.level / (2 * tests)) + normal.inv_cdf(POWER)
-    needed, counted = bound**2 / (2 * NOTABLE), len(data.fitted) * data.num_steps
-    if len(data.names) > 1 and counted < needed and study.mdp.is_recorded:
+    number, counted = len(data.names), len(data.fitted) * data.num_steps
+    if number < 2:
+        return
+    needed = needed_samples(NOTABLE, 1, number**2, study.level)
+    if counted >= needed:
+        return
+    if study.mdp.is_recorded:
         yield (
             f"the record has {counted:,} transitions to count, too few for tests of "
-            f"{len(data.names)} variables: one that moves a probability from 50 to 70 % is mostly "
-            f"overlooked; {int(np.ceil(needed)):,} would do. Give a longer record, or fewer columns"
+            f"{number} variables: one that moves a probability from 50 to 70 % is mostly "
+            f"overlooked; {needed:,} would do. Give a longer record, or fewer columns"
         )
-    elif len(data.names) > 1 and counted < needed:
+    else:
         more = int(np.ceil(needed / counted * data.num_rollouts))
         yield (
             f"n_data_rollouts={data.num_rollouts} gives {counted:,} transitions to count, too few "
-            f"for tests of {len(data.names)} variables: one that moves a probability from 50 to "
+            f"for tests of {number} variables: one that moves a probability from 50 to "
             f"70 % is mostly overlooked; give n_data_rollouts={more} or more"
         )
 
@@ -92,10 +96,9 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
     """
     if any(_few_samples(study)):
         return  # that is about all of them
-    data, counted = study.data(), len(study.data().fitted) * study.data().num_steps
-    waiting = [name for name in data.names if name not in found]
+    counted = len(study.data().fitted) * study.data().num_steps
+    waiting = [name for name in study.data().names if name not in found]
     needed = _needed(study, waiting) if waiting else {}
-    needed = {name: own for name, own in needed.items() if own > counted}
     if needed:
         most = rounded(max(needed.values()))
         yield (
@@ -108,37 +111,39 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
 
 
 def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
-    """Transitions with which a notable effect of some variables is found, in the smallest tables.
+    """Variables whose notable effects are not found even in the smallest tables.
 
-    It is 0 where those of the study are enough for what occurs in them.
+    With the transitions that it would take.
     """
-    data, level, tests = study.data(), study.level, len(study.data().names) ** 2
-    search = ParentSearch(data, max_parents=study.max_parents, memory=study.memory)
+    data, tests = study.data(), len(study.data().names) ** 2
+    counts = ParentSearch(data, max_parents=study.max_parents, memory=study.memory).all
     place = {name: j for j, name in enumerate(data.names)}
     tables = []  # rows times what a row decides between, the target, and what predicts it
     for target, known in study.memory.entries(PARENTS).items():
         given = [place[name] for name in known]
-        if not search.all.is_certain(place[target], given):
+        if not counts.is_certain(place[target], given):
             values = max(1, int(data.sizes[place[target]]) - 1)
-            tables.append((search.all.num_rows(given) * values, place[target], given))
+            tables.append((counts.num_rows(given) * values, place[target], given))
     tables = sorted(tables, key=lambda table: table[:2])[:SMALLEST]
     if not tables:
         return {}
-    columns = np.array([place[name] for name in names])
-    freedom = np.maximum(1, data.sizes[columns] - 1) * float(tables[0][0])
-    kinds, kind = np.unique(freedom, return_inverse=True)
-    needed = np.array([needed_transitions(NOTABLE, own, tests, level) for own in kinds.tolist()])
-    needed = needed[kind]
-    large = np.flatnonzero(needed > search.all.count)
-    if len(large):  # fewer values occur than there may be, so fewer transitions may do
-        occurs = np.stack([search.all.screen(i, g, columns[large])[1] for _, i, g in tables])
-        least = np.where(occurs > 0, occurs, np.inf).min(axis=0)
-        is_enough = [
-            np.isinf(own) or needed_transitions(NOTABLE, own, tests, level) <= search.all.count
-            for own in least.tolist()
-        ]
-        needed[large[is_enough]] = 0
-    return dict(zip(names, needed.tolist(), strict=True))
+
+    def needed(freedom: float) -> int:
+        return needed_samples(NOTABLE, freedom, tests, study.level)
+
+    freedom = {name: max(1, int(data.sizes[place[name]]) - 1) * tables[0][0] for name in names}
+    large = {name: more for name, own in freedom.items() if (more := needed(own)) > counts.count}
+    if not large:
+        return {}
+    # Fewer values occur than there may be, so fewer transitions may do.
+    columns = np.array([place[name] for name in large])
+    occurs = np.stack([counts.screen(i, given, columns)[1] for _, i, given in tables])
+    least = np.where(occurs > 0, occurs, np.inf).min(axis=0).tolist()
+    return {
+        name: more
+        for (name, more), own in zip(large.items(), least, strict=True)
+        if np.isfinite(own) and needed(own) > counts.count
+    }
 
 
 def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:

@@ -1,59 +1,95 @@
-"""Makes an explanation: what speaks for a variable, what it is worth, and so what was decided."""
+"""Makes an explanation: what speaks for a variable, what it is worth, and so what was decided.
+
+What a variable is worth was found by comparing two masks. A comparison is about all variables that
+it adds or drops at once, and the worth of a group says little about any of its members.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from planners.core.evaluation import Estimate, paired_difference
 from planners.core.policy import Mask
 from wrappers.fitting.fitted import FittedLearner
 from wrappers.fitting.history import SWITCHED
 from wrappers.fitting.relevance import find_relevance
-from wrappers.reports.comparisons import Tried, closest_trials
+from wrappers.reports.doubts import NOTABLE
 from wrappers.reports.explanation import ExplainedVariable, Explanation
-from wrappers.reports.power import NOTABLE, rounded
-from wrappers.reports.rendering import listed, number
 from wrappers.reports.signs import AGENT, Sign, Unit, find_signs
+from wrappers.reports.tables import listed, number, rounded
 
 #: Names that a sentence lists at most.
 LISTED = 3
+#: A part of the reason of a step whose plan was cut short.
+OUT_OF_TIME = "ran out of time"
 
-NO_SIGN = "dropped: no sign"
-CANNOT_TELL = "dropped: cannot tell with this data"
-NOT_WORTH = "dropped: not worth its price"
-#: What was decided about a variable that was never tried, by what speaks for it.
-SILENT = {
+#: The decision about a variable that was never tried, by what speaks for it.
+UNTRIED = {
     "no place": "dropped: no place in a table",
     "weak": "dropped: too little to see",
-    "silent": NO_SIGN,
+    "silent": "dropped: no sign",
     "constant": "dropped: never varied",
     "unknown": "dropped: not tested",
     "double": "dropped: says the same as another",
     "found": "dropped: never tried",
+    "cannot tell": "dropped: cannot tell with this data",
+}
+#: What speaks for a variable that no test of the learner found, in a sentence about it.
+SIGNS = {
+    "no place": "tells {effect} nats about {target}, whose table has no place for it: more "
+    "transitions, or a larger max_parents, would make room",
+    "weak": "changes {targets} if it is changed itself, but tells too little to be seen ({seen} "
+    "nats about {target} would have been found)",
+    "silent": "shows no sign that it matters: it neither pays nor moves the agent, and {seen} nats "
+    "about {target} would have been found (p = {p:.2g})",
+    "constant": "never varied in {transitions:,} transitions, so nothing can be said about it",
+    "double": "says the same as {target}: in all rollouts each value of one came with one value "
+    "of the other, so one of them will do",
+}
+CANNOT_TELL = (
+    "shows no sign that it matters, but this data cannot tell: {notable} nats about {target} would "
+    "be overlooked; about {needed:,} transitions would do"
+)
+#: The unit of the score in a learner's records, by the role that was found.
+UNITS: dict[str, Unit] = {
+    "pays": "variance of its payment",
+    "moves": "share of (n, a)",
+    "predicts": "nats",
 }
 
 
 def explain(learner: FittedLearner, *, try_alone: bool = False) -> Explanation:
     """Why a fitted learner kept or dropped each variable; see :meth:`MaskLearner.explain`."""
-    study, stopped = learner.study_, is_stopped(learner)
+    study, stopped = learner.study_, _is_stopped(learner)
     relevance = find_relevance(study, remembered=stopped)
     complete = study.memory.survey is not None and relevance.is_complete
     if try_alone:
-        _try_each(learner, tuple(relevance.findings))
+        mask = set(learner.mask_)
+        for name in learner.feature_names_in_:
+            if name in mask or name in relevance.findings:
+                other = tuple(n for n in learner.feature_names_in_ if n in mask ^ {name})
+                study.evaluator.compare(other, learner.mask_)
     signs = find_signs(study, relevance, complete=complete)
-    recorded = {} if complete else _recorded(learner)
-    signs |= {name: sign for name, sign in recorded.items() if signs[name].kind == "unknown"}
+    if not complete:
+        recorded = _recorded(learner)
+        signs |= {name: sign for name, sign in recorded.items() if signs[name].kind == "unknown"}
     trials = closest_trials(learner)
-    rows = [_Row(learner, signs[name], trials.get(name)).explained() for name in signs]
     data = study.memory.data
     transitions = 0 if data is None else len(data.fitted) * data.num_steps
+    rows = [_Row(learner, signs[name], trials.get(name), transitions).explained() for name in signs]
     return Explanation(tuple(rows), learner.cost_weight, study.level, transitions, learner.status_)
+
+
+def _is_stopped(learner: FittedLearner) -> bool:
+    """Whether learning ended before it was finished."""
+    return learner.status_ in ("time limit", "interrupted")
 
 
 def _recorded(learner: FittedLearner) -> dict[str, Sign]:
     """What the learner's own steps found before it was stopped."""
-    units: dict[str, Unit] = {
-        "pays": "variance of its payment",
-        "moves": "share of (n, a)",
-        "predicts": "nats",
-    }
     found = {}
     for record in learner.history_:
         if record.action == "find" and record.role is not None:
@@ -66,156 +102,188 @@ def _recorded(learner: FittedLearner) -> dict[str, Sign]:
                 () if acts_on is None else (acts_on,),
                 record.p_value,
                 record.score,
-                units[record.role],
+                UNITS[record.role],
                 target=record.target,
             )
     return found
 
 
-def is_stopped(learner: FittedLearner) -> bool:
-    """Whether learning ended before it was finished."""
-    return learner.status_ in ("time limit", "interrupted")
+# --- worth ----------------------------------------------------------------------------------------
 
 
-def _try_each(learner: FittedLearner, relevant: Mask) -> None:
-    """Compare the mask with itself less each variable, and with each of the others added."""
-    mask, evaluator = set(learner.mask_), learner.study_.evaluator
-    for name in learner.feature_names_in_:
-        if name in mask or name in relevant:
-            other = tuple(n for n in learner.feature_names_in_ if n in mask ^ {name})
-            evaluator.compare(other, learner.mask_)
+class Tried(NamedTuple):
+    """Variables that were added to a mask, or dropped from it, together."""
+
+    names: Mask
+    worth: Estimate  # the return with them less the return without, before their price
+    kept: bool  # whether it speaks for keeping them
+    reason: str = ""  # why they were kept or not, for people
+    is_cut_short: bool = False  # whether a plan ran out of time, so that it decides nothing
+
+
+def closest_trials(learner: FittedLearner) -> dict[str, Tried]:
+    """For each variable that was tried, the comparison that is most about it.
+
+    That is the one of the fewest variables. Of a variable that was kept, only comparisons count
+    that speak for it; of one that was dropped, those that do not.
+    """
+    mask, found = set(learner.mask_), dict[str, Tried]()
+    for tried in (*_against_the_mask(learner), *_steps(learner)):
+        for name in tried.names:
+            if (name in mask) != tried.kept:
+                continue
+            best = found.get(name)
+            if best is None or len(tried.names) < len(best.names):
+                found[name] = tried
+            elif not best.reason and set(tried.names) == set(best.names):
+                cut_short = best.is_cut_short or tried.is_cut_short
+                found[name] = best._replace(reason=tried.reason, is_cut_short=cut_short)
+    return found
+
+
+def _steps(learner: FittedLearner) -> Iterator[Tried]:
+    """The steps that compared two masks, the last one first."""
+    if learner.cost != "size" and learner.cost_weight > 0:
+        return  # records do not say what a mask cost
+    for record in reversed(learner.history_):
+        if record.action in ("add", "drop") and record.gain is not None:
+            yield Tried(
+                record.candidate,
+                record.worth(learner.cost_weight),
+                (record.action == "add") == record.accepted,
+                record.reason,
+                OUT_OF_TIME in record.reason,
+            )
+
+
+def _against_the_mask(learner: FittedLearner) -> Iterator[Tried]:
+    """The mask against those of the others that have more variables, or fewer."""
+    trials = learner.study_.evaluator.trials
+    own, kept = trials.get(learner.mask_), set(learner.mask_)
+    if own is None or not own.returns:
+        return
+    for other, trial in trials.items():
+        wanted = set(other)
+        is_more, parts = kept < wanted, min(len(own.returns), len(trial.returns))
+        if not parts or not (is_more or wanted < kept):
+            continue
+        names = tuple(name for name in learner.feature_names_in_ if name in kept ^ wanted)
+        more, fewer = (trial, own) if is_more else (own, trial)
+        played = [np.concatenate(one.returns[:parts]) for one in (more, fewer)]
+        worth = paired_difference(*played)
+        behind = more if worth.mean < 0 else fewer
+        yield Tried(names, worth, not is_more, is_cut_short=behind.plan.out_of_time)
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 class _Row:
     """One variable: what speaks for it, and how it was tried."""
 
-    def __init__(self, learner: FittedLearner, sign: Sign, tried: Tried | None) -> None:
+    def __init__(
+        self, learner: FittedLearner, sign: Sign, tried: Tried | None, transitions: int
+    ) -> None:
         self.learner, self.sign, self.tried = learner, sign, tried
-        self.name = sign.variable
-        self.kept = self.name in learner.mask_
+        self.transitions = transitions
+        self.kept = sign.variable in learner.mask_
         order = learner.feature_names_in_
         together = () if tried is None else tried.names
-        self.others = tuple(n for n in order if n in together and n != self.name)
-        self.targets = tuple(n for n in sign.acts_on if n in order)
-        self.is_lost = bool(
-            sign.role == "predicts" and self.targets and not self._kept_targets(self.targets)
-        )
+        self.others = tuple(n for n in order if n in together and n != sign.variable)
+        self.price = learner.cost_weight * (1 + len(self.others))  # of all that was tried together
+        self.targets = tuple(name for name in sign.acts_on if name in order)
+        self.kept_targets = tuple(name for name in self.targets if name in learner.mask_)
+        self.is_lost = sign.role == "predicts" and bool(self.targets) and not self.kept_targets
 
     def explained(self) -> ExplainedVariable:
         """The row of the table."""
         sign, tried = self.sign, self.tried
         return ExplainedVariable(
-            self.name,
-            self.kept,
-            sign.role,
-            sign.acts_on,
-            sign.evidence,
-            sign.effect,
-            sign.unit,
-            sign.detectable,
-            None if sign.needed is None else rounded(sign.needed),
-            None if tried is None else tried.worth,
-            self.others,
-            self.learner.cost_weight,
-            self._decision(),
-            self._sentence(),
+            variable=sign.variable,
+            kept=self.kept,
+            role=sign.role,
+            acts_on=sign.acts_on,
+            evidence=sign.evidence,
+            effect=sign.effect,
+            unit=sign.unit,
+            detectable=sign.detectable,
+            needed=None if sign.needed is None else rounded(sign.needed),
+            worth=None if tried is None else tried.worth,
+            tried_with=self.others,
+            price=self.learner.cost_weight,
+            decision=self._decision(),
+            sentence=self._sentence(),
         )
 
-    def _kept_targets(self, names: Mask) -> Mask:
-        return tuple(name for name in names if name in self.learner.mask_)
-
-    @property
-    def _price(self) -> float:
-        """Of all that was tried together."""
-        return self.learner.cost_weight * (1 + len(self.others))
-
     def _decision(self) -> str:
-        tried = self.tried
+        sign, tried = self.sign, self.tried
+        alone = None if tried is None or self.others else tried.worth
         if self.kept:
-            is_clear = tried is None or self.others or tried.worth.mean > self._price
-            return "kept" if is_clear else "kept: in doubt"
-        if self.is_lost and (tried is None or self.others) and self.sign.kind == "found":
+            return "kept" if alone is None or alone.mean > self.price else "kept: in doubt"
+        if self.is_lost and alone is None and sign.kind == "found":
             return "dropped: predicts what was dropped"
-        is_silent = self.sign.kind in ("silent", "constant", "double")
-        if tried is None or (is_silent and tried.worth.mean <= self._price):
-            return CANNOT_TELL if self.sign.needed is not None else SILENT[self.sign.kind]
-        return self._objection(tried)
-
-    def _objection(self, tried: Tried) -> str:
-        """Why a variable was dropped that was tried."""
+        is_silent = sign.kind in ("silent", "constant", "double")
+        if tried is None or (is_silent and tried.worth.mean <= self.price):
+            return UNTRIED[sign.kind if sign.needed is None else "cannot tell"]
         if tried.is_cut_short:
-            return "dropped: not decided"
-        if tried.worth.interval()[1] < 0:
-            return "dropped: earns less with it"
-        if tried.worth.mean > self._price:
-            return "dropped: gain in doubt"
-        return NOT_WORTH if self.learner.cost_weight > 0 else "dropped: no clear gain"
+            verdict = "not decided"
+        elif tried.worth.interval()[1] < 0:
+            verdict = "earns less with it"
+        elif tried.worth.mean > self.price:
+            verdict = "gain in doubt"
+        else:
+            verdict = "not worth its price" if self.learner.cost_weight > 0 else "no clear gain"
+        return f"dropped: {verdict}"
 
     # --- the sentence ------------------------------------------------------------------------
 
     def _sentence(self) -> str:
-        if self.sign.kind == "unknown":
-            parts = [f"learning was stopped ({self.learner.status_}) before {self.name} was tested"]
-        else:
-            parts = [f"{self.name} {self._sign()}"]
+        name, sign = self.sign.variable, self.sign
+        stopped = f"learning was stopped ({self.learner.status_}) before"
+        is_known = sign.kind != "unknown"
+        parts = [f"{name} {self._sign()}" if is_known else f"{stopped} {name} was tested"]
         if self.tried is not None:
             parts.append(self._worth(self.tried))
-        elif (self.kept or self.sign.kind == "found") and (told := self._untried()):
-            parts.append(told)
+        elif self.kept or sign.kind == "found":
+            untried = "the learner never tried it"
+            if _is_stopped(self.learner):
+                untried = f"{stopped} it was tried"
+            elif self.kept and self.learner.cost_weight == 0:
+                untried = "with λ = 0 all that matters is kept"
+            elif self.kept:
+                untried = "the mask was never tried without it"
+            parts.append(untried)
         return "; ".join(parts) + "."
 
     def _sign(self) -> str:
         """What speaks for the variable."""
-        sign, data = self.sign, self.learner.study_.memory.data
+        sign, kind = self.sign, self.sign.kind
         effect = "" if sign.effect is None else number(sign.effect)
-        found_from = "" if sign.detectable is None else number(sign.detectable)
-        if sign.kind == "constant":
-            count = 0 if data is None else len(data.fitted) * data.num_steps
-            return f"never varied in {count:,} transitions, so nothing can be said about it"
-        if sign.kind == "double":
-            return (
-                f"says the same as {sign.target}: in all rollouts each value of one came with one "
-                "value of the other, so one of them will do"
-            )
-        if sign.kind == "no place":
-            return (
-                f"tells {effect} nats about {sign.target}, whose table has no place for it: more "
-                "transitions, or a larger max_parents, would make room"
-            )
-        if sign.kind == "weak":
-            return (
-                f"changes {self._targets()} if it is changed itself, but tells too little to be "
-                f"seen ({found_from} nats about {sign.target} would have been found)"
-            )
-        if sign.kind == "silent":
-            return self._silence(found_from)
-        return self._role(effect)
-
-    def _silence(self, found_from: str) -> str:
-        sign = self.sign
-        if sign.target is None:
-            return "shows no sign that it matters: nothing that matters is left to be predicted"
-        if sign.needed is not None:
-            return (
-                f"shows no sign that it matters, but this data cannot tell: {number(NOTABLE)} nats "
-                f"about {sign.target} would be overlooked; about {rounded(sign.needed):,} "
-                "transitions would do"
-            )
-        return (
-            f"shows no sign that it matters: it neither pays nor moves the agent, and "
-            f"{found_from} nats about {sign.target} would have been found (p = "
-            f"{sign.evidence or 0.0:.2g})"
+        if kind == "found":
+            return self._role(effect)
+        template = SIGNS[kind]
+        if kind == "silent" and sign.target is None:
+            template = "shows no sign that it matters: nothing that matters is left to be predicted"
+        elif kind == "silent" and sign.needed is not None:
+            template = CANNOT_TELL
+        return template.format(
+            target=sign.target,
+            targets=listed(self.targets, LISTED),
+            effect=effect,
+            seen="" if sign.detectable is None else number(sign.detectable),
+            p=sign.evidence or 0.0,
+            notable=number(NOTABLE),
+            needed=rounded(sign.needed or 0),
+            transitions=self.transitions,
         )
 
     def _role(self, effect: str) -> str:
         """What a variable does that was found to matter."""
         sign = self.sign
-        partners = () if sign.finding is None else sign.finding.partners
-        moved = listed([n for n in sign.acts_on if n != "reward" and n not in self.targets], 3)
+        moved = listed([n for n in sign.acts_on if n != "reward" and n not in self.targets], LISTED)
         if sign.role == "pays":
-            told = f"pays (variance {effect})"
-            if partners:
-                told = f"pays together with {listed(partners, LISTED)} (variance {effect})"
+            partners = listed(sign.partners, LISTED)
+            told = f"pays{f' together with {partners}' * bool(partners)} (variance {effect})"
             return f"{told} and moves {moved}" if moved else told
         if sign.role == "moves":
             return f"moves {moved} (in {sign.effect or 0.0:.0%} of all (n, a))"
@@ -232,42 +300,26 @@ class _Row:
         if self.is_lost:
             return told + (", all of which were dropped" if more or also else ", which was dropped")
         if sign.target not in self.learner.mask_:
-            kept = self._kept_targets(self.targets)
-            return f"{told} ({sign.target} was dropped, {listed(kept, 2)} kept)"
+            return f"{told} ({sign.target} was dropped, {listed(self.kept_targets, 2)} kept)"
         return told
-
-    def _targets(self) -> str:
-        return listed(self.targets, LISTED)
 
     def _worth(self, tried: Tried) -> str:
         """How the variable was tried, and what came of it."""
-        price = f", against a price of {number(self._price)}" if self.learner.cost_weight else ""
+        has_price = self.learner.cost_weight > 0
+        told = f"it is worth {tried.worth} in return"
         if self.others:
-            told = (
-                f"together with {listed(self.others, LISTED)} it is worth {tried.worth} in return"
-                f"{price} in all, and it was not tried alone"
-            )
-        else:
-            told = f"it is worth {tried.worth} in return{price}"
-        if self.learner.cost_weight == 0:
-            told = told.replace(" in all, and", ", and")
+            told = f"together with {listed(self.others, LISTED)} {told}"
+        if has_price:
+            told += f", against a price of {number(self.price)}"
+        if self.others:
+            told += f"{' in all' if has_price else ''}, and it was not tried alone"
         if tried.is_cut_short:
-            told += "; a plan ran out of time, so this decides nothing"
-        elif SWITCHED in tried.reason:
-            told += f"; {SWITCHED}"
-        elif not self.kept and tried.worth.mean > self._price:
-            clear = tried.worth.interval()[0] > self._price
-            told += ", which would pay for it" if clear else ", which may be chance"
-        elif self.kept and not self.others and tried.worth.mean <= self._price:
-            told += ", and no step of the search dropped it alone"
+            return f"{told}; a plan ran out of time, so this decides nothing"
+        if SWITCHED in tried.reason:
+            return f"{told}; {SWITCHED}"
+        if not self.kept and tried.worth.mean > self.price:
+            clear = tried.worth.interval()[0] > self.price
+            return told + (", which would pay for it" if clear else ", which may be chance")
+        if self.kept and not self.others and tried.worth.mean <= self.price:
+            return f"{told}, and no step of the search dropped it alone"
         return told
-
-    def _untried(self) -> str:
-        """Why a variable that matters was not tried."""
-        if is_stopped(self.learner):
-            return f"learning was stopped ({self.learner.status_}) before it was tried"
-        if self.kept and self.learner.cost_weight == 0:
-            return "with λ = 0 all that matters is kept"
-        if self.kept:
-            return "the mask was never tried without it"
-        return "the learner never tried it"

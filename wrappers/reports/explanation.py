@@ -11,8 +11,8 @@ from exo_envs.core.errors import unknown_name
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from wrappers.fitting.history import Role
-from wrappers.reports.rendering import axes, listed, markdown_table, number, pandas_frame
 from wrappers.reports.signs import Unit
+from wrappers.reports.tables import Table, Tabular, listed, number
 
 #: Names that a cell of a table lists at most.
 LISTED = 4
@@ -89,10 +89,11 @@ class ExplainedVariable:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Tabular):
     """Why a learner kept or dropped each variable: one row for every one, in the model's order.
 
-    ``explanation["name"]`` is the row of one variable; iterating gives all of them.
+    ``explanation["name"]`` is the row of one variable; iterating gives all of them. For pandas
+    ``worth`` is the mean, and ``worth_low`` and ``worth_high`` are the ends of its 95 % interval.
 
     Attributes:
         rows: one for each exogenous variable.
@@ -101,6 +102,8 @@ class Explanation:
         transitions: of x, that the tests counted; 0 if there was no time for any.
         status: of the learner.
     """
+
+    noun = "explanation"
 
     rows: tuple[ExplainedVariable, ...]
     cost_weight: float
@@ -139,22 +142,31 @@ class Explanation:
         head = f"kept {len(self.kept)} of {len(self)} variables{price} ({self.status})"
         return "\n".join([head, *(f"{'+' if row.kept else '-'} {row}" for row in self.rows)])
 
-    def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with one row for each variable (needs pandas).
-
-        ``worth`` is the mean, and ``worth_low`` and ``worth_high`` are the ends of its 95 %
-        interval.
-        """
+    def _values(self) -> Table:
         names = [field.name for field in fields(ExplainedVariable)]
         place = names.index("worth")
-        columns = [*names[:place], "worth", "worth_low", "worth_high", *names[place + 1 :]]
-        cells = []
+        rows = []
         for row in self.rows:
             own = [getattr(row, name) for name in names]
-            worth = row.worth
-            told = [None] * 3 if worth is None else [worth.mean, *worth.interval()]
-            cells.append([*own[:place], *told, *own[place + 1 :]])
-        return pandas_frame("explanation.to_pandas()", cells, columns)
+            ends = [None] * 3 if row.worth is None else [row.worth.mean, *row.worth.interval()]
+            rows.append([*own[:place], *ends, *own[place + 1 :]])
+        header = [*names[:place], "worth", "worth_low", "worth_high", *names[place + 1 :]]
+        return Table(header, rows)
+
+    def _table(self) -> Table:
+        header = ["variable", "decision", "acts on", "effect", "detectable", "p"]
+        header += ["worth in return", "tried with"]
+        rows = []
+        for row in self.rows:
+            worth, tried = "", ""
+            if row.worth is not None:
+                together = f", {1 + len(row.tried_with)} together" if row.tried_with else ""
+                worth, tried = f"{row.worth}{together}", listed(row.tried_with, LISTED) or "alone"
+            seen = "any" if row.detectable == 0.0 else row.in_words(row.detectable)
+            evidence = "" if row.evidence is None else f"{row.evidence:.2g}"
+            acts_on, effect = listed(row.acts_on, LISTED), row.in_words(row.effect)
+            rows.append([row.variable, row.decision, acts_on, effect, seen, evidence, worth, tried])
+        return Table(header, rows)
 
     def to_markdown(self, *, sentences: bool = False) -> str:
         """A table in Markdown, with one row for each variable.
@@ -162,24 +174,11 @@ class Explanation:
         Args:
             sentences: whether there is a column with the sentences.
         """
-        header = ["variable", "decision", "acts on", "effect", "detectable", "p"]
-        header += ["worth in return", "tried with"]
-        sentences = check_flag("sentences", sentences)
-        cells = [
-            [
-                row.variable,
-                row.decision,
-                listed(row.acts_on, LISTED),
-                row.in_words(row.effect),
-                "any" if row.detectable == 0.0 else row.in_words(row.detectable),
-                "" if row.evidence is None else f"{row.evidence:.2g}",
-                "" if row.worth is None else _worth(row),
-                listed(row.tried_with, LISTED) or ("alone" if row.worth is not None else ""),
-                *([row.sentence] if sentences else []),
-            ]
-            for row in self.rows
-        ]
-        return markdown_table([*header, *(["sentence"] if sentences else [])], cells)
+        table = self._table()
+        if check_flag("sentences", sentences):
+            told = [[*cells, row.sentence] for cells, row in zip(table.rows, self, strict=True)]
+            table = Table([*table.header, "sentence"], told)
+        return table.to_markdown()
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what variables are worth, with 95 % intervals and prices (needs matplotlib).
@@ -194,7 +193,7 @@ class Explanation:
             The axes.
         """
         lines = _lines(self.rows)
-        ax = axes("explanation.plot()", ax, height=1.0 + 0.27 * len(lines))
+        ax = self._axes(ax, 7.5, 1.0 + 0.27 * len(lines))
         for y, (_, rows) in enumerate(lines):
             first = rows[0]
             price = first.price * (1 + len(first.tried_with))
@@ -230,24 +229,15 @@ def _lines(
     found: dict[Any, list[ExplainedVariable]] = {}
     for row in rows:
         group = frozenset((row.variable, *row.tried_with))
-        found.setdefault((not row.kept, group if row.worth else row.decision), []).append(row)
-    ordered = sorted(
-        found.items(),
-        key=lambda item: (
-            item[0][0],
-            item[1][0].worth is None,
-            -item[1][0].worth.mean if item[1][0].worth else 0.0,
-        ),
-    )
+        found.setdefault((row.kept, group if row.worth else row.decision), []).append(row)
+
+    def place(members: list[ExplainedVariable]) -> tuple[bool, bool, float]:
+        first = members[0]
+        return not first.kept, first.worth is None, -first.worth.mean if first.worth else 0.0
+
     lines = []
-    for _, members in ordered:
+    for members in sorted(found.values(), key=place):
+        together = len(members[0].tried_with)
         label = listed([row.variable for row in members], 2)
-        if members[0].tried_with:
-            label += f" ({1 + len(members[0].tried_with)} tried together)"
-        lines.append((label, members))
+        lines.append((label + (f" ({1 + together} tried together)" if together else ""), members))
     return lines
-
-
-def _worth(row: ExplainedVariable) -> str:
-    together = f", {1 + len(row.tried_with)} together" if row.tried_with else ""
-    return f"{row.worth}{together}"

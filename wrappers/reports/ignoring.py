@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from exo_envs.core.arguments import check_level
 from planners.core.evaluation import Estimate, paired_difference
+from planners.core.policy import Mask
+from planners.objective import MaskEvaluator
 from planners.worth import Objective
 
 
@@ -44,6 +46,15 @@ class CostOfIgnoring:
         possible = None if objective.bracket is None else objective.bracket.difference
         high = math.inf if possible is None else max(low, possible.interval(level)[1])
         return cls(low, high, level, gain, possible)
+
+    @classmethod
+    def of_mask(
+        cls, evaluator: MaskEvaluator, mask: Mask, *, thorough: bool = True
+    ) -> CostOfIgnoring:
+        """Plan with the mask and with all variables, and play both on fresh trajectories."""
+        fresh, names = evaluator.fresh_scenarios(), evaluator.mdp.exogenous_names
+        own = evaluator.objective(mask, scenarios=fresh, thorough=thorough)
+        return cls.of(own, evaluator.objective(names, scenarios=fresh, thorough=True))
 
     def __iter__(self) -> Iterator[float]:
         """Both ends: ``low, high = cost``."""

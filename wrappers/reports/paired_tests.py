@@ -21,28 +21,27 @@ is, and so exchanging a y for a z changes nothing. Three tests use that:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled.functions import njit
 from exo_envs.core.mdp import BoolArray, IntArray
+from exo_envs.core.statistics import fair_coins_log_tail, normal_quantile
 
 #: Tests of one target, which share its level.
 TESTS = 3
-#: The part of the states that chooses the event.
+#: One state in so many chooses the event; the others vote.
 CHOOSING = 3
-#: Pairs up to which the tail of the binomial distribution is added up; above it is normal.
-EXACT_PAIRS = 4_000
 #: Kinds of change times values that are counted apart at most.
 MAX_COUNTS = 2_000_000
 #: The part of what a stated power leaves to chance that is kept in reserve.
 ROOM = 0.25
 #: An effect in one direction is clear if the logarithm of its p-value is below this.
 CLEAR = math.log(1e-4)
+#: Halvings of the interval in which the smallest effect that shows is looked for.
+HALVINGS = 40
 
 
 class Votes(NamedTuple):
@@ -54,7 +53,7 @@ class Votes(NamedTuple):
     @property
     def log_p(self) -> float:
         """The logarithm of the p-value, if the first should not be more than the second."""
-        return log_binomial_tail(self.first, self.first + self.second)
+        return fair_coins_log_tail(self.first, self.first + self.second)
 
 
 class Draws(NamedTuple):
@@ -71,7 +70,7 @@ class PairedTest:
     """What the draws say about one target.
 
     Attributes:
-        pairs: how many pairs (y, z) were looked at.
+        pairs: how many pairs (y, z) voted.
         steady: of these, how many had only one in an event that was chosen for all changes.
         by_kind: the same for an event that was chosen for each kind of change.
         unequal: the share of all pairs with y != z.
@@ -113,13 +112,12 @@ class PairedTest:
             level: of this one test.
             power: the probability.
         """
-        normal = NormalDist()
-        threshold, margin = -normal.inv_cdf(level / TESTS), normal.inv_cdf(_with_room(power))
+        threshold, margin = -normal_quantile(level / TESTS), _margin(power)
         # Fewer pairs than this say nothing, even if all of them say the same.
         fewest = math.log2(TESTS / level)
         least = (fewest + margin * math.sqrt(fewest)) / max(1, self.pairs)
         # The event is to be chosen, by fewer pairs, among three for each value.
-        chance = normal.inv_cdf(1.0 - 0.5 / (3 * max(2, self.values)))
+        chance = normal_quantile(1.0 - 0.5 / (3 * max(2, self.values)))
         choosing = self.states - self.pairs // 2
 
         def shows(effect: float) -> bool:
@@ -138,8 +136,7 @@ class PairedTest:
 
     def detectable_mixed(self, level: float, power: float) -> float:
         """The same for an effect whose direction depends on other variables."""
-        threshold = math.sqrt(2.0 * math.log(TESTS / level))
-        needed = threshold + NormalDist().inv_cdf(_with_room(power))
+        needed = math.sqrt(2.0 * math.log(TESTS / level)) + _margin(power)
         variance = self.squares / max(1, self.states)
 
         def shows(effect: float) -> bool:
@@ -158,154 +155,89 @@ def paired_tests(draws: Draws, sizes: Sequence[int]) -> list[PairedTest]:
         sizes: how many values each target has. Where that and the kinds make a large table, values
             share its cells: what has one distribution still has one.
     """
-    kinds = np.ascontiguousarray(draws.kinds, dtype=np.int64)
-    decreases = np.ascontiguousarray(draws.decreases)
-    states, targets = draws.changed.shape[1:]
-    results = np.zeros((targets, 7))
-    for k in range(targets):
-        num_kinds = int(kinds.max(initial=0)) + 1
-        num_values = min(int(sizes[k]), max(2, MAX_COUNTS // num_kinds))
-        same, other = (
-            np.ascontiguousarray(part[:, :, k], dtype=np.int64) % num_values
-            for part in (draws.unchanged, draws.changed)
-        )
-        counts = np.zeros((num_kinds, num_values, 2), dtype=np.int64)
-        _test(same, other, kinds, decreases, counts, results[k])
-    pairs = 2 * (states - states // CHOOSING)
+    decreases = draws.decreases[:, None]
+    first = np.where(decreases, draws.changed, draws.unchanged)
+    second = np.where(decreases, draws.unchanged, draws.changed)
+    num_kinds = int(draws.kinds.max(initial=0)) + 1
+    # A copy of each target's draws is contiguous, which makes the many passes over it fast.
     return [
-        PairedTest(
-            pairs=pairs,
-            steady=Votes(int(one), int(two)),
-            by_kind=Votes(int(first), int(second)),
-            unequal=unequal / max(1, 2 * states),
-            distance=distance,
-            squares=squares,
-            states=states,
-            values=int(size),
-        )
-        for size, (one, two, first, second, unequal, distance, squares) in zip(
-            sizes, results.tolist(), strict=True
-        )
+        _paired_test(first[:, :, k].copy(), second[:, :, k].copy(), draws.kinds, num_kinds, size)
+        for k, size in enumerate(sizes)
     ]
 
 
-def log_binomial_tail(successes: int, trials: int) -> float:
-    """The logarithm of P(at least so many of ``trials`` fair coins fall on heads).
-
-    >>> round(math.exp(log_binomial_tail(8, 10)), 4)
-    0.0547
-    """
-    if successes <= 0 or trials <= 0:
-        return 0.0
-    if trials > EXACT_PAIRS:
-        z = (2.0 * successes - 1.0 - trials) / math.sqrt(trials)
-        tail = 0.5 * math.erfc(z / math.sqrt(2.0))
-        # Where that underflows: Mills' ratio.
-        return math.log(tail) if tail > 0 else -z * z / 2.0 - math.log(z * math.sqrt(2 * math.pi))
-    heads = np.arange(successes, trials + 1)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials + 1)))])
-    terms = factorials[trials] - factorials[heads] - factorials[trials - heads]
-    largest = float(terms.max())
-    total = largest + math.log(float(np.exp(terms - largest).sum()))
-    return min(0.0, total - trials * math.log(2.0))
-
-
-def _with_room(power: float) -> float:
-    """A little more than is promised: now and then the wrong event is chosen."""
-    return power + ROOM * (1.0 - power)
-
-
-def _smallest(shows: Any) -> float:
-    """The smallest effect that shows, to four digits; 1 if none does."""
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high
-
-
-@njit(cache=True)
-def _test(same: Any, other: Any, kinds: Any, decreases: Any, counts: Any, result: Any) -> None:
-    """Choose events in a third of the states and count pairs in the rest; add up u of all.
-
-    Args:
-        same: y and y', (2, N).
-        other: z and z', (2, N).
-        kinds: of changes, (N,).
-        decreases: whether z is drawn with the smaller value, (N,).
-        counts: zeros, (kinds, values, 2).
-        result: is written: votes for the steady event, votes by kind, unequal pairs, the sum of u,
-            the sum of u^2.
-    """
-    number = len(kinds)
-    choosing = number // CHOOSING
-    for k in range(choosing):
-        for draw in range(2):
-            second = 0 if decreases[k] else 1
-            counts[kinds[k], same[draw, k], 1 - second] += 1
-            counts[kinds[k], other[draw, k], second] += 1
-    steady = _steady_event(counts)
-    _events_by_kind(counts)
-    for k in range(choosing, number):
-        for draw in range(2):
-            y, z = same[draw, k], other[draw, k]
-            if steady[y] != steady[z]:
-                result[0 if steady[y] != decreases[k] else 1] += 1
-            one, two = counts[kinds[k], y, 0], counts[kinds[k], z, 0]
-            if one != two:
-                result[2 if (one > two) != decreases[k] else 3] += 1
-    for k in range(number):
-        y, again, z, other_again = same[0, k], same[1, k], other[0, k], other[1, k]
-        result[4] += (y != z) + (again != other_again)
-        u = (y == again) + (z == other_again) - (y == z) - (again == other_again)
-        result[5] += u
-        result[6] += u * u
+def _paired_test(
+    first: IntArray, second: IntArray, kinds: IntArray, num_kinds: int, size: int
+) -> PairedTest:
+    """Choose events in a third of the states, let the others vote, and add up u of all."""
+    states = len(kinds)
+    choosing = states // CHOOSING
+    num_values = min(size, max(2, MAX_COUNTS // num_kinds))
+    if num_values < size:
+        first, second = first % num_values, second % num_values
+    cells = kinds * num_values
+    counts = [
+        np.bincount(
+            (cells[:choosing] + drawn[:, :choosing]).ravel(), minlength=num_kinds * num_values
+        )
+        for drawn in (first, second)
+    ]
+    by_kind = _events_by_kind(*counts)
+    steady = _steady_event(*(own.reshape(num_kinds, num_values).sum(axis=0) for own in counts))
+    one, two, cells = first[:, choosing:], second[:, choosing:], cells[choosing:]
+    is_other, is_other_again = first != second
+    u = (first[0] == first[1]).astype(np.int8) + (second[0] == second[1])
+    u = u - ~is_other - ~is_other_again
+    return PairedTest(
+        pairs=2 * (states - choosing),
+        steady=_votes(steady[one], steady[two]),
+        by_kind=_votes(by_kind[cells + one], by_kind[cells + two]),
+        unequal=(int(is_other.sum()) + int(is_other_again.sum())) / max(1, 2 * states),
+        distance=float(u.sum()),
+        squares=float((u * u).sum()),
+        states=states,
+        values=size,
+    )
 
 
-@njit(cache=True)
-def _steady_event(counts: Any) -> Any:
+def _votes(first: BoolArray, second: BoolArray) -> Votes:
+    return Votes(int((first & ~second).sum()), int((second & ~first).sum()))
+
+
+def _steady_event(first: IntArray, second: IntArray) -> BoolArray:
     """The values of one event: one value, all up to one, or all above; the clearest of these."""
-    values = counts.shape[1]
-    event = np.zeros(values, dtype=np.bool_)
-    first, second = counts[:, :, 0].sum(axis=0), counts[:, :, 1].sum(axis=0)
-    best, low, high = 0.0, 0, 0
-    one, two = 0, 0
-    all_one, all_two = first.sum(), second.sum()
-    for value in range(values):
-        one, two = one + first[value], two + second[value]
-        for begin, end, here, there in (
-            (value, value + 1, first[value], second[value]),
-            (0, value + 1, one, two),
-            (value + 1, values, all_one - one, all_two - two),
-        ):
-            # Both samples have as many: what is in an event in both says nothing of a difference.
-            share = (here + there) / max(1, all_one + all_two)
-            spread = np.sqrt(max(share * (1.0 - share) * (all_one + all_two), 1e-300))
-            if here > there and (here - there) / spread > best:
-                best, low, high = (here - there) / spread, begin, end
-    event[low:high] = True
+    total = max(1, int(first.sum() + second.sum()))
+    here, there = (
+        np.stack([own, own.cumsum(), own.sum() - own.cumsum()], axis=1) for own in (first, second)
+    )  # (values, 3)
+    # Both samples have as many: what is in an event in both says nothing of a difference.
+    share = (here + there) / total
+    clear = (here - there) / np.sqrt(np.maximum(share * (1.0 - share) * total, 1e-300))
+    value, kind = divmod(int(clear.argmax()), 3)
+    event = np.zeros(len(first), dtype=np.bool_)
+    if clear[value, kind] > 0:
+        event[(slice(value, value + 1), slice(value + 1), slice(value + 1, None))[kind]] = True
     return event
 
 
-@njit(cache=True)
-def _events_by_kind(counts: Any) -> None:
-    """Mark what is more frequent in the first by more than a standard deviation, kind by kind.
+def _events_by_kind(first: IntArray, second: IntArray) -> BoolArray:
+    """What is more frequent in the first by more than a standard deviation, or comes closest."""
+    clear = (first - second) / np.sqrt(np.maximum(first + second, 1))
+    event: BoolArray = clear > 1.0
+    closest = int(clear.argmax())
+    event[closest] |= clear[closest] > 0
+    return event
 
-    If nothing is, what comes closest is marked. Marks are in ``counts[..., 0]``.
-    """
-    best, best_kind, best_value = -1.0, -1, -1
-    any_event = False
-    for kind in range(counts.shape[0]):
-        for value in range(counts.shape[1]):
-            one, two = counts[kind, value, 0], counts[kind, value, 1]
-            counts[kind, value, 0] = 0
-            if one <= two:
-                continue
-            score = (one - two) / np.sqrt(one + two)
-            if score > 1.0:
-                counts[kind, value, 0] = 1
-                any_event = True
-            elif score > best:
-                best, best_kind, best_value = score, kind, value
-    if not any_event and best_kind >= 0:
-        counts[best_kind, best_value, 0] = 1
+
+def _margin(power: float) -> float:
+    """Standard deviations for a power and a little more, as the wrong event may be chosen."""
+    return normal_quantile(power + ROOM * (1.0 - power))
+
+
+def _smallest(shows: Callable[[float], bool]) -> float:
+    """The smallest effect that shows; 1 if none does."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if shows(middle) else (middle, high)
+    return high

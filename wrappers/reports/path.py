@@ -1,18 +1,38 @@
-"""The price curve: which mask is best at which λ, as a table or a plot."""
+"""The price curve: which mask is best at which λ.
+
+All variables that matter are one end of the way, and the empty mask is the other. On the way the
+least important variables are dropped, in groups while there are many. Once there are few, several
+are tried one by one, and the one without which the agent earns most goes. All masks play the same
+trajectories, and what the learner tried before competes, too. If there are few variables all masks
+are tried instead.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from exo_envs.core.arguments import check_real
-from exo_envs.core.errors import ArgumentError
+from exo_envs.core.arguments import check_real, check_whole, optional
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
-from wrappers.reports.rendering import axes, listed, markdown_table, number, pandas_frame
+from planners.worth import cost_function
+from wrappers.fitting.fitted import FittedLearner
+from wrappers.fitting.history import Progress
+from wrappers.fitting.importance import importance as guess_importance
+from wrappers.fitting.relevance import Relevance, find_relevance
+from wrappers.reports.tables import Table, Tabular, listed, number, variables
 
+#: All masks are tried if there are at most so many.
+ALL_MASKS = 64
+#: Masks of more variables lose several at once: one in ``GROUP`` of them.
+MANY, GROUP = 12, 4
+#: Variables that are tried, of a smaller mask, for the one to be dropped.
+WIDTH = 3
 #: Names that a cell of a table lists at most.
 LISTED = 12
 #: Colours of the plot, which the colour-blind can tell apart.
@@ -63,16 +83,18 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class MaskPath:
+class MaskPath(Tabular):
     """Which mask is best at which λ, from the cheapest λ to the dearest.
 
     Masks were chosen by what they earned on shared trajectories; the returns here were earned on
-    others, so that choosing does not flatter them.
+    others, so that choosing does not flatter them. As a table it has one row for each point.
 
     Attributes:
         points: one for each mask that is best at some λ, or for each λ that was asked for.
         tried: all masks that were looked at, and what they earned on the shared trajectories.
     """
+
+    noun = "path"
 
     points: tuple[PathPoint, ...]
     tried: tuple[ScoredMask, ...]
@@ -105,45 +127,35 @@ class MaskPath:
             "path() without cost_weights"
         )
 
-    def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with one row for each point (needs pandas).
+    def __str__(self) -> str:
+        """One line for each point."""
+        return "\n".join(
+            f"λ {_prices(p)}: {variables(p.size)}, return {p.mean_return}: {_names(p)}"
+            for p in self.points
+        )
 
-        ``mean_return`` is the mean; ``return_low`` and ``return_high`` are its 95 % interval.
-        """
-        columns = ["cost_weight", "low", "high", "size", "cost", "mean_return"]
-        columns += ["return_low", "return_high", "J", "mask"]
-        cells = [
+    def _table(self) -> Table:
+        header = ("best for λ", "variables", "return", "λ", "J", "mask")
+        rows = [
+            (
+                *(_prices(p), p.size, p.mean_return),
+                *(number(p.cost_weight), f"{p.value:.1f}", _names(p)),
+            )
+            for p in self.points
+        ]
+        return Table(header, rows)
+
+    def _values(self) -> Table:
+        header = ["cost_weight", "low", "high", "size", "cost", "mean_return"]
+        header += ["return_low", "return_high", "J", "mask"]
+        rows = [
             [
                 *(p.cost_weight, p.low, p.high, p.size, p.cost, p.mean_return.mean),
                 *(*p.mean_return.interval(), p.value, p.mask),
             ]
             for p in self.points
         ]
-        return pandas_frame("path.to_pandas()", cells, columns)
-
-    def to_markdown(self) -> str:
-        """A table in Markdown, with one row for each point."""
-        header = ["best for λ", "variables", "return", "λ", "J", "mask"]
-        cells = [
-            [
-                _range(point),
-                str(point.size),
-                str(point.mean_return),
-                number(point.cost_weight),
-                f"{point.value:.1f}",
-                listed(point.mask, LISTED) or "(none)",
-            ]
-            for point in self.points
-        ]
-        return markdown_table(header, cells)
-
-    def __str__(self) -> str:
-        """One line for each point."""
-        return "\n".join(
-            f"λ {_range(point)}: {variables(point.size)}, return {point.mean_return}: "
-            f"{listed(point.mask, LISTED) or '(none)'}"
-            for point in self.points
-        )
+        return Table(header, rows)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw return and J over λ, with the number of variables (needs matplotlib).
@@ -154,26 +166,22 @@ class MaskPath:
         Returns:
             The axes.
         """
-        ax = axes("path.plot()", ax, height=4.2)
+        ax = self._axes(ax, 7.5, 4.2)
         finite = [p.high for p in self.points if 0 < p.high < math.inf]
         finite += [p.cost_weight for p in self.points if p.cost_weight > 0]
         least, last = min(finite, default=1.0), 2.0 * max(finite, default=1.0)
-        labels = {"return": RETURN, "J = return less λ for each variable": OBJECTIVE}
         for p in self.points:
             low, high = min(p.low, last), min(p.high, last)
-            ax.plot([low, high], [p.mean_return.mean] * 2, color=RETURN, linewidth=2.0)
+            earned = p.mean_return.mean
+            ax.plot([low, high], [earned] * 2, color=RETURN, linewidth=2.0)
             ax.fill_between([low, high], *p.mean_return.interval(), color=RETURN, alpha=0.15)
             steps = [low + (high - low) * k / 32 for k in range(33)]
-            values = [p.value_at(step) for step in steps]
-            ax.plot(steps, values, color=OBJECTIVE, linewidth=1.5)
-            ax.annotate(
-                str(p.size),
-                (_middle(low, high, least), p.mean_return.mean),
-                xytext=(0, 3),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
+            ax.plot(steps, [p.value_at(step) for step in steps], color=OBJECTIVE, linewidth=1.5)
+            # About the middle of the line, on an axis that is logarithmic from ``least`` on.
+            middle = math.sqrt(low * high) if low > 0 else high / 2.0
+            place = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center"}
+            ax.annotate(str(p.size), (middle, earned), **place, fontsize=8)
+        labels = {"return": RETURN, "J = return less λ for each variable": OBJECTIVE}
         for label, colour in labels.items():
             ax.plot([], [], color=colour, label=label)
         ax.set_xscale("symlog", linthresh=least)
@@ -185,22 +193,154 @@ class MaskPath:
         return ax
 
 
-def variables(count: int) -> str:
-    """So many variables, for people."""
-    return f"{count} variable{'' if count == 1 else 's'}"
+def _prices(point: PathPoint) -> str:
+    """The λ at which a mask is best, for people."""
+    end = "and more" if math.isinf(point.high) else f"to {number(point.high)}"
+    return f"{number(point.low)} {end}"
 
 
-def _range(point: PathPoint) -> str:
-    if math.isinf(point.high):
-        return f"{number(point.low)} and more"
-    return f"{number(point.low)} to {number(point.high)}"
+def _names(point: PathPoint) -> str:
+    return listed(point.mask, LISTED) or "(none)"
 
 
-def _middle(low: float, high: float, least: float) -> float:
-    """The middle of a range on an axis that is linear up to ``least`` and logarithmic then."""
+def find_path(
+    learner: FittedLearner,
+    cost_weights: Sequence[float] | None = None,
+    max_size: int | None = None,
+) -> MaskPath:
+    """The price curve of a fitted learner; see :meth:`MaskLearner.path`."""
+    asked = None if cost_weights is None else _checked(cost_weights)
+    search = _Search(learner, optional(check_whole)("max_size", max_size, 0))
+    tried = search.scored()
+    hull = envelope(tried)
+    chosen = [(low, own, low, high) for own, low, high in hull]
+    if asked is not None:
+        best = [next(part for part in reversed(hull) if part[1] <= weight) for weight in asked]
+        chosen = [(weight, *part) for weight, part in zip(asked, best, strict=True)]
+    earned = search.earned_on_fresh(dict.fromkeys(own.mask for _, own, _, _ in chosen))
+    points = (
+        PathPoint(weight, low, high, own.mask, own.cost, earned[own.mask])
+        for weight, own, low, high in chosen
+    )
+    return MaskPath(tuple(points), tuple(tried))
 
-    def scaled(x: float) -> float:
-        return x / least if x <= least else 1.0 + math.log(x / least)
 
-    middle = (scaled(low) + scaled(high)) / 2.0
-    return middle * least if middle <= 1.0 else least * math.exp(middle - 1.0)
+def _checked(cost_weights: Sequence[float]) -> list[float]:
+    try:
+        given = None if isinstance(cost_weights, (str, bytes)) else list(cost_weights)
+    except TypeError:
+        given = None
+    if given is None:
+        raise ArgumentTypeError(f"cost_weights is a sequence of numbers, not {cost_weights!r:.80}")
+    if not given:
+        raise ArgumentError("cost_weights is a sequence of numbers, and there is none in it")
+    return [check_real("each of cost_weights", weight, 0.0) for weight in given]
+
+
+def envelope(tried: Sequence[ScoredMask]) -> list[tuple[ScoredMask, float, float]]:
+    """The masks that are best at some λ >= 0, with the range of λ for which each is.
+
+    J of a mask is a line in λ, so these are the lines of the upper envelope. Of masks that are
+    equally good the cheapest is best.
+    """
+    best = min(tried, key=lambda own: (-own.mean_return, own.cost))
+    parts: list[tuple[ScoredMask, float, float]] = []
+    low = 0.0
+    while True:
+        cheaper = [own for own in tried if own.cost < best.cost]
+        if not cheaper:
+            return [*parts, (best, low, math.inf)]
+
+        def crossing(own: ScoredMask, best: ScoredMask = best) -> tuple[float, float]:
+            return (best.mean_return - own.mean_return) / (best.cost - own.cost), own.cost
+
+        following = min(cheaper, key=crossing)
+        high = max(low, crossing(following)[0])
+        if high > low:
+            parts.append((best, low, high))
+        best, low = following, high
+
+
+class _Search:
+    """Masks that are worth a look, scored on the shared trajectories."""
+
+    def __init__(self, learner: FittedLearner, max_size: int | None) -> None:
+        self.learner, self.study = learner, learner.study_
+        self.evaluator, self.names = self.study.evaluator, learner.feature_names_in_
+        self.max_size = len(self.names) if max_size is None else max_size
+        self.start = time.perf_counter()
+        self.returns: dict[Mask, float] = {}
+
+    def report(self, stage: str) -> None:
+        """Tell the learner's callback what goes on."""
+        if self.learner.callback is not None:
+            self.learner.callback(Progress(stage, time.perf_counter() - self.start))
+
+    def scored(self) -> list[ScoredMask]:
+        """All masks that were tried, none larger than asked for."""
+        relevance = find_relevance(self.study)
+        relevant = self._in_order(relevance.findings)
+        known = [*self.evaluator.trials, self.learner.mask_]
+        few = next((own for own in (self.names, relevant) if 2 ** len(own) <= ALL_MASKS), None)
+        if few is None:
+            self._walk(relevance, relevant)
+        else:
+            known += chain.from_iterable(combinations(few, k) for k in range(len(few) + 1))
+        for mask in ((), *known):
+            if len(mask) <= self.max_size:
+                self._return_of(mask)
+        price = cost_function(self.learner.cost)
+        return [
+            ScoredMask(
+                mask,
+                check_real("what cost returns", price(mask, self.evaluator.plan(mask).plan)),
+                earned,
+            )
+            for mask, earned in self.returns.items()
+            if len(mask) <= self.max_size
+        ]
+
+    def earned_on_fresh(self, masks: Iterable[Mask]) -> dict[Mask, Estimate]:
+        """What masks earn on trajectories that had no part in any choice."""
+        fresh, earned = self.evaluator.fresh_scenarios(), {}
+        for mask in masks:
+            self.report(f"playing {variables(len(mask))} on fresh trajectories")
+            objective = self.evaluator.objective(mask, scenarios=fresh, thorough=True)
+            earned[mask] = objective.estimate
+        return earned
+
+    def _return_of(self, mask: Mask) -> float:
+        if mask not in self.returns:
+            self.report(f"planning with {variables(len(mask))}")
+            self.returns[mask] = self.evaluator.objective(mask).mean_return
+        return self.returns[mask]
+
+    def _walk(self, relevance: Relevance, mask: Mask) -> None:
+        """From all that matters to nothing."""
+        if len(mask) > self.max_size + WIDTH:  # larger ones are too far from what was asked for
+            ascending = self._ascending(mask, relevance, self.learner.mask_)
+            mask = self._in_order(ascending[len(mask) - self.max_size - WIDTH :])
+        self._return_of(mask)
+        while mask:
+            ascending = self._ascending(mask, relevance, mask)
+            groups = [[name] for name in ascending[:WIDTH]]
+            if len(mask) > MANY:
+                groups = [ascending[: max(1, len(mask) // GROUP)]]
+            tried = [self._in_order(set(mask).difference(group)) for group in groups]
+            mask = max(tried, key=self._return_of)
+
+    def _ascending(self, mask: Mask, relevance: Relevance, known: Mask) -> list[str]:
+        """The variables of a mask, the least important first, to an agent that knows some.
+
+        What only predicts variables that are gone is the least important of all.
+        """
+        worth = guess_importance(self.study, relevance, self.evaluator.visits(known))
+        direct = set(relevance.direct)
+        useful = direct.union(
+            parent for target in mask for parent in relevance.parents[target] if parent != target
+        )
+        return sorted(mask, key=lambda name: (name in useful, worth[name], name))
+
+    def _in_order(self, names: Iterable[str]) -> Mask:
+        wanted = set(names)
+        return tuple(name for name in self.names if name in wanted)

@@ -1,4 +1,4 @@
-"""What speaks for each variable, and how small an effect would have been found.
+"""What speaks for a variable, and which effect would have been found.
 
 Whether a variable pays or moves n was asked of the model itself. Whether it predicts one of the
 variables that matter is a matter of tests (:mod:`wrappers.fitting.relevance`). Of a
@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
-from exo_envs.core.statistics import GTest
+from exo_envs.core.mdp import BoolArray, FloatArray
+from exo_envs.core.statistics import POWER, GTest, detectable_information, needed_samples
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
-from planners.dependence.significance import Null
-from planners.dependence.transitions import TransitionCounts
+from planners.dependence.transitions import Null
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
 from wrappers.fitting.relevance import Finding, Relevance
 from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, Study
-from wrappers.reports.power import NOTABLE, POWER, detectable_information, needed_transitions
+from wrappers.reports.doubts import NOTABLE
 
 #: Tests of a silent variable that are compared with rollouts in which there is nothing to find.
 NEAREST = 3
@@ -64,7 +63,7 @@ class Sign:
         needed: transitions with which ``NOTABLE`` nats would be found, where there are too few.
         predicts: those of ``acts_on`` that it predicts by a test, or acts on clearly; the others
             change with it if it is changed.
-        finding: what a learner's tests said; None if they did not find it.
+        partners: the variables that it pays together with.
     """
 
     variable: str
@@ -78,7 +77,7 @@ class Sign:
     target: str | None = None
     needed: int | None = None
     predicts: Mask = ()
-    finding: Finding | None = None
+    partners: Mask = ()
 
 
 def find_signs(study: Study, relevance: Relevance, *, complete: bool) -> dict[str, Sign]:
@@ -92,74 +91,197 @@ def find_signs(study: Study, relevance: Relevance, *, complete: bool) -> dict[st
     names = study.mdp.exogenous_names
     if study.memory.survey is None:
         return {name: Sign(name, "unknown") for name in names}
-    tests = _Tests(study, relevance)
-    rest = [name for name in names if name not in relevance.findings]
-    nearest = tests.nearest(rest) if complete else {}
-    signs = {}
-    for name in names:
-        predicted = _predicted(study, relevance, name)
-        acts_on = _acts_on(study, relevance, name, predicted)
-        if name in relevance.findings:
-            found = _found(study, relevance.findings[name], acts_on, tests)
-            signs[name] = replace(found, predicts=predicted)
-        elif not complete:
-            signs[name] = Sign(name, "unknown", acts_on=acts_on)
-        elif found_twin := [own for own in study.same_as(name) if own in relevance.findings]:
-            role = _role(study, name, acts_on)
-            signs[name] = Sign(name, "double", role, acts_on, target=found_twin[0])
-        else:
-            signs[name] = tests.silent(name, nearest.get(name), acts_on)
-    return signs
+    return _Signs(study, relevance).find(complete)
 
 
-def _role(study: Study, name: str, acts_on: Mask) -> Role | None:
-    """What a variable does first, of all that it acts on."""
-    survey = study.survey()
-    if name in survey.paying:
-        return "pays"
-    return "moves" if name in survey.moving else "predicts" if acts_on else None
+class _Test(NamedTuple):
+    """What a variable tells about another one, beside what predicts that one already."""
+
+    target: str
+    found: GTest
+    null: Null
+    log_p: float
 
 
-def _acts_on(study: Study, relevance: Relevance, name: str, predicted: Mask) -> Mask:
-    """What a variable acts on, as far as it matters."""
-    survey, actors = study.survey(), study.memory.entries(ACTORS)
-    j = survey.names.index(name)
-    reward = ("reward",) if name in survey.paying else ()
-    others = tuple(
-        target
-        for target in study.mdp.exogenous_names
-        if target in relevance.parents
-        and target != name
-        and (target in predicted or actors.get(target, {}).get(j, 0.0) > 0.0)
-    )
-    return (*reward, *moved_parts(survey, study.mdp, j), *others)
+class _Signs:
+    def __init__(self, study: Study, relevance: Relevance) -> None:
+        self.study, self.relevance = study, relevance
+        self.names, self.survey = study.mdp.exogenous_names, study.survey()
+        self.place = {name: j for j, name in enumerate(self.names)}
+        self.tests = max(1, len(self.names)) ** 2
+        self.search = ParentSearch(
+            study.data(),
+            level=study.level / max(1, len(self.names)),
+            max_parents=study.max_parents,
+            memory=study.memory,
+        )
+        samples = len(relevance.parents) * len(self.names) * self.search.all.count
+        self.counts = self.search.all if samples <= AFFORDABLE else self.search.few
+
+    def find(self, complete: bool) -> dict[str, Sign]:
+        """All signs, in the order of the model."""
+        study, findings = self.study, self.relevance.findings
+        rest = [name for name in self.names if name not in findings]
+        nearest = self._nearest(rest) if complete else {}
+        signs = {}
+        for name in self.names:
+            predicts, acts_on = self._acts_on(name)
+            if name in findings:
+                found = self._found(findings[name])
+                signs[name] = replace(found, acts_on=acts_on, predicts=predicts)
+            elif not complete:
+                signs[name] = Sign(name, "unknown", acts_on=acts_on)
+            elif twins := [own for own in study.same_as(name) if own in findings]:
+                role: Role | None = "predicts" if acts_on else None
+                if name in self.survey.moving:
+                    role = "moves"
+                if name in self.survey.paying:
+                    role = "pays"
+                signs[name] = Sign(name, "double", role, acts_on, target=twins[0])
+            else:
+                signs[name] = self._silent(name, nearest.get(name), acts_on)
+        return signs
+
+    def _acts_on(self, name: str) -> tuple[Mask, Mask]:
+        """What a variable predicts or acts on clearly; and all it acts on that matters."""
+        memory, j = self.study.memory, self.place[name]
+        known, actors = (self.relevance.parents, memory.entries(LEFT_OUT)), memory.entries(ACTORS)
+        others = [own for own in self.names if own in self.relevance.parents and own != name]
+        predicts = [own for own in others if any(name in told.get(own, ()) for told in known)]
+        changes = [own for own in others if actors.get(own, {}).get(j, 0.0) > 0.0]
+        parts = tuple(variable.name for variable in self.study.mdp.endogenous_variables)
+        return tuple(predicts), (
+            *(("reward",) if name in self.survey.paying else ()),
+            *_moved_parts(self.survey, parts, j),
+            *(own for own in others if own in predicts or own in changes),
+        )
+
+    def _found(self, finding: Finding) -> Sign:
+        """What a learner's tests said."""
+        survey = self.survey
+        unit: Unit = "nats"
+        detectable: float | None = None
+        if finding.role == "pays":
+            unit = "variance of its payment"
+            detectable = 0.0 if self.study.reward == "terms" and survey.is_complete else None
+        elif finding.role == "moves":
+            unit, pairs = "share of (n, a)", len(survey.relevant)
+            detectable = 1.0 / pairs if survey.is_complete else 1.0 - (1.0 - POWER) ** (1.0 / pairs)
+        elif not finding.has_place:
+            unit, detectable = "share of states", CLEAR
+        elif finding.target is not None:
+            evidence = self.relevance.parents.get(finding.target, {}).get(finding.name)
+            if evidence is not None and evidence.freedom > 0:
+                settings = (evidence.freedom, self.tests, self.study.level)
+                detectable = detectable_information(self.search.all.count, *settings)
+        return Sign(
+            finding.name,
+            "found",
+            finding.role,
+            evidence=finding.p_value,
+            effect=finding.score,
+            unit=unit,
+            detectable=detectable,
+            target=finding.target,
+            partners=finding.partners,
+        )
+
+    def _nearest(self, names: list[str]) -> dict[str, _Test]:
+        """For each of some variables, the test that comes nearest to an alarm."""
+        counts, best = self.counts, {}
+        given = {
+            target: [self.place[parent] for parent in evidence]
+            for target, evidence in self.relevance.parents.items()
+        }
+        targets = [t for t, known in given.items() if not counts.is_certain(self.place[t], known)]
+        if not names or not targets:
+            return {}
+        rest = np.array([self.place[name] for name in names])
+        tables = [counts.screen(self.place[t], given[t], rest) for t in targets]
+        statistic, freedom = (np.stack([table[k] for table in tables]) for k in (0, 1))
+        order = np.argsort(-_deviation(statistic, freedom), axis=0, kind="stable")[:NEAREST]
+        for column, name in enumerate(names):
+            tried = [
+                self._test(
+                    name,
+                    targets[k],
+                    given[targets[k]],
+                    GTest(float(statistic[k, column]), float(freedom[k, column])),
+                )
+                for k in order[:, column].tolist()
+                if freedom[k, column] > 0
+            ]
+            if tried:
+                best[name] = min(tried, key=lambda test: test.log_p)
+        return best
+
+    def _test(self, name: str, target: str, given: list[int], found: GTest) -> _Test:
+        """Compared with rollouts where there is nothing to find.
+
+        Even if it is known to act: where a table is sparse, G says more than there is.
+        """
+        i, j, null, log_p = self.place[target], self.place[name], Null(1.0, None), found.log_p
+        # On few transitions first. What is still unusual then is compared on all of them.
+        for counts, level in ((self.search.few, 1.0), (self.counts, self.study.level)):
+            if log_p + math.log(self.tests) < math.log(level):
+                null = counts.null(i, given, j)
+                log_p = null.log_p(found)
+        return _Test(target, found, null, log_p)
+
+    def _silent(self, name: str, nearest: _Test | None, acts_on: Mask) -> Sign:
+        """What is said of a variable that no test of the learner found."""
+        if nearest is None:
+            values = self.study.data().values[:, :, self.place[name]]
+            varies = bool(values.size) and values.min() != values.max()
+            return Sign(name, "silent" if varies else "constant", None, acts_on, 1.0, 0.0)
+        found, null, level = nearest.found, nearest.null, self.study.level
+        freedom = found.freedom if null.freedom is None else min(null.freedom, found.freedom)
+        # G is as large as its degrees of freedom times this factor where there is nothing to find.
+        scale = null.mean * found.freedom / freedom
+        settings = (freedom, self.tests, level)
+        detectable = detectable_information(self.counts.count / scale, *settings)
+        p_value = min(1.0, self.tests * math.exp(nearest.log_p))
+        is_clear = p_value < level
+        kind: Kind = "no place" if is_clear else "weak" if acts_on else "silent"
+        needed = None
+        if kind == "silent" and detectable > NOTABLE:
+            needed = math.ceil(scale * needed_samples(NOTABLE, *settings))
+        if is_clear and nearest.target not in acts_on:
+            known = {*acts_on, nearest.target}
+            acts_on = tuple(own for own in self.names if own in known)
+        excess = max(0.0, found.statistic / null.mean - found.freedom)
+        return Sign(
+            name,
+            kind,
+            "predicts" if acts_on else None,
+            acts_on,
+            p_value,
+            excess / (2.0 * self.counts.count),
+            "nats",
+            detectable,
+            nearest.target,
+            needed,
+        )
 
 
-def _predicted(study: Study, relevance: Relevance, name: str) -> Mask:
-    """The other variables that a variable predicts, or acts on clearly."""
-    known = (relevance.parents, study.memory.entries(LEFT_OUT))
-    return tuple(
-        target
-        for target in study.mdp.exogenous_names
-        if target in relevance.parents
-        and target != name
-        and any(name in told.get(target, ()) for told in known)
-    )
+def _deviation(statistic: FloatArray, freedom: FloatArray) -> FloatArray:
+    """How unusual each G is, in standard deviations (Wilson and Hilferty)."""
+    part = 2.0 / (9.0 * np.maximum(freedom, 1e-9))
+    unusual = (np.cbrt(statistic / np.maximum(freedom, 1e-9)) - (1.0 - part)) / np.sqrt(part)
+    return np.where(freedom > 0, unusual, -np.inf)
 
 
-def moved_parts(survey: EndogenousSurvey, mdp: ExoMDP, j: int) -> Mask:
+def _moved_parts(survey: EndogenousSurvey, parts: Mask, j: int) -> Mask:
     """The endogenous variables whose next values depend on exogenous variable ``j``."""
     pairs = np.flatnonzero(survey.relevant[:, j])
-    parts = tuple(variable.name for variable in mdp.endogenous_variables)
     if not len(pairs):
         return ()
     if len(parts) == 1:
         return parts
     if not survey.lists:
         return (AGENT,)
-    moved = np.zeros(len(parts), dtype=bool)
-    for pair in pairs[np.linspace(0, len(pairs) - 1, min(PAIRS, len(pairs))).astype(int)].tolist():
-        moved |= _moved_at(survey, pair, j)
+    some = pairs[np.linspace(0, len(pairs) - 1, min(PAIRS, len(pairs))).astype(int)]
+    moved = np.any([_moved_at(survey, pair, j) for pair in some.tolist()], axis=0)
     return tuple(part for part, is_moved in zip(parts, moved, strict=True) if is_moved) or (AGENT,)
 
 
@@ -182,158 +304,3 @@ def _moved_at(survey: EndogenousSurvey, pair: int, j: int) -> BoolArray:
             same = (values[:, None] == np.unique(values)).astype(float)
             moved[k] |= bool(np.ptp(spread @ same, axis=0).max(initial=0.0) > VISIBLE)
     return moved
-
-
-def _found(study: Study, finding: Finding, acts_on: Mask, tests: _Tests) -> Sign:
-    survey = study.survey()
-    unit: Unit = "nats"
-    detectable: float | None = None
-    if finding.role == "pays":
-        unit = "variance of its payment"
-        detectable = 0.0 if study.reward == "terms" and survey.is_complete else None
-    elif finding.role == "moves":
-        unit, pairs = "share of (n, a)", len(survey.relevant)
-        detectable = 1.0 / pairs if survey.is_complete else 1.0 - (1.0 - POWER) ** (1.0 / pairs)
-    elif not finding.has_place:
-        unit, detectable = "share of states", CLEAR
-    elif finding.target is not None:
-        detectable = tests.detectable(finding.target, finding.name)
-    return Sign(
-        finding.name,
-        "found",
-        finding.role,
-        acts_on,
-        finding.p_value,
-        finding.score,
-        unit,
-        detectable,
-        finding.target,
-        finding=finding,
-    )
-
-
-@dataclass(frozen=True)
-class _Test:
-    """What a variable tells about another one, beside what predicts that one already."""
-
-    target: str
-    found: GTest
-    null: Null
-    log_p: float
-
-
-class _Tests:
-    """Tests of what predicts the variables that matter."""
-
-    def __init__(self, study: Study, relevance: Relevance) -> None:
-        self.study, self.relevance = study, relevance
-        names = study.mdp.exogenous_names
-        self.place = {name: j for j, name in enumerate(names)}
-        self.number = max(1, len(names)) ** 2
-        self.search = ParentSearch(
-            study.data(),
-            level=study.level / max(1, len(names)),
-            max_parents=study.max_parents,
-            memory=study.memory,
-        )
-        samples = len(relevance.parents) * len(names) * self.search.all.count
-        is_affordable = samples <= AFFORDABLE
-        self.counts: TransitionCounts = self.search.all if is_affordable else self.search.few
-
-    def detectable(self, target: str, parent: str) -> float | None:
-        """The information that would have been found of a variable that was."""
-        evidence = self.relevance.parents.get(target, {}).get(parent)
-        if evidence is None or evidence.freedom <= 0:
-            return None
-        count, level = self.search.all.count, self.study.level
-        return detectable_information(count, evidence.freedom, self.number, level)
-
-    def nearest(self, names: list[str]) -> dict[str, _Test]:
-        """For each of some variables, the test that comes nearest to an alarm."""
-        counts, best = self.counts, {}
-        given = {
-            target: [self.place[parent] for parent in evidence]
-            for target, evidence in self.relevance.parents.items()
-        }
-        open_targets = [
-            target
-            for target, known in given.items()
-            if not counts.is_certain(self.place[target], known)
-        ]
-        if not names or not open_targets:
-            return {}
-        rest = np.array([self.place[name] for name in names])
-        tables = [counts.screen(self.place[t], given[t], rest) for t in open_targets]
-        statistic, freedom = (np.stack([table[k] for table in tables]) for k in (0, 1))
-        alarm = _deviation(statistic, freedom)  # (targets, rest)
-        for column, name in enumerate(names):
-            order = np.argsort(-alarm[:, column], kind="stable")[:NEAREST]
-            tried = [
-                self._test(
-                    name,
-                    open_targets[k],
-                    given[open_targets[k]],
-                    GTest(float(statistic[k, column]), float(freedom[k, column])),
-                )
-                for k in order.tolist()
-                if freedom[k, column] > 0
-            ]
-            if tried:
-                best[name] = min(tried, key=lambda test: test.log_p)
-        return best
-
-    def _test(self, name: str, target: str, given: list[int], found: GTest) -> _Test:
-        """Compared with rollouts where there is nothing to find.
-
-        Even if it is known to act: where a table is sparse, G says more than there is.
-        """
-        i, j, null, log_p = self.place[target], self.place[name], Null(1.0, None), found.log_p
-        # On few transitions first. What is still unusual then is compared on all of them.
-        for counts, level in ((self.search.few, 1.0), (self.counts, self.study.level)):
-            if log_p + math.log(self.number) < math.log(level):
-                null = counts.null(i, given, j)
-                log_p = null.log_p(found)
-        return _Test(target, found, null, log_p)
-
-    def silent(self, name: str, nearest: _Test | None, acts_on: Mask) -> Sign:
-        """What is said of a variable that no test of the learner found."""
-        if nearest is None:
-            values = self.study.data().values[:, :, self.place[name]]
-            varies = bool(values.size) and values.min() != values.max()
-            return Sign(name, "silent" if varies else "constant", None, acts_on, 1.0, 0.0)
-        found, null, level = nearest.found, nearest.null, self.study.level
-        freedom = found.freedom if null.freedom is None else min(null.freedom, found.freedom)
-        # G is as large as its degrees of freedom times this factor where there is nothing to find.
-        scale = null.mean * found.freedom / freedom
-        transitions = self.counts.count / scale
-        settings = (freedom, self.number, level)
-        detectable = detectable_information(transitions, *settings)
-        p_value = min(1.0, self.number * math.exp(nearest.log_p))
-        is_clear = p_value < level
-        kind: Kind = "no place" if is_clear else "weak" if acts_on else "silent"
-        needed = None
-        if kind == "silent" and detectable > NOTABLE:
-            needed = math.ceil(scale * needed_transitions(NOTABLE, *settings))
-        if is_clear and nearest.target not in acts_on:
-            known = {*acts_on, nearest.target}
-            acts_on = tuple(n for n in self.study.mdp.exogenous_names if n in known)
-        excess = max(0.0, found.statistic / null.mean - found.freedom)
-        return Sign(
-            name,
-            kind,
-            "predicts" if acts_on else None,
-            acts_on,
-            p_value,
-            excess / (2.0 * self.counts.count),
-            "nats",
-            detectable,
-            nearest.target,
-            needed,
-        )
-
-
-def _deviation(statistic: FloatArray, freedom: FloatArray) -> FloatArray:
-    """How unusual each G is, in standard deviations (Wilson and Hilferty)."""
-    part = 2.0 / (9.0 * np.maximum(freedom, 1e-9))
-    unusual = (np.cbrt(statistic / np.maximum(freedom, 1e-9)) - (1.0 - part)) / np.sqrt(part)
-    return np.where(freedom > 0, unusual, -np.inf)

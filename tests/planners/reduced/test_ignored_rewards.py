@@ -264,13 +264,13 @@ def test_unknown_rules_are_refused():
         estimate_objective(GridMDP(), [], rng=0, ignored_rewards="zeros")
 
 
-def test_files_and_longer_models_keep_the_rule(till, tmp_path):
+def test_files_keep_the_rule(till, tmp_path):
     mdp, given = till
     for rule in ("average", "zero"):
         reduced = ReducedMDP.estimate(mdp, ["x0", "x1"], ignored_rewards=rule, **given)
         assert f"what ignored variables pay: {rule}" in reduced.describe()
-        reduced.save(tmp_path / "model.npz")
-        loaded = ReducedMDP.load(tmp_path / "model.npz")
+        reduced.save(tmp_path / "model")
+        loaded = ReducedMDP.load(tmp_path / "model")
         assert (loaded.ignored_rewards, loaded.paying) == (rule, ("x0",))
         np.testing.assert_array_equal(loaded.base_reward, reduced.base_reward)
         np.testing.assert_array_equal(loaded.terms[0], reduced.terms[0])

@@ -13,8 +13,8 @@ from scripted import ScriptedStudy
 from exo_envs import ExoMDP, State, Variable
 from planners import Estimate
 from wrappers import CalibratedMaskLearner, Explanation, NotFittedError, UndecidedWarning
-from wrappers.reports.comparisons import closest_trials
-from wrappers.reports.power import NOTABLE
+from wrappers.reports.doubts import NOTABLE
+from wrappers.reports.explaining import closest_trials
 
 TEMPERATURES = 8
 

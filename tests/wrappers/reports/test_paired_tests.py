@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from wrappers.reports.paired_tests import Draws, PairedTest, Votes, log_binomial_tail
+from wrappers.reports.paired_tests import Draws, PairedTest, Votes
 from wrappers.reports.paired_tests import paired_tests as run
 
 #: Of all tests in this file that need chance, one fails by it with this probability at most.
@@ -25,24 +24,6 @@ def draws_of(y, z, kinds=None, decreases=None):
 
 def coins(rng, chance):
     return (rng.random((2, len(chance))) < chance).astype(int)
-
-
-@given(st.integers(1, 9_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_the_tail_of_a_binomial_distribution(drawn):
-    heads, trials = drawn
-    expected = stats.binom.logsf(heads - 1, trials, 0.5)
-    tail = log_binomial_tail(heads, trials)
-    if math.isinf(expected):  # SciPy's logarithm underflows
-        assert tail < -500
-    elif trials <= 4_000:
-        assert tail == pytest.approx(expected, rel=1e-6, abs=1e-9)
-    elif expected > -60:  # a normal distribution, which is off by little in the tails
-        assert tail == pytest.approx(expected, rel=0.03, abs=0.01)
-
-
-def test_the_tail_does_not_underflow():
-    heads, trials = 7_000, 10_000  # z = 40
-    assert -900 < log_binomial_tail(heads, trials) < -700
 
 
 @pytest.mark.parametrize("size", [2, 12])

@@ -17,8 +17,7 @@ from wrappers import (
     MaskPath,
     RewardVariableMaskLearner,
 )
-from wrappers.reports.path import PathPoint, ScoredMask
-from wrappers.reports.path_search import envelope
+from wrappers.reports.path import PathPoint, ScoredMask, envelope
 
 WEIGHTS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 10.0, 60.0)
 

@@ -1,17 +1,23 @@
-"""Experiments: one ignored variable is changed, all else stays, and what follows is drawn."""
+"""What a change of one ignored variable does: by the model's own word, or by experiments.
+
+In an experiment a state that occurs is taken, one variable is changed to another value that occurs,
+everything else stays, and what follows is drawn with the change and without.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.mdp import IntArray, State
+from exo_envs.core.mdp import FloatArray, IntArray, State, Successors
 from planners.core.policy import Mask
+from planners.reduced.survey import EndogenousSurvey
+from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import Study
-from wrappers.reports.exact import Effect, effect_on_successors
 from wrappers.reports.paired_tests import Draws
 
 #: Values of a variable are told apart in so many groups when an event is chosen.
@@ -20,6 +26,46 @@ GROUPS = 4
 SUSPECTED = 2 / 3
 #: Values of single variables that one call of a model is given at most.
 CALL_VALUES = 4_000_000
+
+
+@runtime_checkable
+class TellsTables(Protocol):
+    """A model that knows P(x'^i | its parents)."""
+
+    def exogenous_table(self, name: str) -> tuple[tuple[str, ...], FloatArray]:
+        """The parents of a variable, and the table: shape (*sizes of the parents, size)."""
+
+
+def effect_on_exogenous(model: TellsTables, variable: str, target: str) -> float:
+    """How much probability of another variable's next value a change moves (total variation).
+
+    It is the mean over all pairs of values of the variable and all values of the target's other
+    parents.
+    """
+    parents, table = model.exogenous_table(target)
+    if variable not in parents:
+        return 0.0
+    rows = np.moveaxis(np.asarray(table), parents.index(variable), 0)
+    rows = rows.reshape(len(rows), -1, rows.shape[-1])  # (values, others, target's values)
+    moved = [np.abs(rows[k + 1 :] - row).sum(axis=-1).mean(axis=1) for k, row in enumerate(rows)]
+    pairs = np.concatenate(moved)
+    return float(pairs.mean()) / 2.0 if len(pairs) else 0.0
+
+
+def effect_on_reward(survey: EndogenousSurvey, data: ExogenousData, j: int) -> float:
+    """How much a change of x^j, among values that occur, moves the reward at any (n, a)."""
+    values = np.unique(data.values[:, :, j])
+    tables = (table[values] for _, table in survey.terms_of(j))  # (values, others, S, A)
+    return max((float(np.ptp(paid, axis=0).max(initial=0.0)) for paid in tables), default=0.0)
+
+
+def _moved(one: Successors, two: Successors, k: int) -> float:
+    """The total variation between distributions of endogenous variable k, on average."""
+    rows = np.arange(len(one.probabilities))[:, None]
+    values = np.concatenate([one.endogenous[..., k], two.endogenous[..., k]], axis=1)
+    weights = np.concatenate([one.probabilities, -two.probabilities], axis=1)
+    cells = np.unique(rows * (int(values.max()) + 1) + values, return_inverse=True)[1]
+    return float(np.abs(np.bincount(cells.ravel(), weights.ravel())).sum()) / (2.0 * len(rows))
 
 
 @dataclass(eq=False)
@@ -54,7 +100,7 @@ class Interventions:
         changed, kinds = self._change(base, j)
         return Draws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
 
-    def on_endogenous(self, j: int) -> list[Effect] | Draws:
+    def on_endogenous(self, j: int) -> list[float] | Draws:
         """Draws of n' with x^j changed and without; effects if the model knows probabilities."""
         mdp = self.study.coarse
         pairs = self._pairs(j)
@@ -62,13 +108,13 @@ class Interventions:
         endogenous = self.study.survey().endogenous[n]
         x = self.data.sample(len(pairs), self.rng)
         changed, _ = self._change(x, j)
-        before, after = State(endogenous, x), State(endogenous.copy(), changed)
-        known = effect_on_successors(mdp, before, after, actions)
-        if known is not None:
-            return known
+        states = State(endogenous, x), State(endogenous.copy(), changed)
+        before, after = (mdp.endogenous_distribution(state, actions) for state in states)
+        if before is not None and after is not None:
+            return [_moved(before, after, k) for k in range(len(mdp.endogenous_variables))]
         unchanged, moved = (
             np.stack([mdp.sample_endogenous(state, actions, self.rng) for _ in range(2)])
-            for state in (before, after)
+            for state in states
         )
         kinds = np.unique(pairs, return_inverse=True)[1]
         return Draws(unchanged, moved, kinds, changed[:, j] < x[:, j])
