@@ -6,4 +6,4 @@ imports nothing that is made of it.
 
 import runpy
 
-runpy.run_module("wrappers.cli", run_name="__main__")
+runpy.run_module("wrappers.cli.command", run_name="__main__")
