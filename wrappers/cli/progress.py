@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,8 +22,8 @@ from wrappers.fitting.results import LearningStoppedWarning
 
 #: Characters of the bar, and how often it moves in a second.
 BAR, REFRESH = 20, 5
-#: Without a terminal: seconds without a line after which there is one, at first and at most.
-PATIENCE, MOST_PATIENCE = 5.0, 60.0
+#: Without a terminal: seconds between two lines about one stage.
+PATIENCE = 15.0
 #: Characters of the time before each line.
 MARGIN = 11
 #: Libraries whose warnings are for their programmers, not for the users of a command.
@@ -35,8 +34,8 @@ class ProgressBar:
     """A learner's callback that shows progress.
 
     On a terminal it is one line that moves, also while nothing is reported: a compiler at work
-    reports nothing. Elsewhere it is a line for each stage, and now and then one that says that it
-    still goes on. Steps leave a line in either case.
+    reports nothing. Elsewhere it is a line for each stage, and now and then one that says how far
+    it is. Steps leave a line in either case.
 
     Args:
         describe: a line about a step, or an empty one.
@@ -65,12 +64,9 @@ class ProgressBar:
             redirect_stderr=False,
             disable=not self._is_live,
         )
-        self._task = self._live.add_task("starting", total=None)
-        self._progress = Progress("starting", 0.0)
+        self._live.add_task("starting", total=None)
+        self._stage = "starting"
         self._start = self._last = time.perf_counter()
-        self._patience = PATIENCE
-        self._end = threading.Event()
-        self._reminder = threading.Thread(target=self._remind, daemon=True)
 
     @property
     def seconds(self) -> float:
@@ -79,12 +75,9 @@ class ProgressBar:
 
     def __enter__(self) -> Self:
         self._live.start()
-        if not self._is_live and not self._hidden:
-            self._reminder.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end.set()
         self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
@@ -93,19 +86,17 @@ class ProgressBar:
             if line := self._describe(progress.record):
                 self.log(line)
             return
-        is_new = progress.stage != self._progress.stage
-        self._progress = progress
-        detail = f": {progress.detail}" if progress.detail else ""
-        self._live.update(
-            self._task,
-            description=f"{progress.stage}{self._count()}{detail}",
-            completed=progress.done,
-            total=progress.total if progress.done else None,
-        )
-        if is_new:
-            self._patience = PATIENCE
-        if is_new and not self._is_live:
+        is_new, self._stage = progress.stage != self._stage, progress.stage
+        is_counted = bool(progress.total and progress.done)
+        told = progress.stage + (f" {progress.done}/{progress.total}" if is_counted else "")
+        told += f": {progress.detail}" if progress.detail else ""
+        (task,) = self._live.tasks
+        task.description, task.completed = told, progress.done
+        task.total = progress.total if is_counted else None  # without one the bar goes to and fro
+        if not self._is_live and is_new:
             self.log(f"{progress.stage} ...")
+        elif not self._is_live and time.perf_counter() - self._last > PATIENCE:
+            self.log(told)
 
     def stage(self, stage: str) -> None:
         """Say what is done now."""
@@ -124,18 +115,6 @@ class ProgressBar:
     def _leave(self, lines: list[str]) -> None:
         self._last = time.perf_counter()
         self._console.print(Text("\n".join(lines)), soft_wrap=True)
-
-    def _remind(self) -> None:
-        """Say now and then that a stage still goes on, at longer and longer intervals."""
-        while not self._end.wait(min(self._patience, 1.0)):
-            if time.perf_counter() - self._last > self._patience:
-                self._patience = min(2 * self._patience, MOST_PATIENCE)
-                detail = self._progress.detail or "still at it"
-                self.log(f"{self._progress.stage}{self._count()}: {detail}")
-
-    def _count(self) -> str:
-        done, total = self._progress.done, self._progress.total
-        return f" {done}/{total}" if total and done else ""
 
 
 @contextmanager
