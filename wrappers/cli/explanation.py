@@ -31,13 +31,8 @@ LONGER = {
     "predicts what was dropped": "predicts {}, dropped as well",
     "never tried": "matters, but was never tried",
 }
-#: What became of the candidates of a step.
-VERDICTS = {
-    ("add", True): "added",
-    ("add", False): "not added",
-    ("drop", True): "dropped",
-    ("drop", False): "kept",
-}
+#: What became of the candidates of a step that was not accepted, and of one that was.
+VERDICTS = {"add": ("not added", "added"), "drop": ("kept", "dropped")}
 
 
 # --- families -------------------------------------------------------------------------------------
@@ -91,7 +86,7 @@ def step_in_words(record: Record, cost_weight: float) -> str:
         if record.mean_return is None:
             return ""
         return f"with {summary(record.mask)}: earns {record.mean_return:.1f}"
-    verdict = VERDICTS[record.action, record.accepted]
+    verdict = VERDICTS[record.action][record.accepted]
     if OUT_OF_TIME in record.reason:
         verdict += ", a plan was cut short"
     elif record.gain > 0 and not record.accepted:

@@ -211,7 +211,7 @@ def find_path(
     """The price curve of a fitted learner; see :meth:`MaskLearner.path`."""
     asked = None
     if cost_weights is not None:
-        given = as_list("cost_weights", cost_weights)
+        given = as_list("numbers for cost_weights", cost_weights)
         asked = [check_real("each of cost_weights", weight, 0.0) for weight in given]
         if not asked:
             raise ArgumentError("cost_weights are numbers, and there is none in it")
