@@ -3,6 +3,7 @@
 Importing this package registers its environments: ``gym.make("ExoGrid-v0")``.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from exo_envs.core.ends import carry_end
@@ -10,8 +11,7 @@ from exo_envs.core.mdp import ExoMDP, State, Successors, Variable
 from exo_envs.shells.env import ExoEnv
 from exo_envs.shells.registration import register_envs
 from exo_envs.shells.vector_env import ExoVectorEnv
-from exo_envs.sources.simulators.conversion import as_mdp
-from exo_envs.sources.simulators.ignored import IgnoredWrapperWarning
+from exo_envs.sources.simulators.conversion import IgnoredWrapperWarning, as_mdp
 from exo_envs.sources.simulators.mdp import AdaptedMDP
 from exo_envs.sources.simulators.played import PlayedDifferentlyError, PlayedDifferentlyWarning
 from exo_envs.sources.tables.model import TraceMDP
@@ -48,9 +48,11 @@ def __getattr__(name: str) -> Any:
         from exo_envs.sources.rddl.importing import from_rddl
 
         return from_rddl
+    if name in {"planners", "wrappers"}:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'exo_envs' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """The names of the package, those that are not imported yet included."""
-    return sorted({*globals(), "from_rddl"})
+    return sorted({*globals(), "from_rddl", "planners", "wrappers"})

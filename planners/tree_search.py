@@ -41,9 +41,8 @@ from exo_envs.core.arguments import (
 from exo_envs.core.clock import Clock
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
-from planners.core.archive import MAX_BYTES
 from planners.core.arrays import Ints, joint_index
-from planners.core.files import read_file, write_file
+from planners.core.files import MAX_BYTES, read_file, write_file
 from planners.core.planner import Plan, check_problem
 from planners.core.policy import Mask, Policy
 from planners.discretization.binned_policy import with_values

@@ -107,3 +107,40 @@ gym.make("exo_envs:ExoGrid-v0").close()
 assert before == {name: id(spec) for name, spec in gym.registry.items()}
 """
     )
+
+
+OWN = "LearnedMask = 'of the user'\n"
+
+
+def in_a_folder_of_own_names(folder, *arguments):
+    """Python in a folder where somebody's own modules have the names of our packages."""
+    for name in ("planners", "wrappers"):
+        (folder / f"{name}.py").write_text(OWN, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_the_command_runs_where_somebody_has_a_wrappers_py(tmp_path):
+    assert "usage: exo-mask" in in_a_folder_of_own_names(tmp_path, "-m", "exo_envs", "--help")
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_our_packages_are_found_where_somebody_has_their_names(tmp_path, first):
+    ours = """
+from exo_envs.wrappers import GreedyMaskLearner, LearnedMask
+import exo_envs, gymnasium as gym
+assert exo_envs.planners.ValueIteration().plan and exo_envs.wrappers.LearnedMask is LearnedMask
+learner = GreedyMaskLearner(n_rollouts=10, n_data_rollouts=20)
+env = LearnedMask(gym.make("ExoGrid-v0"), learner=learner, rng=0)
+env.learner.explain()
+print(env.policy(env.reset(seed=0)[0]))
+"""
+    theirs = "import wrappers\nassert wrappers.LearnedMask == 'of the user'\n"
+    code = ours if first == "ours" else f"{theirs}{ours}{theirs}"
+    assert in_a_folder_of_own_names(tmp_path, "-W", "ignore", "-c", code).strip().isdigit()
+
+
+def test_our_packages_have_two_names_and_are_one():
+    run_python("import exo_envs, planners; assert exo_envs.planners is planners")
+    run_python("import exo_envs.wrappers, wrappers; assert exo_envs.wrappers is wrappers")

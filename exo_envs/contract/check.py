@@ -1,28 +1,62 @@
-"""All rules of the contract, one after the other."""
+"""All rules of the contract one after the other, or the exact ones in a little time."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import NamedTuple
+
 import numpy as np
 
+from exo_envs.contract.batching import check_batching, check_neighbours, shares_noise
 from exo_envs.contract.checked_mdp import unchecked
 from exo_envs.contract.declaration import check_declaration
-from exo_envs.contract.distribution import check_distribution, gives_distribution
+from exo_envs.contract.distribution import check_distribution, check_given, gives_distribution
 from exo_envs.contract.exact import (
     check_lanes,
     check_purity_and_determinism,
     check_reward,
     check_terms,
 )
-from exo_envs.contract.form import check_initial, check_shapes, collect_states, draw_initial
-from exo_envs.contract.lanes import check_neighbours
-from exo_envs.contract.memory import check_memory
+from exo_envs.contract.memory import MAX_CALLS, check_memory
 from exo_envs.contract.own_steps import check_exogeneity, check_mean_payment, check_payment
-from exo_envs.contract.probe import Probe
-from exo_envs.contract.statistical import check_batching
+from exo_envs.contract.probe import (
+    BATCH_SHAPES,
+    Probe,
+    check_initial,
+    check_shapes,
+    collect_states,
+    draw_initial,
+)
 from exo_envs.core.arguments import as_generator, check_flag, check_level, check_real, check_whole
+from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.core.original import HasOwnSteps
+from exo_envs.core.original import HasOriginal, HasOwnSteps
+
+#: Samples of a state, if lanes seem to depend on each other.
+SAMPLES = 300
+#: The probability that a good model fails by chance.
+ERROR_PROBABILITY = 1e-9
+#: Seconds that the rules may take in all; a question that was asked is waited for.
+SECONDS = 1.0
+
+
+class _Effort(NamedTuple):
+    """How much the exact rules ask of a model."""
+
+    first_states: int  # initial states, before anything else is looked at
+    states: int
+    first_calls: int  # calls between two questions, for the rule `memory`
+    calls: int
+    rounds: int
+    batch_shapes: tuple[tuple[int, ...], ...]  # of the first states
+    later_shapes: tuple[tuple[int, ...], ...]
+    repeats: int  # how often the range of everything is looked at
+
+
+_QUICKLY = _Effort(2, 64, 4, 8, 2, ((), (1,), (2, 3)), (), 1)
+#: Each state is a step of somebody's simulator.
+_ONE_BY_ONE = _QUICKLY._replace(states=4, batch_shapes=((), (2,)))
 
 
 def check_rules(
@@ -51,20 +85,11 @@ def check_rules(
     if isinstance(mdp, ExoMDP):
         mdp = unchecked(mdp)
     check_declaration(mdp)
-    check_initial(mdp, rng)
-    first = Probe.of(mdp, draw_initial(mdp, 8, rng), rng)
-    check_memory(first, rounds=1)  # first, because what it remembers may not fit other shapes
-    check_shapes(first)  # before walking on from them
     own = mdp if isinstance(mdp, HasOwnSteps) else None
     if any_state is None:
         any_state = own is None
-    probe = Probe.of(mdp, collect_states(mdp, num_states, any_state, rng), rng)
-    check_shapes(probe)
-    check_memory(probe)
-    check_purity_and_determinism(probe)
-    check_reward(probe)
-    check_terms(probe.strict())
-    check_lanes(probe.strict())
+    effort = _Effort(8, num_states, MAX_CALLS, MAX_CALLS, 3, BATCH_SHAPES, BATCH_SHAPES, 4)
+    probe = _check_exactly(mdp, effort, any_state, rng)
     share = error_probability / (3 if own is None else 4)
     if own is None and mdp.is_batched:
         check_neighbours(probe.strict(), num_samples, share)
@@ -78,3 +103,61 @@ def check_rules(
     elif gives_distribution(probe):
         check_distribution(probe, num_samples, share)
     return share
+
+
+def _check_exactly(
+    mdp: ExoMDP, effort: _Effort, any_state: bool, rng: np.random.Generator
+) -> Probe:
+    """Look at the rules that hold or do not, and return the states at which they were tried."""
+    check_initial(mdp, rng)
+    first = Probe.of(mdp, draw_initial(mdp, effort.first_states, rng), rng)
+    # First, because what it remembers may not fit other shapes.
+    check_memory(first, rounds=1, max_calls=effort.first_calls)
+    check_shapes(first, effort.batch_shapes, effort.repeats)  # before walking on from them
+    probe = Probe.of(mdp, collect_states(mdp, effort.states, any_state, rng), rng)
+    check_shapes(probe, effort.later_shapes, effort.repeats)
+    check_memory(probe, rounds=effort.rounds, max_calls=effort.calls)
+    check_purity_and_determinism(probe)
+    check_reward(probe)
+    check_terms(probe.strict())
+    check_lanes(probe.strict())
+    return probe
+
+
+def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
+    """Check the rules of :func:`check_mdp` that hold or do not, at a few states.
+
+    Those are ``declaration``, ``shapes``, ``memory``, ``purity``, ``determinism``, ``reward``,
+    ``terms``, ``batching`` of what is certain and the form of a ``distribution``. Learners and
+    :func:`planners.estimate_objective` do this before anything else, unless they are told not to:
+    a mask that was learned on a broken model is wrong and does not look it. What takes a
+    statistical test is left to :func:`check_mdp`. An adapted environment is also played
+    (:meth:`exo_envs.core.original.HasOriginal.check_claims`), once.
+
+    Args:
+        mdp: the model.
+        seconds: no question is asked after that time; compiling does not count. That holds for a
+            model that looks at the time (:class:`planners.samples.counted.CountedMDP`). (The rules
+            take a few milliseconds in a model that is written for batches; playing an environment
+            takes its own time.)
+
+    Raises:
+        ContractError: names the rule and shows the state that breaks it.
+    """
+    check_declaration(mdp)
+    model = unchecked(mdp)
+    with suppress(OutOfTimeError), Clock(seconds).above():
+        _check_briefly(mdp, model.is_batched)
+    if isinstance(model, HasOriginal):
+        model.check_claims()
+
+
+def _check_briefly(mdp: ExoMDP, is_batched: bool) -> None:
+    rng = np.random.default_rng(0)
+    probe = _check_exactly(mdp, _QUICKLY if is_batched else _ONE_BY_ONE, is_batched, rng)
+    if is_batched:
+        check_neighbours(probe.strict(), SAMPLES, ERROR_PROBABILITY / 2)
+        if shares_noise(probe.strict()):
+            check_batching(probe, SAMPLES, ERROR_PROBABILITY / 2)
+    if gives_distribution(probe):
+        check_given(probe)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.contract.answers import Question, check_part, check_rewards
-from exo_envs.contract.form import rule
-from exo_envs.contract.probe import Probe, fail
+from exo_envs.contract.probe import Probe, fail, rule
 from exo_envs.core.mdp import FloatArray, IntArray, Successors
 
 _RULE = "distribution"

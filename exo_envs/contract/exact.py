@@ -6,8 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from exo_envs.contract.form import check_answer
-from exo_envs.contract.probe import Probe, fail
+from exo_envs.contract.probe import Probe, check_answer, fail
 from exo_envs.core.mdp import IntArray, State
 
 _SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16

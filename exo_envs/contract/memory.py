@@ -42,7 +42,7 @@ _DIFFERENCES = {
 }
 
 
-def check_memory(probe: Probe, *, rounds: int = 3, max_calls: int = 40) -> None:
+def check_memory(probe: Probe, *, rounds: int, max_calls: int) -> None:
     """Rule ``memory``: the same question has the same answer, whatever was asked before.
 
     A model whose answers change even if a question is only repeated breaks the rule

@@ -1,12 +1,12 @@
-"""Files of arrays with a JSON header: how policies and models are saved, without pickle.
+"""Files of arrays with a JSON head: how policies and models are saved, without pickle.
 
-A file is one ``.npz`` archive. Beside the arrays it holds a member named ``header``: UTF-8 JSON
-with the name of the format, its version, the kind of thing that was saved, and its content, where
-the names of the arrays stand for them. Keys of dictionaries are texts, whole numbers, or lists of
-whole numbers, which stand for tuples. Nothing in it is ever executed, and the same content gives
-the same bytes. A file that is damaged, forged, too large, or not one of ours is refused with a
-ValueError that names the file and says what is wrong, before anything is built from it: the archive
-is checked by :mod:`planners.core.archive`, and what it holds by the classes that it is made into.
+A file is one of `safetensors`: named arrays of plain numbers, and a text. The text is a checksum
+and JSON: the name of the format, its version, the kind of thing that was saved, its content, where
+the names of the arrays stand for them, and other texts that travel with it. Keys of dictionaries
+are texts, whole numbers, or lists of whole numbers, which stand for tuples. Nothing in a file is
+ever executed, and the same content gives the same bytes. A file that is damaged, forged, too large,
+or not one of ours is refused with a ValueError that names the file and says what is wrong; what its
+numbers mean is checked by the classes that are made of them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,32 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, BinaryIO, ClassVar, NoReturn, TypeVar
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
 from typing_extensions import Self
 
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from planners.core.archive import MAX_BYTES, MAX_TEXT_BYTES, Archive
 
 FORMAT = "exo-envs"
-VERSION = 1
-HEADER = "header"
+VERSION = 2
+#: The name of the text in a file.
+HEAD = "exo-envs"
+#: Bytes that a file may have, unless its reader allows more.
+MAX_BYTES = 2**30
 
 T = TypeVar("T")
 
+#: Kinds of numbers in arrays: truth values, whole numbers, real numbers.
+KINDS = "biuf"
 #: Letters of what is said about a file at most; some readers show the bytes that they do not like.
 MAX_MESSAGE = 500
 #: Records within records, at most.
@@ -86,8 +92,7 @@ class Saved:
 
         Args:
             path: where to; it is used as it is, no suffix is added.
-            texts: texts to keep in the same file, by names that end in ``.json``
-                (:func:`read_text`).
+            texts: texts to keep in the same file, by their names (:func:`read_text`).
         """
         write_file(path, type(self).__name__, self.arguments(), texts)
 
@@ -97,7 +102,7 @@ class Saved:
 
         Args:
             path: the file.
-            max_bytes: how much the file may hold, once it is no longer compressed.
+            max_bytes: bytes that the file may have.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -136,21 +141,26 @@ def write_file(
         path: where to; it is used as it is, no suffix is added.
         kind: what is saved, such as ``"TabularPolicy"``; :func:`read_file` asks for the same.
         content: numbers, strings, None, arrays, and tuples, dictionaries and records of them.
-        texts: texts to keep beside it, by names that end in ``.json``.
+        texts: texts to keep beside it, by their names.
     """
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     encoded = _encode(content, "content", arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": encoded}
-    arrays[HEADER] = np.frombuffer(json.dumps(head, allow_nan=False).encode(), dtype=np.uint8)
-    with replacing(path) as temporary, temporary.open("x+b") as file:
-        np.savez_compressed(file, **arrays)
-        if texts:
-            with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
-                for name, text in texts.items():
-                    # A ZipInfo of its own: with a name alone, the time would be written, too.
-                    archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    text = json.dumps({**head, "texts": dict(texts or {})}, allow_nan=False)
+    data = save(arrays, {HEAD: f"{checksum_of(text, arrays):08x} {text}"})
+    with replacing(path) as temporary, temporary.open("xb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def checksum_of(text: str, arrays: Mapping[str, NDArray[Any]]) -> int:
+    """A number that nearly every change of the text or of an array changes."""
+    checksum = zlib.crc32(text.encode())
+    for name, array in sorted(arrays.items()):
+        checksum = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), checksum)
+        checksum = zlib.crc32(np.ravel(array).view(np.uint8).data, checksum)
+    return checksum
 
 
 def read_file(
@@ -168,7 +178,7 @@ def read_file(
         kind: what it should hold.
         make: is called with the content, by name. Whatever it raises is the file's fault.
         records: the classes that its records may have.
-        max_bytes: how much the file may hold, once it is no longer compressed.
+        max_bytes: bytes that the file may have.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -181,7 +191,8 @@ def read_file(
 def read_text(path: str | os.PathLike[str], name: str, *, max_bytes: int = MAX_BYTES) -> str | None:
     """A text that :func:`write_file` put into a file, or None if it has none of that name."""
     with Path(path).open("rb") as file, _blaming(path, f"is damaged or not a file of {FORMAT}"):
-        return Archive(file, max_bytes).text(name)
+        text: str | None = _opened(file, max_bytes).head["texts"].get(name)
+    return text
 
 
 def _read(
@@ -190,22 +201,23 @@ def _read(
     kinds: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]],
     max_bytes: int,
 ) -> Any:
-    with Path(path).open("rb") as file:
-        with _blaming(path, f"is damaged or not a file of {FORMAT}"):
-            archive = Archive(file, max_bytes)
-            head = _read_header(archive)
-        problem = _problem(head, kinds)
-        if problem:
-            raise ArgumentError(f"{os.fspath(path)!r} cannot be read as a {wanted}: {problem}")
-        make, records = kinds[head["kind"]]
-        with _blaming(path, f"does not hold a whole {head['kind']}"):
-            classes = {record.__name__: record for record in records}
-            content = _decode(head["content"], archive, classes)
-            if not isinstance(content, dict):
-                raise ArgumentError("its content has no names")
-            if archive.unread:
-                raise ArgumentError(f"nothing refers to the array {min(archive.unread)!r}")
-            return make(**content)
+    with Path(path).open("rb") as file, _blaming(path, f"is damaged or not a file of {FORMAT}"):
+        opened = _opened(file, max_bytes)
+    kind = opened.head["kind"]
+    if kind not in kinds:
+        name = os.fspath(path)
+        raise ArgumentError(f"{name!r} cannot be read as a {wanted}: it holds a {kind!r}")
+    make, records = kinds[kind]
+    with _blaming(path, f"does not hold a whole {kind}"):
+        content = opened.decode(
+            opened.head["content"], {record.__name__: record for record in records}
+        )
+        if not isinstance(content, dict):
+            raise ArgumentError("its content has no names")
+        unread = opened.arrays.keys() - opened.read
+        if unread:
+            raise ArgumentError(f"nothing refers to the array {min(unread)!r}")
+        return make(**content)
 
 
 @contextmanager
@@ -219,7 +231,7 @@ def _blaming(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
         raise ArgumentError(f"{os.fspath(path)!r} {problem}: {shown}") from error
 
 
-def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """A value for JSON; what is more than a number, a string or a list says what it is."""
 
     def encode_all(parts: Any) -> list[Any]:
@@ -229,9 +241,9 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
-        if value.dtype.hasobject:
-            raise ArgumentError(f"the array {name!r} holds Python objects, which need pickle")
-        arrays[name] = value
+        if value.dtype.kind not in KINDS:
+            raise ArgumentError(f"the array {name!r} is of {value.dtype}; files hold plain numbers")
+        arrays[name] = np.array(value, value.dtype.newbyteorder("="), order="C")
         return {"array": name}
     if isinstance(value, Mapping):
         return {"dict": encode_all(value.items())}
@@ -245,27 +257,38 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
     raise ArgumentTypeError(f"{name!r} is a {type(value).__name__}, which no file can hold")
 
 
-def _decode(value: Any, archive: Archive, classes: Mapping[str, type], depth: int = 0) -> Any:
-    """What :func:`_encode` was given."""
-    if depth > MAX_DEPTH:
-        raise ArgumentError(f"its header is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, list):
-        return tuple(_decode(part, archive, classes, depth + 1) for part in value)
-    if not isinstance(value, dict):
-        return value
-    if len(value) != 1:
-        raise ArgumentError(f"its header has a value of {len(value)} kinds")
-    [(kind, parts)] = value.items()
-    if kind == "array":
-        return archive.array(parts)
-    if kind != "dict" and kind not in classes:
-        raise ArgumentError(f"its header has a {kind!r}, which does not belong there")
-    if not isinstance(parts, list) or not all(map(_is_entry, parts)):
-        raise ArgumentError(f"its header has a {kind!r} that is no list of names and values")
-    decoded = {_key(key): _decode(part, archive, classes, depth + 1) for key, part in parts}
-    if len(decoded) < len(parts):
-        raise ArgumentError(f"its header has a {kind!r} that names something twice")
-    return decoded if kind == "dict" else classes[kind](**decoded)
+@dataclass
+class _Opened:
+    """A file that is whole: its head, its arrays, and those that something referred to."""
+
+    head: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    read: set[str] = field(default_factory=set)
+
+    def decode(self, value: Any, classes: Mapping[str, type], depth: int = 0) -> Any:
+        """What :func:`_encode` was given."""
+        if depth > MAX_DEPTH:
+            raise ArgumentError(f"its head is nested more than {MAX_DEPTH} deep")
+        if isinstance(value, list):
+            return tuple(self.decode(part, classes, depth + 1) for part in value)
+        if not isinstance(value, dict):
+            return value
+        if len(value) != 1:
+            raise ArgumentError(f"its head has a value of {len(value)} kinds")
+        [(kind, parts)] = value.items()
+        if kind == "array":
+            if parts not in self.arrays:
+                raise ArgumentError(f"there is no array {parts!r}")
+            self.read.add(parts)
+            return self.arrays[parts]
+        if kind != "dict" and kind not in classes:
+            raise ArgumentError(f"its head has a {kind!r}, which does not belong there")
+        if not isinstance(parts, list) or not all(map(_is_entry, parts)):
+            raise ArgumentError(f"its head has a {kind!r} that is no list of names and values")
+        decoded = {_key(key): self.decode(part, classes, depth + 1) for key, part in parts}
+        if len(decoded) < len(parts):
+            raise ArgumentError(f"its head has a {kind!r} that names something twice")
+        return decoded if kind == "dict" else classes[kind](**decoded)
 
 
 def _is_entry(part: Any) -> bool:
@@ -283,27 +306,47 @@ def _key(key: Any) -> Any:
     return tuple(key) if isinstance(key, list) else key
 
 
-def _read_header(archive: Archive) -> Any:
-    if HEADER not in archive.unread:
-        raise ArgumentError("it has no header")
-    header = archive.array(HEADER, MAX_TEXT_BYTES)
-    if header.dtype != np.uint8 or header.ndim != 1:
-        raise ArgumentError("its header is no text")
-    return json.loads(header.tobytes().decode(), parse_constant=_refuse)
+def _opened(file: BinaryIO, max_bytes: int) -> _Opened:
+    """Read a file and check that it is whole; its meaning is not looked at yet."""
+    if os.fstat(file.fileno()).st_size > max_bytes:
+        raise ArgumentError(
+            f"it has more than the {max_bytes:,} bytes that are allowed; if you trust the file, "
+            "allow more with max_bytes"
+        )
+    data = file.read(max_bytes)
+    arrays = {name: np.require(array, requirements="W") for name, array in load(data).items()}
+    metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    checksum, _, text = metadata.get(HEAD, "").partition(" ")
+    if not text:
+        raise ArgumentError("it has no head")
+    if checksum != f"{checksum_of(text, arrays):08x}":
+        raise ArgumentError("its checksum is wrong")
+    head = json.loads(text, parse_constant=_refuse)
+    _check_head(head)
+    for name, array in arrays.items():
+        if array.dtype.kind not in KINDS:
+            raise ArgumentError(f"the array {name!r} is of {array.dtype}, not of plain numbers")
+        if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
+            raise ArgumentError(
+                f"the array {name!r} has truth values that are neither true nor false"
+            )
+    return _Opened(head, arrays)
 
 
-def _refuse(constant: str) -> None:
-    raise ArgumentError(f"its header holds {constant}")
+def _refuse(constant: str) -> NoReturn:
+    raise ArgumentError(f"its head holds {constant}")
 
 
-def _problem(head: Any, kinds: Collection[str]) -> str | None:
-    """What is wrong with a file that could be read, if anything."""
+def _check_head(head: Any) -> None:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        return f"its header is not one of {FORMAT}"
-    version = head.get("version")
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
-        return f"its version is {version!r}; this release reads 1 to {VERSION}"
-    kind = head.get("kind")
-    if not isinstance(kind, str) or kind not in kinds:
-        return f"it holds a {kind!r}"
-    return None if "content" in head else "its header has no content"
+        raise ArgumentError(f"its head is not one of {FORMAT}")
+    if head.get("version") != VERSION:
+        raise ArgumentError(f"its version is {head.get('version')!r}; this release reads {VERSION}")
+    texts = head.get("texts")
+    if (
+        head.keys() != {"format", "version", "kind", "content", "texts"}
+        or not isinstance(head["kind"], str)
+        or not isinstance(texts, dict)
+        or not all(isinstance(text, str) for text in texts.values())
+    ):
+        raise ArgumentError("its head is not whole")

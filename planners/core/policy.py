@@ -17,8 +17,7 @@ from exo_envs.core.batches import PARTS
 from exo_envs.core.ends import DONE
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, IntArray, Ranges, State, Variable
-from planners.core.archive import MAX_BYTES
-from planners.core.files import load_saved
+from planners.core.files import MAX_BYTES, load_saved
 
 #: Names of exogenous variables, in the order of the model.
 Mask: TypeAlias = tuple[str, ...]
@@ -94,7 +93,7 @@ class Policy(ABC):
 
         Args:
             path: the file.
-            max_bytes: how much the file may hold, once it is no longer compressed.
+            max_bytes: bytes that the file may have.
 
         Raises:
             FileNotFoundError: there is no such file.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.contract.check import check_quickly
 from exo_envs.contract.checked_mdp import CheckedMDP
-from exo_envs.contract.quick import check_quickly
 from exo_envs.core.clock import tick
 from exo_envs.core.mdp import (
     BoolArray,

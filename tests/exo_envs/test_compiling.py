@@ -5,7 +5,7 @@ import time
 import pytest
 from compiled import COMPILING, slow_to_compile
 
-from exo_envs.contract.quick import check_quickly
+from exo_envs.contract.check import check_quickly
 from exo_envs.core.clock import working_time
 from exo_envs.domains.grid import GridMDP
 

@@ -5,7 +5,7 @@ import pytest
 from models import CoinMDP
 
 from exo_envs import ExoEnv, ExoVectorEnv, State, Variable
-from exo_envs.contract.quick import check_quickly
+from exo_envs.contract.check import check_quickly
 from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import ContractError, check_mdp
 from planners import estimate_objective

@@ -174,12 +174,12 @@ class NowAndThen(GridMDP):
         return np.zeros(7 if self.calls % 3 == 0 else endogenous.shape[:-1])
 
 
-def test_a_step_that_fails_now_and_then_is_said_to_be_the_models():
+def test_a_step_that_fails_now_and_then_names_the_method():
     env = ExoVectorEnv(NowAndThen(), 2)
     env.reset(seed=0)
     for _ in range(2):
         env.step(np.zeros(2, dtype=np.int64))
-    with pytest.raises(ValueError, match="returned now and then makes no step"):
+    with pytest.raises(ValueError, match="reward_terms answers for shape"):
         env.step(np.zeros(2, dtype=np.int64))
 
 

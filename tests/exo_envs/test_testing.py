@@ -6,7 +6,7 @@ import pytest
 from models import CoinMDP, CounterMDP
 
 from exo_envs import AdaptedMDP, ExoEnv, State, Successors, Variable
-from exo_envs.contract.comparison import find_difference
+from exo_envs.core.statistics import find_difference
 from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import ContractError, check_mdp
 

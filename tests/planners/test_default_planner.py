@@ -153,8 +153,8 @@ def test_a_plan_with_part_of_a_mask_is_a_policy_for_the_mask(factory, tmp_path):
     wide = exact.widened(reduced.mask, reduced.full_names)
     state = FactoryMDP().sample_uniform(50, np.random.default_rng(0))
     np.testing.assert_array_equal(wide(state), exact(state))
-    wide.save(tmp_path / "policy.npz")
-    np.testing.assert_array_equal(TabularPolicy.load(tmp_path / "policy.npz")(state), exact(state))
+    wide.save(tmp_path / "policy")
+    np.testing.assert_array_equal(TabularPolicy.load(tmp_path / "policy")(state), exact(state))
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.05, 0.5])

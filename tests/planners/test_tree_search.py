@@ -81,7 +81,7 @@ def test_the_same_question_gets_the_same_answer():
 
 
 def test_settings_are_saved_and_the_model_is_given_again(tmp_path):
-    mdp, path = CoinMDP(), tmp_path / "uct.npz"
+    mdp, path = CoinMDP(), tmp_path / "uct"
     policy = UCT(simulations=8).plan(mdp, rng=np.random.default_rng(3)).policy
     policy.save(path)
     state = mdp.sample_initial(30, np.random.default_rng(0))

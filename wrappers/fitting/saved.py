@@ -1,9 +1,7 @@
 """Learned masks as files: JSON, with everything that says where a mask comes from.
 
-A file with a policy is the policy's own (:mod:`planners.core.files`), an archive in which the mask
-is a
-text named ``mask.json``. So one file has both, ``Policy.load`` reads it too, and people can read
-what it says about the mask with any tool that opens zip archives.
+A file with a policy is the policy's own (:mod:`planners.core.files`), in which the JSON is a text
+named ``mask.json``. So one file has both, and ``Policy.load`` reads it too.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from planners.core.files import Saved, read_text, replacing
 from planners.core.policy import Policy
 
 FORMAT, VERSION = "exo-envs mask", 1
-#: The name of the mask in an archive that has the policy, too.
+#: The name of the mask in a file that has the policy, too.
 MEMBER = "mask.json"
 #: Bytes of the JSON at most.
 MAX_BYTES = 2**23
@@ -97,7 +95,7 @@ class SavedMask:
             ValueError: the file is damaged, or holds something else.
         """
         where = os.fspath(path)
-        archived = read_text(path, MEMBER) if _is_archive(path) else ""
+        archived = read_text(path, MEMBER) if _has_policy(path) else ""
         if archived is None:
             raise ArgumentError(f"{where!r} does not hold a mask: there is no {MEMBER} in it")
         try:
@@ -120,7 +118,7 @@ class SavedMask:
         Raises:
             ValueError: the file is damaged, or its policy is for another mask or model.
         """
-        if not _is_archive(path):
+        if not _has_policy(path):
             return None
         policy = Policy.load(path)
         if policy.full != self.names or not set(policy.mask) <= set(self.mask):
@@ -144,7 +142,12 @@ class SavedMask:
                     f"{variable.size} values, not with the {own[variable.name]} of this model"
                 )
         anywhere = mdp.sample_uniform(NUM_TRIED, np.random.default_rng(0))
-        as_actions(mdp, policy(anywhere), (NUM_TRIED,))  # of a model with as many actions
+        try:
+            as_actions(mdp, policy(anywhere), (NUM_TRIED,))
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"the policy in {os.fspath(path)!r} is not one for this model: {error}"
+            ) from error
         return policy
 
     @classmethod
@@ -193,9 +196,10 @@ class SavedMask:
             )
 
 
-def _is_archive(path: str | os.PathLike[str]) -> bool:
+def _has_policy(path: str | os.PathLike[str]) -> bool:
+    """Whether it is no JSON: other files begin with a number of eight bytes, not all of them."""
     with Path(path).open("rb") as file:
-        return file.read(2) == b"PK"
+        return b"\0" in file.read(8)
 
 
 def _read_json(path: str | os.PathLike[str]) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load, save
 
 from exo_envs import ExoMDP
 from planners import Policy, ReducedMDP
-from planners.core.files import read_text, replacing
+from planners.core.files import HEAD, checksum_of, read_text, replacing
 from planners.discretization.binned_policy import BinnedPolicy
 from planners.forecasting.planner import ForecastPolicy
 from planners.reduced.reduced_mdp import TabulatedReducedMDP
@@ -73,45 +72,32 @@ def _damaged_bytes(odd: Odd, content: bytes) -> bytes:
     if kind == 1:
         return bytes(data) + bytes(odd.rng.integers(256, size=odd.below(50)).astype(np.uint8))
     if kind == 2:
-        return odd.pick(
-            (b"", b"\0" * 100, b"PK\x03\x04", b"{}", b"[1]", b"null", b"\x93NUMPY", b"x")
-        )
+        return odd.pick((b"", b"\0" * 100, b"\2" + b"\0" * 7 + b"{}", b"{}", b"[1]", b"null", b"x"))
     for _ in range(1 + odd.below(8)):
         data[odd.below(len(data))] = odd.below(256)
     return bytes(data)
 
 
-def _forged_archive(odd: Odd, content: bytes) -> bytes:
-    """A whole archive with checksums that are right, of which one array or number is another."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    name = odd.pick(sorted(members))
-    name = "header.npy" if odd.chance(0.3) else name
-    members[name] = forged = _forged_member(odd, name, members[name])
-    if odd.chance(0.1):
-        members.pop(odd.pick(sorted(members)))
-    if odd.chance(0.05):
-        members["another.npy"] = forged
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, value in members.items():
-            archive.writestr(key, value)
-    return out.getvalue()
-
-
-def _forged_member(odd: Odd, name: str, content: bytes) -> bytes:
-    """A text, the header, or an array of which something is another."""
-    if name.endswith(".json"):
-        return json.dumps(_forged_json(odd, json.loads(content))).encode()
-    array = np.load(io.BytesIO(content))
-    if name == "header.npy":
-        text = json.dumps(_forged_json(odd, json.loads(array.tobytes().decode())))
-        array = np.frombuffer(text.encode(), dtype=np.uint8)
+def _forged_file(odd: Odd, content: bytes) -> bytes:
+    """A whole file with a checksum that is right, of which one array or number is another."""
+    head, arrays = _parts(content)
+    if not arrays or odd.chance(0.3):
+        head = _forged_json(odd, head)
     else:
-        array = _forged_array(odd, array)
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=odd.chance(0.5) and array.dtype.hasobject)
-    return stream.getvalue()
+        name = odd.pick(sorted(arrays))
+        arrays[name] = _forged_array(odd, arrays[name])
+    if arrays and odd.chance(0.1):
+        arrays.pop(odd.pick(sorted(arrays)))
+    if odd.chance(0.05):
+        arrays["another"] = np.arange(3)
+    text = json.dumps(head)
+    return save(arrays, {HEAD: f"{checksum_of(text, arrays):08x} {text}"})
+
+
+def _parts(content: bytes) -> tuple[Any, dict[str, Any]]:
+    """The head of a file, and its arrays by name."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return json.loads(header["__metadata__"][HEAD].partition(" ")[2]), load(content)
 
 
 def _forged_array(odd: Odd, array: Any) -> Any:
@@ -124,7 +110,7 @@ def _forged_array(odd: Odd, array: Any) -> Any:
             out.reshape(-1)[where] = odd.rng.choice(values, size=len(where)).astype(out.dtype)
         return out
     if kind == 4:
-        return array.astype(odd.pick(("f8", "i1", "u1", "i8", "?", "f4", "U3", "c8", ">i8")))
+        return array.astype(odd.pick(("f8", "i1", "u1", "i8", "?", "f4", "f2", "c8")))
     if kind == 5:
         flat = array.reshape(-1)
         return odd.pick((flat, flat[:-1], array[None], flat[:0], np.concatenate([flat, flat])))
@@ -194,7 +180,7 @@ def _try_file(odd: Odd, kind: str) -> None:
     elif kind == "mask":
         path.write_text(json.dumps(_forged_json(odd, json.loads(content))), encoding="utf-8")
     else:
-        path.write_bytes(_forged_archive(odd, content))
+        path.write_bytes(_forged_file(odd, content))
     loaded = odd.call(LOADERS[kind], path)
     odd.call(_use, loaded)
 
@@ -220,7 +206,7 @@ def wrapper(odd: Odd) -> None:
     if odd.chance(0.3):
         content = _damaged_bytes(odd, content)
     elif with_policy:
-        content = _forged_archive(odd, content) if odd.chance(0.8) else content
+        content = _forged_file(odd, content) if odd.chance(0.8) else content
     elif odd.chance(0.7):
         content = json.dumps(_forged_json(odd, json.loads(content))).encode()
     path.write_bytes(content)

@@ -13,12 +13,13 @@ from exo_envs.sources.tables.forecasts import FromColumns, Noisy, Perfect, Persi
 from exo_envs.sources.tables.functions import Columns
 from planners import backtest, cross_check
 from planners.backtesting import Backtest
-from planners.dependence.nearest_neighbours import (
+from planners.dependence.cross_check import (
+    CheckedEdge,
+    CrossCheck,
     NeighbourTest,
     neighbour_information,
     neighbour_test,
 )
-from planners.dependence.neighbour_check import CheckedEdge, CrossCheck
 from planners.discretization.bin_edges import Responses
 from planners.discretization.coarse import Bins, CoarseMDP
 from planners.discretization.grid import Grid

@@ -268,8 +268,8 @@ def test_files_and_longer_models_keep_the_rule(till, tmp_path):
     for rule in ("average", "zero"):
         reduced = ReducedMDP.estimate(mdp, ["x0", "x1"], ignored_rewards=rule, **given)
         assert f"what ignored variables pay: {rule}" in reduced.describe()
-        reduced.save(tmp_path / "model.npz")
-        loaded = ReducedMDP.load(tmp_path / "model.npz")
+        reduced.save(tmp_path / "model")
+        loaded = ReducedMDP.load(tmp_path / "model")
         longer = reduced.extend(mdp, 5, np.random.default_rng(0))
         for other in (loaded, longer):
             assert (other.ignored_rewards, other.paying) == (rule, ("x0",))

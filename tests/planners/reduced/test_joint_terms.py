@@ -264,8 +264,8 @@ def test_reduced_models_are_models_again(sales, mask, tmp_path):
     mdp, given = sales
     reduced = ReducedMDP.estimate(mdp, list(mask), **given)
     check_mdp(reduced, num_samples=200)
-    reduced.save(tmp_path / "model.npz")
-    loaded = ReducedMDP.load(tmp_path / "model.npz")
+    reduced.save(tmp_path / "model")
+    loaded = ReducedMDP.load(tmp_path / "model")
     assert (loaded.reward_scopes, loaded.paying) == (reduced.reward_scopes, reduced.paying)
     state = reduced.sample_uniform(200, np.random.default_rng(0))
     action = np.arange(200) % 2

@@ -59,7 +59,7 @@ def test_save_and_load(tmp_path):
     reduced = ReducedMDP.estimate(
         mdp, ("object", "guard"), rng=np.random.default_rng(0), num_rollouts=200
     )
-    path = tmp_path / "reduced.npz"
+    path = tmp_path / "reduced"
     reduced.save(path)
     loaded = ReducedMDP.load(path)
     assert_same(reduced, loaded)
@@ -72,7 +72,7 @@ def test_save_and_load(tmp_path):
     )
     assert all((a == b).all() for a, b in zip(one.state, other.state, strict=True))
     np.testing.assert_array_equal(one.reward, other.reward)
-    again = tmp_path / "again.npz"
+    again = tmp_path / "again"
     loaded.save(again)
     assert again.read_bytes() == path.read_bytes()
     more, also = (part.extend(mdp, 50, np.random.default_rng(4)) for part in (reduced, loaded))
@@ -83,18 +83,15 @@ def test_files_that_cannot_be_loaded(tmp_path):
     reduced = ReducedMDP.estimate(
         GridMDP(), ("object",), rng=np.random.default_rng(0), num_rollouts=20
     )
-    path = tmp_path / "reduced.npz"
+    path = tmp_path / "reduced"
     reduced.save(path)
     content = path.read_bytes()
     with pytest.raises(FileNotFoundError):
-        ReducedMDP.load(tmp_path / "nowhere.npz")
+        ReducedMDP.load(tmp_path / "nowhere")
     for wrong in (content[: len(content) // 2], b"not ours", content[:-40] + b"x" * 40):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match="damaged or not a file of"):
             ReducedMDP.load(path)
-    np.savez(path, values=np.zeros(3))
-    with pytest.raises(ValueError, match="it has no header"):
-        ReducedMDP.load(path)
 
 
 def test_more_rollouts_are_added_to_the_counts():

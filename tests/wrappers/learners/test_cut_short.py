@@ -22,6 +22,7 @@ from wrappers import (
     GreedyMaskLearner,
     LearningStoppedWarning,
     Study,
+    UndecidedWarning,
 )
 from wrappers.fitting import session
 
@@ -254,7 +255,9 @@ def test_what_the_time_for_learning_cut_short_is_not_blamed_on_the_time_for_plan
         learner.fit(GridMDP(), 0)
     assert not [warning for warning in caught if "planning_time_limit" in str(warning.message)]
     if learner.status_ == "time limit":
-        assert [warning.category for warning in caught] == [LearningStoppedWarning]
+        told = {warning.category for warning in caught}
+        assert LearningStoppedWarning in told
+        assert told <= {LearningStoppedWarning, UndecidedWarning}
     else:  # each plan leaves the next one a tenth of the time
         assert learner.status_ == "plans cut short"
         (told,) = (warning for warning in caught if warning.category is PlanCutShortWarning)

@@ -89,8 +89,8 @@ def test_policies_planned_in_bins_play_values(planner, tmp_path):
     assert evaluate(policy, mdp, 100, 0).mean() > 3.5
     assert isinstance(policy, BinnedPolicy)
     low, high = ({"endogenous": [0], "exogenous": [x, 0, 0, 0, 0]} for x in (0, 10**7 - 1))
-    policy.save(tmp_path / "policy.npz")
-    loaded = BinnedPolicy.load(tmp_path / "policy.npz")
+    policy.save(tmp_path / "policy")
+    loaded = BinnedPolicy.load(tmp_path / "policy")
     for same in (policy, pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy), loaded):
         assert (same(low), same(high)) == (0, 1)
 
@@ -99,7 +99,7 @@ def test_a_policy_of_tree_search_in_bins_cannot_be_saved(tmp_path):
     reduced = ReducedMDP.estimate(ManyValuesMDP(10**7, "pays"), ["price"], rng=0)
     policy = BinnedPolicy(UCT(simulations=2).plan(reduced).policy, reduced.bins)
     with pytest.raises(TypeError, match="UCTPolicy cannot be saved"):
-        policy.save(tmp_path / "policy.npz")
+        policy.save(tmp_path / "policy")
     with pytest.raises(ValueError, match="price"):
         BinnedPolicy(ValueIteration().plan(reduced.part(())).policy, reduced.bins)
 
@@ -112,8 +112,8 @@ def test_reduced_models_have_bins(tmp_path):
     more = reduced.extend(mdp, 100, np.random.default_rng(0))
     assert more.data.num_rollouts == 1100
     assert more.data.values.max() < len(reduced.bins[0])
-    reduced.save(tmp_path / "model.npz")
-    loaded = ReducedMDP.load(tmp_path / "model.npz")
+    reduced.save(tmp_path / "model")
+    loaded = ReducedMDP.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.bins[0].starts, reduced.bins[0].starts)
     assert estimate_objective(mdp, ["price", "signal"], rng=0).mean_return > 3.5
 

@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-import zipfile
 
 import gymnasium as gym
 import numpy as np
@@ -12,6 +11,7 @@ from forgery import forge
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 from harbour import HARBOUR_VARIABLES, Harbour, Hidden, get_hidden, set_hidden
+from safetensors import safe_open
 from traces import record
 
 from exo_envs import AdaptedMDP, ExoEnv, Variable
@@ -49,7 +49,9 @@ def same_policy(one, other):
     np.testing.assert_array_equal(one(states()), other(states()))
 
 
-@pytest.mark.parametrize("name", ["mask.json", "mask.zip", "mask.npz", "mask", "mask.tar.gz"])
+@pytest.mark.parametrize(
+    "name", ["mask.json", "mask.zip", "mask.safetensors", "mask", "mask.tar.gz"]
+)
 def test_one_file_holds_mask_and_policy(learned, tmp_path, name):
     learned.save(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -78,8 +80,9 @@ def test_the_same_content_gives_the_same_bytes(tmp_path):
 
 def test_people_can_read_the_mask(learned, tmp_path):
     learned.save(tmp_path / "mask")
-    with zipfile.ZipFile(tmp_path / "mask") as archive:
-        text = archive.read("mask.json").decode()
+    with safe_open(tmp_path / "mask", "numpy") as file:
+        head = json.loads(file.metadata()["exo-envs"].partition(" ")[2])
+    text = head["texts"]["mask.json"]
     assert '\n  "mask": [\n    "object",' in text
     assert {"spec", "seed", "versions"} < set(json.loads(text))
 
@@ -173,7 +176,7 @@ def test_forged_masks_are_refused_or_harmless(learned, tmp_path, alone):
         else:
             assert loaded.policy is None or loaded.policy(states()).shape == (200,)
     strange = [said for said in messages if repr(str(path)) not in said]
-    assert all("the mask was learned on" in said for said in strange)  # by another model
+    assert all("the mask was learned on" in said for said in strange), strange  # by another model
     assert len(messages) > 50
 
 

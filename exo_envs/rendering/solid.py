@@ -1,0 +1,265 @@
+"""Drawing in three dimensions: solids, and the figures that several domains show as bodies.
+
+Floors lie in the plane z = 0, a cell is one unit wide, and row 0 is the farthest from the
+camera: what is at (x, y) on a floor plan is at (x, -y) in the scene.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exo_envs.rendering.palette import (
+    FLOOR,
+    FLOOR_OTHER,
+    GOLD,
+    INK,
+    KEPT,
+    MARK,
+    PAPER,
+    PURPLE,
+    SKIN,
+    Colour,
+    Emphasis,
+    mix,
+)
+from exo_envs.rendering.scene import Mesh, Scene
+
+
+def merge(*meshes: Mesh) -> Mesh:
+    """Several solids as one."""
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
+    return Mesh(
+        np.vstack([mesh.vertices for mesh in meshes]),
+        np.vstack([mesh.normals for mesh in meshes]),
+        np.concatenate([mesh.indices + start for mesh, start in zip(meshes, starts, strict=True)]),
+    )
+
+
+def glowing(mesh: Mesh) -> Mesh:
+    """The same solid, as bright on every side as a surface that faces the light from above."""
+    return Mesh(mesh.vertices, np.tile([-0.25, -0.38, 0.89], (len(mesh.normals), 1)), mesh.indices)
+
+
+def prism(outline: ArrayLike, bottom: float, top: float) -> Mesh:
+    """A flat shape with upright walls; the outline, shape (n, 2), runs counter-clockwise.
+
+    Its centre of mass has to see every corner, as that of a star does.
+    """
+    corners = np.asarray(outline, dtype=np.float64)
+    ends = np.roll(corners, -1, axis=0)
+    vertices: list[list[float]] = []
+    normals: list[list[float]] = []
+
+    def triangle(points: list[list[float]], normal: list[float]) -> None:
+        vertices.extend(points)
+        normals.extend([normal] * 3)
+
+    cx, cy = corners.mean(axis=0)
+    for (x0, y0), (x1, y1) in zip(corners, ends, strict=True):
+        triangle([[cx, cy, top], [x0, y0, top], [x1, y1, top]], [0.0, 0.0, 1.0])
+        triangle([[cx, cy, bottom], [x1, y1, bottom], [x0, y0, bottom]], [0.0, 0.0, -1.0])
+        length = math.hypot(x1 - x0, y1 - y0)
+        side = [(y1 - y0) / length, (x0 - x1) / length, 0.0]
+        triangle([[x0, y0, bottom], [x1, y1, bottom], [x1, y1, top]], side)
+        triangle([[x0, y0, bottom], [x1, y1, top], [x0, y0, top]], side)
+    return Mesh(np.array(vertices), np.array(normals), np.arange(len(vertices)))
+
+
+def raised(mesh: Mesh, degrees: float) -> Mesh:
+    """A flat shape raised until, at 90 degrees, its upper side looks towards negative y."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    turn = np.array([[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]])
+    return Mesh(mesh.vertices @ turn, mesh.normals @ turn, mesh.indices)
+
+
+def box(width: float, depth: float, height: float) -> Mesh:
+    """A box that stands on z = 0 in the middle of x and y."""
+    x, y = width / 2, depth / 2
+    return prism([(-x, -y), (x, -y), (x, y), (-x, y)], 0.0, height)
+
+
+def quad(x: float, y: float, width: float, depth: float) -> Mesh:
+    """A rectangle in the plane z = 0 that is seen from above, from its least x and y on."""
+    corners = [(x, y, 0.0), (x + width, y, 0.0), (x + width, y + depth, 0.0), (x, y + depth, 0.0)]
+    normals = np.tile([0.0, 0.0, 1.0], (4, 1))
+    return Mesh(np.array(corners), normals, np.array([0, 1, 2, 0, 2, 3]))
+
+
+def lathe(profile: Sequence[tuple[float, float]], *, sides: int = 16) -> Mesh:
+    """A solid of revolution: its profile is (radius, height) from the bottom to the top."""
+    angles = np.linspace(0.0, 2 * np.pi, sides + 1)
+    around = np.stack([np.cos(angles), np.sin(angles)], axis=-1)  # (sides + 1, 2)
+    parts = []
+    for (r0, z0), (r1, z1) in pairwise(profile):
+        slope = math.hypot(z1 - z0, r1 - r0)
+        outwards, upwards = (z1 - z0) / slope, (r0 - r1) / slope
+        rings = [
+            np.column_stack([radius * around, np.full(sides + 1, height)])
+            for radius, height in ((r0, z0), (r1, z1))
+        ]
+        normal = np.column_stack([outwards * around, np.full(sides + 1, upwards)])
+        low = np.arange(sides)
+        high = low + sides + 1
+        faces = np.stack([low, low + 1, high, high, low + 1, high + 1], axis=-1)
+        parts.append(Mesh(np.vstack(rings), np.vstack([normal, normal]), faces.ravel()))
+    return merge(*parts)
+
+
+def ball(radius: float, *, sides: int = 12) -> Mesh:
+    """A ball around the origin."""
+    angles = np.linspace(0.0, np.pi, sides // 2 + 2)
+    solid = lathe([(radius * math.sin(a), -radius * math.cos(a)) for a in angles], sides=sides)
+    return Mesh(solid.vertices, solid.vertices / radius, solid.indices)
+
+
+def disc(radius: float, *, height: float = 0.0, sides: int = 24) -> Mesh:
+    """A disc at a height that is seen from above."""
+    return lathe([(radius, height), (0.0, height)], sides=sides)
+
+
+def ring(inner: float, outer: float, *, thickness: float = 0.01, sides: int = 24) -> Mesh:
+    """A flat ring on z = 0."""
+    profile = [(outer, 0.0), (outer, thickness), (inner, thickness), (inner, 0.0)]
+    return lathe(profile, sides=sides)
+
+
+def star(radius: float, thickness: float) -> Mesh:
+    """A star of five points that lies on z = 0."""
+    outline = [
+        (reach * math.sin(-corner * math.pi / 5), reach * math.cos(corner * math.pi / 5))
+        for corner in range(10)
+        for reach in [radius if corner % 2 == 0 else 0.45 * radius]
+    ]
+    return prism(outline, 0.0, thickness)
+
+
+# --- figures ---------------------------------------------------------------------------------
+
+RIM: Colour = mix(FLOOR_OTHER, INK, 0.3)
+KEPT_FLOOR: Colour = mix(KEPT, PAPER, 0.25)
+SHADE: Colour = mix(FLOOR_OTHER, INK, 0.22)
+
+ROBOT = {
+    "base": (
+        lathe([(0.30, 0.0), (0.32, 0.05), (0.30, 0.16), (0.20, 0.20), (0.0, 0.20)]),
+        PURPLE,
+    ),
+    "body": (
+        lathe([(0.20, 0.16), (0.25, 0.24), (0.25, 0.52), (0.17, 0.62), (0.0, 0.62)]),
+        GOLD,
+    ),
+    "arms": (
+        merge(
+            *(
+                lathe([(0.0, 0.26), (0.06, 0.30), (0.06, 0.50), (0.0, 0.54)], sides=8).at(
+                    side * 0.31, -0.05, 0.0
+                )
+                for side in (-1, 1)
+            )
+        ),
+        GOLD,
+    ),
+    "head": (ball(0.20, sides=16).at(0.0, 0.0, 0.78), PURPLE),
+    "eyes": (
+        merge(*(ball(0.06, sides=8).at(side * 0.09, -0.165, 0.82) for side in (-1, 1))),
+        PAPER,
+    ),
+    "pupils": (
+        merge(*(ball(0.03, sides=6).at(side * 0.09, -0.21, 0.835) for side in (-1, 1))),
+        INK,
+    ),
+    "antenna": (
+        merge(
+            lathe([(0.015, 0.96), (0.015, 1.08)], sides=6),
+            ball(0.05, sides=8).at(0.0, 0.0, 1.10),
+        ),
+        GOLD,
+    ),
+    "shadow": (disc(0.40, height=0.012), SHADE),
+}
+PERSON = lathe(
+    [(0.21, 0.0), (0.22, 0.05), (0.15, 0.22), (0.09, 0.42), (0.12, 0.46), (0.07, 0.49)], sides=14
+)
+HEAD = ball(0.14).at(0.0, 0.0, 0.59)
+CAP = merge(
+    lathe([(0.13, 0.66), (0.12, 0.72), (0.07, 0.76), (0.0, 0.77)], sides=12),
+    box(0.20, 0.09, 0.025).at(0.0, -0.13, 0.665),  # a peak
+)
+PERSON_SHADOW = disc(0.27, height=0.012, sides=16)
+PERSON_RING = ring(0.24, 0.33, thickness=0.05)
+BEACON = glowing(
+    merge(
+        lathe([(0.03, 0.0), (0.03, 0.85)], sides=6),
+        raised(star(0.34, 0.05), 40.0).at(0.0, 0.0, 1.1),  # towards the camera
+    )
+)
+SQUARE = quad(-0.45, -0.45, 0.9, 0.9).at(0.0, 0.0, 0.008)
+DISC = disc(0.41, height=0.016)
+
+
+@cache
+def _floor(rows: int, columns: int) -> tuple[Mesh, Mesh, Mesh]:
+    """Light tiles, dark tiles and a rim.
+
+    The tiles do not overlap: a pixel drawn twice costs twice, and the floor fills the picture.
+    """
+    light, dark = (
+        merge(
+            *(
+                quad(column, -row - 1, 1.0, 1.0)
+                for row in range(rows)
+                for column in range(columns)
+                if (row + column) % 2 == parity
+            )
+        )
+        for parity in range(2)
+    )
+    beam = 0.1
+    across = box(columns + 2 * beam, beam, 0.14)
+    along = box(beam, rows, 0.14)
+    rim = merge(
+        *(across.at(columns / 2, y, -0.12) for y in (beam / 2, -rows - beam / 2)),
+        *(along.at(x, -rows / 2, -0.12) for x in (-beam / 2, columns + beam / 2)),
+    )
+    return light, dark, rim
+
+
+def floor(scene: Scene, rows: int, columns: int) -> None:
+    """A chequered floor with a rim."""
+    light, dark, rim = _floor(rows, columns)
+    scene.show("light tiles", light, FLOOR)
+    scene.show("dark tiles", dark, FLOOR_OTHER)
+    scene.show("rim", rim, RIM)
+
+
+def robot(scene: Scene, x: float, y: float) -> None:
+    """The robot: a gold body, a purple head and a purple base."""
+    for part, (mesh, colour) in ROBOT.items():
+        scene.show(f"robot {part}", mesh, colour, (x, -y, 0.0))
+
+
+def person(
+    scene: Scene,
+    name: str,
+    spot: tuple[float, float],
+    colour: Colour,
+    cap: Colour | None,
+    emphasis: Emphasis,
+    variables: Sequence[str],
+) -> None:
+    """Somebody who is not the robot, as a mask has it."""
+    place = (spot[0], -spot[1], 0.0)
+    scene.show(f"{name} body", PERSON, emphasis.paint(colour, *variables), place)
+    scene.show(f"{name} head", HEAD, emphasis.paint(SKIN, *variables), place)
+    if cap is not None:
+        scene.show(f"{name} cap", CAP, emphasis.paint(cap, *variables), place)
+    if emphasis.marks(*variables):
+        scene.show(f"{name} ring", PERSON_RING, MARK, place)
+    elif not emphasis.active:  # several shadows would hide the disc on an occupied cell
+        scene.show(f"{name} shadow", PERSON_SHADOW, SHADE, place)

@@ -1,0 +1,445 @@
+"""Grounded expressions: a graph of nodes, and programs that compute them for whole batches.
+
+Equal parts are one node, constants are worked out at once. Every node has a ``uid`` larger than
+those of its arguments, so sorting nodes by it puts arguments first. A random node carries a tag:
+two draws of one distribution stay two draws, and a draw that several expressions look at stays one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from exo_envs.sources.rddl.operations import (
+    COMPARISONS,
+    DISTRIBUTIONS,
+    DTYPES,
+    FUNCTIONS,
+    Array,
+    Kind,
+    numeric_kind,
+)
+
+LeafKind: TypeAlias = Literal["state", "action", "next"]
+LEAVES = ("state", "action", "next")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation of a grounded expression; compared by identity.
+
+    Attributes:
+        op: ``constant``, a leaf (``state``, ``action``, ``next``), ``random``, or an operation.
+        args: the nodes it is applied to.
+        value: the value of a constant, the name of a leaf, the (distribution, tag) of a draw.
+        kind: the type of its values.
+        uid: larger than the uid of every argument.
+    """
+
+    op: str
+    args: tuple[Node, ...]
+    value: Any
+    kind: Kind
+    uid: int
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has one value, whatever the state."""
+        return self.op == "constant"
+
+    def __repr__(self) -> str:
+        """The expression, down to a few levels."""
+        return show(self)
+
+
+class Graph:
+    """Makes nodes; equal ones are made once."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Any, Node] = {}
+        self._tags = 0
+        self.true = self.constant(True)
+        self.false = self.constant(False)
+
+    def _make(self, op: str, args: tuple[Node, ...], value: Any, kind: Kind) -> Node:
+        key = (op, tuple(a.uid for a in args), value, kind)
+        node = self._nodes.get(key)
+        if node is None:
+            node = self._nodes[key] = Node(op, args, value, kind, len(self._nodes))
+        return node
+
+    # --- leaves ---------------------------------------------------------------------------
+
+    def constant(self, value: Any, kind: Kind | None = None) -> Node:
+        """A number or a truth value."""
+        value = value.item() if isinstance(value, np.generic) else value
+        if kind is None:
+            kind = (
+                "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "real"
+            )
+        return self._make(
+            "constant", (), {"bool": bool, "int": int, "real": float}[kind](value), kind
+        )
+
+    def leaf(self, op: LeafKind, name: str, kind: Kind) -> Node:
+        """The value of a grounded fluent: now (``state``), chosen (``action``), then (``next``)."""
+        return self._make(op, (), name, kind)
+
+    def random(self, distribution: str, args: Sequence[Node], kind: Kind) -> Node:
+        """A new draw."""
+        self._tags += 1
+        return self._make("random", tuple(args), (distribution, self._tags), kind)
+
+    # --- truth values ---------------------------------------------------------------------
+
+    def truth(self, node: Node) -> Node:
+        """The node as a truth value; numbers other than 0 are true."""
+        return node if node.kind == "bool" else self.compare("!=", node, self.constant(0))
+
+    def all(self, nodes: Iterable[Node]) -> Node:
+        """Whether all hold."""
+        return self._join("and", nodes, neutral=self.true, absorbing=self.false)
+
+    def any(self, nodes: Iterable[Node]) -> Node:
+        """Whether at least one holds."""
+        return self._join("or", nodes, neutral=self.false, absorbing=self.true)
+
+    def _join(self, op: str, nodes: Iterable[Node], neutral: Node, absorbing: Node) -> Node:
+        parts: dict[Node, None] = {}
+        for node in nodes:  # lazily: what comes after a decided one is never grounded
+            flag = self.truth(node)
+            if flag is absorbing:
+                return absorbing
+            for part in flag.args if flag.op == op else (flag,):
+                if part is not neutral:
+                    parts[part] = None
+        if len(parts) < 2:
+            return next(iter(parts), neutral)
+        if any(part.op == "not" and part.args[0] in parts for part in parts):
+            return absorbing
+        return self._make(op, tuple(parts), None, "bool")
+
+    def negate(self, node: Node) -> Node:
+        """Whether it does not hold."""
+        node = self.truth(node)
+        if node.is_constant:
+            return self.constant(not node.value)
+        return node.args[0] if node.op == "not" else self._make("not", (node,), None, "bool")
+
+    def compare(self, op: str, left: Node, right: Node) -> Node:
+        """One of ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``."""
+        if op in (">", ">="):
+            op, left, right = {">": "<", ">=": "<="}[op], right, left
+        if left.is_constant and right.is_constant:
+            return self.constant(bool(COMPARISONS[op](left.value, right.value)))
+        if left is right and left.op != "random":
+            return self.constant(op in ("==", "<="))
+        if op in ("==", "!="):
+            if left.is_constant:
+                left, right = right, left
+            if left.kind == "bool" and right.is_constant and right.value in (0, 1):
+                return left if (op == "==") == bool(right.value) else self.negate(left)
+            if op == "!=":
+                return self.negate(self.compare("==", left, right))
+        return self._make(op, (self.number(left), self.number(right)), None, "bool")
+
+    # --- numbers --------------------------------------------------------------------------
+
+    def number(self, node: Node) -> Node:
+        """The node as a number: true is 1."""
+        if node.kind != "bool":
+            return node
+        if node.is_constant:
+            return self.constant(int(node.value))
+        return self._make("int", (node,), None, "int")
+
+    def add(self, nodes: Iterable[Node]) -> Node:
+        """The sum."""
+        parts, total = self._flattened("add", nodes, operator.add, 0)
+        if total != 0 or not parts:
+            parts.append(self.constant(total))
+        if len(parts) == 1:
+            return parts[0]
+        return self._make("add", tuple(parts), None, numeric_kind(p.kind for p in parts))
+
+    def multiply(self, nodes: Iterable[Node]) -> Node:
+        """The product."""
+        parts, factor = self._flattened("mul", nodes, operator.mul, 1)
+        if factor == 0 or not parts:
+            return self.constant(factor)
+        if factor != 1:
+            parts.append(self.constant(factor))
+        if len(parts) == 1:
+            return parts[0]
+        return self._make("mul", tuple(parts), None, numeric_kind(p.kind for p in parts))
+
+    def _flattened(
+        self, op: str, nodes: Iterable[Node], combine: Callable[[Any, Any], Any], constant: Any
+    ) -> tuple[list[Node], Any]:
+        """The parts of a sum or a product that are no constants, and what the constants make."""
+        parts: list[Node] = []
+        for node in nodes:
+            for part in node.args if node.op == op else (self.number(node),):
+                if part.is_constant:
+                    constant = combine(constant, part.value)
+                else:
+                    parts.append(part)
+        return parts, constant
+
+    def minus(self, node: Node) -> Node:
+        """The negative of a number."""
+        return self.multiply((self.constant(-1), node))
+
+    def divide(self, left: Node, right: Node) -> Node:
+        """The quotient, a real number."""
+        left, right = self.number(left), self.number(right)
+        if right.is_constant and right.value != 0:
+            if left.is_constant:
+                return self.constant(left.value / right.value, "real")
+            if right.value == 1:
+                return self.multiply((left, self.constant(1.0)))
+        return self._make("quotient", (left, right), None, "real")
+
+    def choose(self, condition: Node, then: Node, otherwise: Node) -> Node:  # noqa: PLR0911
+        """``if condition then ... else ...``."""
+        condition = self.truth(condition)
+        if condition.is_constant:
+            return then if condition.value else otherwise
+        if then is otherwise:
+            return then
+        if then.kind == "bool" and otherwise.kind == "bool":
+            if then.is_constant and then.value:
+                return self.any((condition, otherwise))
+            if then.is_constant:
+                return self.all((self.negate(condition), otherwise))
+            if otherwise.is_constant and otherwise.value:
+                return self.any((self.negate(condition), then))
+            if otherwise.is_constant:
+                return self.all((condition, then))
+            return self._make("if", (condition, then, otherwise), None, "bool")
+        then, otherwise = self.number(then), self.number(otherwise)
+        kind = numeric_kind((then.kind, otherwise.kind))
+        return self._make("if", (condition, then, otherwise), None, kind)
+
+    def function(self, name: str, args: Sequence[Node]) -> Node:
+        """A function of :data:`exo_envs.sources.rddl.operations.FUNCTIONS`."""
+        function = FUNCTIONS[name]
+        args = tuple(self.number(arg) for arg in args)
+        kind = function.kind or numeric_kind(arg.kind for arg in args)
+        if all(arg.is_constant for arg in args):
+            with np.errstate(all="ignore"):
+                return self.constant(function.compute(*(np.asarray(a.value) for a in args)), kind)
+        return self._make(name, args, None, kind)
+
+    def clip(self, node: Node, low: float, high: float) -> Node:
+        """The number, no less than ``low`` and no more than ``high``."""
+        node = self.number(node)
+        for name, bound in (("max", low), ("min", high)):
+            if np.isfinite(bound):
+                node = self.function(name, (node, self.constant(bound, node.kind)))
+        return node
+
+    def which(self, nodes: Sequence[Node]) -> Node:
+        """The position of the one node that holds; 0 if none does."""
+        if all(node.is_constant for node in nodes):
+            return self.constant(next((j for j, node in enumerate(nodes) if node.value), 0))
+        return self._make("which", tuple(nodes), None, "int")
+
+    # --- rewriting ------------------------------------------------------------------------
+
+    def substitute(self, roots: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
+        """The same expressions with some nodes replaced; draws stay the draws they were."""
+        if not values:
+            return list(roots)
+        done: dict[Node, Node] = {}
+        for node in sorted_nodes(roots):
+            new = values.get(node)
+            done[node] = self.rebuild(node, [done[a] for a in node.args]) if new is None else new
+        return [done[root] for root in roots]
+
+    def rebuild(self, node: Node, args: Sequence[Node]) -> Node:
+        """The operation of a node, with other arguments."""
+        if all(new is old for new, old in zip(args, node.args, strict=True)):
+            return node
+        if node.op == "random":
+            return self._make("random", tuple(args), node.value, node.kind)
+        of_many = {"and": self.all, "or": self.any, "add": self.add, "mul": self.multiply}
+        of_few: dict[str, Callable[..., Node]] = {
+            "not": self.negate,
+            "int": self.number,
+            "quotient": self.divide,
+            "if": self.choose,
+            "which": lambda *flags: self.which([self.truth(flag) for flag in flags]),
+            **{op: partial(self.compare, op) for op in COMPARISONS},
+        }
+        if node.op in of_many:
+            return of_many[node.op](args)
+        return of_few[node.op](*args) if node.op in of_few else self.function(node.op, args)
+
+
+def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
+    """All nodes below some roots, arguments first."""
+    found: set[Node] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(node.args)
+    return sorted(found, key=lambda node: node.uid)
+
+
+def leaves(roots: Iterable[Node], op: str) -> list[Node]:
+    """The leaves (or draws) of one type below some roots."""
+    return [node for node in sorted_nodes(roots) if node.op == op]
+
+
+def reaching(roots: Iterable[Node], is_target: Callable[[Node], bool]) -> set[Node]:
+    """The nodes below some roots that look at a target, the targets included."""
+    found: set[Node] = set()
+    for node in sorted_nodes(roots):
+        if is_target(node) or any(arg in found for arg in node.args):
+            found.add(node)
+    return found
+
+
+def outcomes(draw: Node) -> int | None:
+    """How many values a draw has, if a fixed number."""
+    name = draw.value[0]
+    if name == "Bernoulli":
+        return 2
+    return len(draw.args) if name in ("Discrete", "UnnormDiscrete") else None
+
+
+def show(node: Node, depth: int = 4) -> str:
+    """A short text of an expression, for messages."""
+    if node.is_constant or node.op in LEAVES:
+        return f"{node.value}'" if node.op == "next" else str(node.value)
+    name = node.value[0] if node.op == "random" else node.op
+    if depth == 0:
+        return f"{name}(...)"
+    return f"{name}({', '.join(show(arg, depth - 1) for arg in node.args)})"
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+class _Instruction(NamedTuple):
+    compute: Callable[..., Any]
+    arguments: tuple[int, ...]
+    result: int
+    finished: tuple[int, ...]  # places that nothing later looks at
+
+
+class Program:
+    """Computes the values of some expressions.
+
+    Attributes:
+        is_random: whether something is drawn.
+    """
+
+    def __init__(self, roots: Sequence[Node]) -> None:
+        nodes = sorted_nodes(roots)
+        place = {node: i for i, node in enumerate(nodes)}
+        self._roots = [(place[root], DTYPES[root.kind]) for root in roots]
+        self._inputs = [(node, place[node]) for node in nodes if node.op in LEAVES]
+        self._constants: list[Any] = [
+            DTYPES[node.kind](node.value) if node.is_constant else None for node in nodes
+        ]
+        self.is_random = any(node.op == "random" for node in nodes)
+        work, kept = [n for n in nodes if n.op not in (*LEAVES, "constant")], set(roots)
+        last = {arg: node for node in work for arg in node.args}
+        self._instructions = [
+            _Instruction(
+                _operation(node),
+                tuple(place[arg] for arg in node.args),
+                place[node],
+                tuple(
+                    place[arg]
+                    for arg in dict.fromkeys(node.args)
+                    if last[arg] is node and not arg.is_constant and arg not in kept
+                ),
+            )
+            for node in work
+        ]
+
+    def __call__(
+        self, values: Mapping[Node, Any], size: int, rng: np.random.Generator | None = None
+    ) -> list[Array]:
+        """The value of each expression, shape (size,).
+
+        Args:
+            values: of the leaves, numbers or arrays (size,).
+            size: the number of lanes.
+            rng: what draws; not needed if nothing is random.
+        """
+        found: list[Any] = self._constants.copy()
+        for node, place in self._inputs:
+            found[place] = values[node]
+        with np.errstate(all="ignore"):  # in branches that a lane does not take
+            for compute, arguments, result, finished in self._instructions:
+                found[result] = compute(rng, size, *[found[a] for a in arguments])
+                for place in finished:
+                    found[place] = None
+        return [
+            np.broadcast_to(np.asarray(found[place], dtype=dtype), (size,))
+            for place, dtype in self._roots
+        ]
+
+
+def _operation(node: Node) -> Callable[..., Any]:
+    """A function of the generator, the number of lanes and the arguments that computes a node."""
+    match node.op:
+        case "random":
+            return DISTRIBUTIONS[node.value[0]].draw
+        case "and" | "or" | "add" | "mul":
+            return partial(_fold, _FOLDS[node.op], len({a.kind for a in node.args}) == 1)
+        case "which":
+            return _which
+        case "not":
+            compute: Callable[..., Any] = np.logical_not
+        case "int":
+            compute = _as_whole
+        case "quotient":
+            compute = np.divide
+        case "if":
+            compute = np.where
+        case op if op in COMPARISONS:
+            compute = COMPARISONS[op]
+        case op:
+            compute = FUNCTIONS[op].compute
+    return lambda rng, size, *args: compute(*args)
+
+
+_FOLDS: dict[str, Any] = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "add": np.add,
+    "mul": np.multiply,
+}
+
+
+def _fold(function: Any, in_place: bool, _rng: Any, _size: int, *values: Any) -> Any:
+    """One after another; with ``in_place``, all values are of one type."""
+    result = function(values[0], values[1])
+    in_place = in_place and np.ndim(result) > 0
+    for value in values[2:]:
+        result = function(result, value, out=result) if in_place else function(result, value)
+    return result
+
+
+def _as_whole(values: Any) -> Array:
+    return np.asarray(values).astype(np.int64)
+
+
+def _which(_rng: Any, size: int, *flags: Any) -> Array:
+    result = np.zeros(size, dtype=np.int64)
+    for j, flag in enumerate(flags):
+        if j:
+            np.copyto(result, j, where=flag)
+    return result
