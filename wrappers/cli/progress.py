@@ -18,7 +18,7 @@ from typing_extensions import Self
 from planners.core.planner import PlanCutShortWarning
 from wrappers.cli.console import wrap
 from wrappers.fitting.history import Progress, Record
-from wrappers.fitting.results import LearningStoppedWarning
+from wrappers.fitting.session import LearningStoppedWarning
 
 #: Characters of the bar, and how often it moves in a second.
 BAR, REFRESH = 20, 5
