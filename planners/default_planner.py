@@ -25,12 +25,12 @@ from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_
 from planners.core.policy import Mask, Policy
 from planners.dependence.selection import close_under_parents
 from planners.discretization.binned_policy import with_values
-from planners.discretization.grid import fewest_endogenous_states
+from planners.discretization.bins import fewest_endogenous_states
 from planners.forecasting.planner import ForecastPlanner
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.scopes import along
+from planners.tables.indexing import along
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration
 from planners.value_iteration.tabular_policy import TabularPolicy

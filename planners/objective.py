@@ -27,8 +27,7 @@ from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.core.original import HasOriginal
-from exo_envs.sources.simulators.conversion import as_mdp
-from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.arrays import joint_index
 from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference, play_original

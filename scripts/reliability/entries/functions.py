@@ -9,7 +9,7 @@ import numpy as np
 from exo_envs import Variable
 from exo_envs.contract.check import check_quickly
 from exo_envs.core.clock import check_time_limit
-from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from exo_envs.sources.simulators.conversion import warn_of_ignored_wrappers
 from planners import (
     Bracket,
     Clock,
@@ -31,7 +31,8 @@ from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
 from planners.dependence.transitions import TransitionCounts
 from planners.discretization.binned_policy import with_values
-from planners.discretization.coarse import Bins, CoarseMDP, coarsened
+from planners.discretization.bins import Bins
+from planners.discretization.coarse import CoarseMDP, coarsened
 from planners.objective import MaskEvaluator, Trial
 from planners.reduced.ignored_rewards import check_ignored_rewards
 from planners.reduced.rewards import check_reward
