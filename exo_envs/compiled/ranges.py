@@ -1,8 +1,7 @@
-"""The compiled passes over what a model is asked, and over what it returned.
+"""The compiled passes over the questions that a model is asked, and over its answers.
 
-Their signatures are fixed: arrays of other types or layouts are refused with a TypeError, which is
-a check by itself, and nothing is compiled a second time. Each version is compiled when it is first
-asked for.
+They take contiguous arrays of 64-bit numbers. Callers look at types first: Numba would compile
+another version for each, and take a tenth of a second to refuse what is no number.
 """
 
 from __future__ import annotations
@@ -10,30 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types
 
 from exo_envs.compiled.functions import njit
 
-# What may be written to may also be read, but not the other way round. Numba takes three times as
-# long to call a function with an array that it has to convert, so there is a version for each.
-(VALUES, SIZES), (READ_VALUES, READ_SIZES) = (
-    tuple(types.Array(int64, ndim, "C", readonly=readonly) for ndim in (2, 1))
-    for readonly in (False, True)
-)
-TERMS, REWARDS = float64[:, ::1], float64[::1]
-READ_REWARDS = types.Array(float64, 1, "C", readonly=True)
-READ_REALS = types.Array(float64, 2, "C", readonly=True)
-READ_FLAGS = types.Array(boolean, 1, "C", readonly=True)
 SHORT = 4  # values in a row that is looked at by column
 MANY = 256  # rows that are worth laying out for
 BLOCK = 16  # rows that are looked at as one
-#: How the kernels refuse what is no array of theirs; Numba has another error for an empty list.
-UNKNOWN_TO_KERNELS = (TypeError, ValueError)
 #: How far the probabilities of a row may be from a sum of one.
 ROUNDING = 1e-5
 
 
-@njit([boolean(VALUES, SIZES), boolean(READ_VALUES, READ_SIZES)], cache=True)
+@njit(cache=True)
 def all_in_range(values: Any, sizes: Any) -> Any:
     """Whether 0 <= values[b, j] < sizes[j] for all b and j.
 
@@ -64,7 +50,7 @@ def all_in_range(values: Any, sizes: Any) -> Any:
     return signs >= 0
 
 
-@njit(boolean(READ_REALS, READ_REWARDS, READ_REWARDS, READ_FLAGS), cache=True)
+@njit(cache=True)
 def all_within(values: Any, low: Any, high: Any, whole: Any) -> Any:
     """Whether low[j] <= values[b, j] <= high[j] for all b and j, and whole numbers where wanted."""
     wrong = 0
@@ -75,7 +61,7 @@ def all_within(values: Any, low: Any, high: Any, whole: Any) -> Any:
     return wrong == 0
 
 
-@njit([boolean(SIZES, int64), boolean(READ_SIZES, int64)], cache=True)
+@njit(cache=True)
 def all_below(values: Any, size: Any) -> Any:
     """Whether 0 <= v < size for all values; see :func:`all_in_range`."""
     signs = 0
@@ -84,7 +70,7 @@ def all_below(values: Any, size: Any) -> Any:
     return signs >= 0
 
 
-@njit([boolean(REWARDS), boolean(READ_REWARDS)], cache=True)
+@njit(cache=True)
 def all_finite(values: Any) -> Any:
     """Whether no value is infinite, and each is a number."""
     wrong = 0
@@ -93,13 +79,7 @@ def all_finite(values: Any) -> Any:
     return wrong == 0
 
 
-@njit(
-    [
-        boolean(values, values, sizes, sizes, sizes, int64, boolean)
-        for values, sizes in ((VALUES, SIZES), (READ_VALUES, READ_SIZES))
-    ],
-    cache=True,
-)
+@njit(cache=True)
 def is_batch(
     n: Any, x: Any, action: Any, n_sizes: Any, x_sizes: Any, num_actions: int, look: bool
 ) -> Any:
@@ -114,23 +94,14 @@ def is_batch(
     )
 
 
-@njit(boolean(VALUES, VALUES, REWARDS, TERMS, SIZES, SIZES, int64, int64), cache=True)
-def is_fine(
-    n: Any, x: Any, reward: Any, terms: Any, n_sizes: Any, x_sizes: Any, scopes: Any, lanes: Any
-) -> Any:
-    """Whether a step of ``lanes`` states gave values in range and finite rewards, for all of them.
+@njit(cache=True)
+def is_fine(n: Any, x: Any, reward: Any, n_sizes: Any, x_sizes: Any) -> Any:
+    """Whether a step gave values in range and finite rewards.
 
     The reward is the sum of the terms and of the endogenous reward. So if one of them is not
     finite, it is not.
     """
-    if n.shape != (lanes, len(n_sizes)) or x.shape != (lanes, len(x_sizes)):
-        return False
-    if reward.shape[0] != lanes or terms.shape != (lanes, scopes):
-        return False
-    for lane in range(lanes):
-        if not np.isfinite(reward[lane]):
-            return False
-    return all_in_range(n, n_sizes) and all_in_range(x, x_sizes)
+    return all_finite(reward) and all_in_range(n, n_sizes) and all_in_range(x, x_sizes)
 
 
 @njit(cache=True)

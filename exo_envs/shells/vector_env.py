@@ -19,9 +19,8 @@ from exo_envs.contract.steps import check_terminal, take_step
 from exo_envs.core.arguments import check_choice, check_flag, check_lanes, check_whole, optional
 from exo_envs.core.batches import as_actions, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.kernels import Noise
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
-from exo_envs.core.noise import Noise
-from exo_envs.core.spaces import batched_space
 from exo_envs.shells.env import (
     TEXT_ONLY,
     MakeViewer,
@@ -86,7 +85,7 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         max_steps = optional(check_whole)("max_episode_steps", max_episode_steps, 1)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
-        self.observation_space = batched_space(self.single_observation_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
