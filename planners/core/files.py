@@ -159,7 +159,7 @@ def checksum_of(text: str, arrays: Mapping[str, NDArray[Any]]) -> int:
     checksum = zlib.crc32(text.encode())
     for name, array in sorted(arrays.items()):
         checksum = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), checksum)
-        checksum = zlib.crc32(np.ravel(array).view(np.uint8), checksum)
+        checksum = zlib.crc32(np.ravel(array).view(np.uint8).data, checksum)
     return checksum
 
 

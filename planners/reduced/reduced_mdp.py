@@ -37,8 +37,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from planners.core.archive import MAX_BYTES
-from planners.core.files import Saved, load_saved
+from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
 from planners.dependence.interventions import actors_of

@@ -9,64 +9,30 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from exo_envs.sources.rddl.errors import RDDLRefusedError
-from exo_envs.sources.rddl.nodes import Graph, Node
+from exo_envs.sources.rddl.description import Description
+from exo_envs.sources.rddl.expressions import Node
+from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Kind
 
 Bindings = Mapping[str, str]  # parameter -> object
 
 
-@dataclass
-class Grounded:
-    """A grounded description.
-
-    Attributes:
-        graph: where all nodes are made.
-        state: the grounded state fluents and their types.
-        action: the grounded action fluents and their types.
-        domain_of: the objects that a fluent of an enumerated type takes as values.
-        initial: the initial value of each state fluent.
-        default: the value of each action fluent that is not chosen.
-        lifted: the name and the objects of each grounded fluent.
-        following: the expression of each state fluent's next value.
-        reward: what a step pays.
-        invariants: what holds in every state, as the author says.
-        preconditions: what holds of every action that may be taken.
-        terminations: when an episode is over.
-    """
-
-    graph: Graph
-    state: dict[str, Kind] = field(default_factory=dict)
-    action: dict[str, Kind] = field(default_factory=dict)
-    domain_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    initial: dict[str, Any] = field(default_factory=dict)
-    default: dict[str, Any] = field(default_factory=dict)
-    lifted: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    following: dict[str, Node] = field(default_factory=dict)
-    reward: Node = field(init=False)
-    invariants: list[Node] = field(default_factory=list)
-    preconditions: list[Node] = field(default_factory=list)
-    terminations: list[Node] = field(default_factory=list)
-
-
-def ground(model: Any) -> Grounded:
-    """Ground a lifted model of pyRDDLGym."""
-    return _Grounder(model).ground()
+def ground(model: Any, given: Description) -> None:
+    """Ground a lifted model of pyRDDLGym: its fluents, and how they move."""
+    _Grounder(model, given).ground()
 
 
 class _Grounder:
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, given: Description) -> None:
         from pyRDDLGym.core.compiler.initializer import RDDLValueInitializer
 
-        self.model = model
+        self.model, self.given, self.graph = model, given, given.graph
         self.values = RDDLValueInitializer(model).initialize()
-        self.graph = Graph()
-        self.grounded = Grounded(self.graph)
         self.inlined: dict[tuple[str, tuple[str, ...]], Node] = {}
         self.open: list[tuple[str, tuple[str, ...]]] = []
         self.dispatch: dict[str, Callable[[Any, str, Any, Bindings], Node]] = {
@@ -79,36 +45,35 @@ class _Grounder:
             "randomvar": self._random,
         }
 
-    def ground(self) -> Grounded:
-        model, grounded = self.model, self.grounded
+    def ground(self) -> None:
+        model, given = self.model, self.given
         for fluent in (*model.state_fluents, *model.action_fluents):
             self._declare(fluent)
         for fluent, primed in model.next_state.items():
             for objects in self._tuples(model.variable_params[fluent]):
-                grounded.following[ground_name(fluent, objects)] = self._inline(primed, objects)
-        grounded.reward = self.graph.number(self.expression(model.reward, {}))
-        for found, expressions in (
-            (grounded.invariants, model.invariants),
-            (grounded.preconditions, model.preconditions),
-            (grounded.terminations, model.terminations),
-        ):
-            found.extend(self.graph.truth(self.expression(e, {})) for e in expressions)
-        return grounded
+                given.following[ground_name(fluent, objects)] = self._inline(primed, objects)
+        given.reward = self.graph.number(self.expression(model.reward, {}))
+        given.invariants, given.preconditions, terminations = (
+            [self.graph.truth(self.expression(e, {})) for e in expressions]
+            for expressions in (model.invariants, model.preconditions, model.terminations)
+        )
+        given.terminal = self.graph.any(terminations)
+        given.fluents = {name: given.leaf(name) for name in given.kinds}
 
     def _declare(self, fluent: str) -> None:
-        model, grounded = self.model, self.grounded
+        model, given = self.model, self.given
         values = np.asarray(self.values[fluent])
         is_action = fluent in model.action_fluents
         kinds, defaults = (
-            (grounded.action, grounded.default) if is_action else (grounded.state, grounded.initial)
+            (given.action_kinds, given.default) if is_action else (given.kinds, given.initial)
         )
         for index, objects in enumerate(self._tuples(model.variable_params[fluent])):
             name = ground_name(fluent, objects)
             kinds[name] = self._kind(fluent)
             defaults[name] = values.reshape(-1)[index].item()
-            grounded.lifted[name] = (fluent, objects)
+            given.lifted[name] = (fluent, objects)
             if model.variable_ranges[fluent] in model.type_to_objects:
-                grounded.domain_of[name] = self._objects(model.variable_ranges[fluent])
+                given.values[name] = self._objects(model.variable_ranges[fluent])
 
     # --- objects --------------------------------------------------------------------------
 
@@ -186,18 +151,17 @@ class _Grounder:
         return node
 
     def _fluent_of(self, name: str, objects: tuple[str, ...]) -> Node:
-        fluent_type = self.model.variable_types[name]
-        if fluent_type == "non-fluent":
-            values = np.asarray(self.values[name])
-            index = tuple(self.model.object_to_index[o] for o in objects)
-            return self.graph.constant(values[index].item())
-        if fluent_type == "state-fluent":
-            return self.graph.leaf("state", ground_name(name, objects), self._kind(name))
-        if fluent_type == "action-fluent":
-            return self.graph.leaf("action", ground_name(name, objects), self._kind(name))
-        if fluent_type == "next-state-fluent":
-            fluent = self.model.prev_state[name]
-            return self.graph.leaf("next", ground_name(fluent, objects), self._kind(fluent))
+        match self.model.variable_types[name]:
+            case "non-fluent":
+                index = tuple(self.model.object_to_index[o] for o in objects)
+                return self.graph.constant(np.asarray(self.values[name])[index].item())
+            case "state-fluent":
+                return self.graph.leaf("state", ground_name(name, objects), self._kind(name))
+            case "action-fluent":
+                return self.graph.leaf("action", ground_name(name, objects), self._kind(name))
+            case "next-state-fluent":
+                fluent = self.model.prev_state[name]
+                return self.graph.leaf("next", ground_name(fluent, objects), self._kind(fluent))
         return self._inline(name, objects)
 
     def _inline(self, name: str, objects: tuple[str, ...]) -> Node:
@@ -211,17 +175,12 @@ class _Grounder:
             bound = dict(zip((p for p, _ in parameters), objects, strict=True))
             node = self.expression(expression, bound)
             kind = self._kind(self.model.prev_state.get(name, name))
-            self.inlined[key] = self._as_declared(node, kind)
+            node = self.graph.truth(node) if kind == "bool" else self.graph.number(node)
+            if kind == "real" and node.is_constant:
+                node = self.graph.constant(node.value, "real")
+            self.inlined[key] = node
             self.open.pop()
         return self.inlined[key]
-
-    def _as_declared(self, node: Node, kind: Kind) -> Node:
-        if kind == "bool":
-            return self.graph.truth(node)
-        node = self.graph.number(node)
-        if kind == "real" and node.is_constant:
-            return self.graph.constant(node.value, "real")
-        return node
 
     # --- operations -----------------------------------------------------------------------
 
@@ -258,30 +217,24 @@ class _Grounder:
         left, right = self._all(args, bound)
         return self.graph.compare("!=" if op == "~=" else op, left, right)
 
-    def _aggregation(  # noqa: PLR0911
-        self, expression: Any, op: str, args: Any, bound: Bindings
-    ) -> Node:
+    def _aggregation(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
         *parameters, inner = args
         graph = self.graph
         nodes = (self.expression(inner, b) for b in self._bindings(parameters, bound))
-        match op:
-            case "forall":
-                return graph.all(nodes)
-            case "exists":
-                return graph.any(nodes)
-            case "sum":
-                return graph.add(nodes)
-            case "prod":
-                return graph.multiply(nodes)
+        at_once = {
+            "forall": graph.all,
+            "exists": graph.any,
+            "sum": graph.add,
+            "prod": graph.multiply,
+        }
+        if op in at_once:
+            return at_once[op](nodes)
         values = [graph.number(node) for node in nodes]
         match op:
             case "avg":
                 return graph.divide(graph.add(values), graph.constant(len(values)))
             case "minimum" | "maximum":
-                best = values[0]
-                for value in values[1:]:
-                    best = graph.function(op[:3], (best, value))
-                return best
+                return reduce(lambda best, v: graph.function(op[:3], (best, v)), values)
             case "argmin" | "argmax":
                 return self._position(op, values)
         raise _unsupported(op, expression)

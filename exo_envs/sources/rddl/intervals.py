@@ -1,4 +1,4 @@
-"""Between which numbers the value of an expression lies, given as much of its leaves.
+"""Between which numbers values lie: those of an expression, and of variables within an episode.
 
 Intervals are arrays over lanes, so that an expression can be looked at for every value of a few
 leaves at once while the others are anything in their range. What is said is safe, not tight.
@@ -6,13 +6,24 @@ leaves at once while the others are anything in their range. What is said is saf
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.sources.rddl.nodes import Node, sorted_nodes
+from exo_envs.sources.rddl.description import Description
+from exo_envs.sources.rddl.expressions import Node, sorted_nodes
+from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Array
+
+#: Combinations of values for which the next value of one variable is looked at, at most.
+MOST_LANES = 4096
+#: Values of a whole variable, beyond which it counts as unbounded.
+MOST_VALUES = 2**31
+Bounds = tuple[float, float]
 
 
 class Interval(NamedTuple):
@@ -74,15 +85,15 @@ def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0
         case "random":
             return _range_of_draw(node, args)
         case "and":
-            return Interval(_reduce(np.minimum, lows), _reduce(np.minimum, highs))
+            return Interval(reduce(np.minimum, lows), reduce(np.minimum, highs))
         case "or":
-            return Interval(_reduce(np.maximum, lows), _reduce(np.maximum, highs))
+            return Interval(reduce(np.maximum, lows), reduce(np.maximum, highs))
         case "not":
             return Interval(1 - highs[0], 1 - lows[0])
         case "int":
             return args[0]
         case "add":
-            return Interval(_reduce(np.add, lows), _reduce(np.add, highs))
+            return Interval(reduce(np.add, lows), reduce(np.add, highs))
         case "mul":
             product = args[0]
             for other in args[1:]:
@@ -119,7 +130,7 @@ def _range_of_function(name: str, args: list[Interval]) -> Interval:
     lows, highs = [a.low for a in args], [a.high for a in args]
     if function.is_increasing:
         return Interval(_compute(name, lows), _compute(name, highs))
-    settled = _reduce(np.logical_and, [a.is_one for a in args])
+    settled = reduce(np.logical_and, [a.is_one for a in args])
     exact = _compute(name, lows)
     low: Any = np.float64(function.low)
     high: Any = np.float64(function.high)
@@ -179,11 +190,161 @@ def _times(a: Any, b: Any) -> Any:
 
 def _hull(values: Any) -> Interval:
     values = list(values)
-    return Interval(_reduce(np.fmin, values), _reduce(np.fmax, values))
+    return Interval(reduce(np.fmin, values), reduce(np.fmax, values))
 
 
-def _reduce(function: Any, values: Sequence[Any]) -> Any:
-    result = values[0]
-    for value in values[1:]:
-        result = function(result, value)
-    return result
+# --- variables ------------------------------------------------------------------------------------
+
+
+def box(given: Description) -> dict[Node, Interval]:
+    """The interval of every variable and of every action fluent."""
+    found = {given.leaf(name): Interval(*given.bounds[name]) for name in given.kinds}
+    for name, leaf in given.actions.leaves.items():
+        column = given.actions.columns[name]
+        found[leaf] = Interval(float(column.min()), float(column.max()))
+    return found
+
+
+def find_bounds(given: Description, stated: Mapping[str, Bounds]) -> None:
+    """Set the bounds to what can be reached from the initial state within an episode.
+
+    Real variables that are still growing at the end have the bounds that are stated, or none:
+    intervals are too loose for those that were found to mean much.
+
+    Args:
+        given: its bounds are replaced.
+        stated: bounds that the user or an invariant gives; values stay within these.
+    """
+    names = list(given.kinds)
+    roots = given.settled_following(names)
+    given.bounds = {name: (float(given.initial[name]),) * 2 for name in names}
+    moving: set[str] = set()
+    for _ in range(given.horizon):
+        known = box(given)
+        found = intervals(roots, known)
+        moving = set()
+        for name, root, interval in zip(names, roots, found, strict=True):
+            limits = stated.get(name, (-math.inf, math.inf))
+            new = _merged(given, name, interval, limits)
+            if new != given.bounds[name] and given.kinds[name] == "int":
+                new = _merged(given, name, by_values(given, root, name, known), limits)
+            if new != given.bounds[name]:
+                given.bounds[name] = new
+                moving.add(name)
+        if not moving:
+            break
+    for name in moving:
+        if given.kinds[name] == "real":
+            given.bounds[name] = stated.get(name, (-math.inf, math.inf))
+
+
+def _merged(given: Description, name: str, found: Interval, limits: Bounds) -> Bounds:
+    """The bounds so far and what was found, within limits."""
+    low, high = float(np.min(found.low)), float(np.max(found.high))
+    if given.kinds[name] == "int":
+        low = math.floor(low) if math.isfinite(low) else low
+        high = math.ceil(high) if math.isfinite(high) else high
+    (least, most), old = limits, given.bounds[name]
+    low, high = min(max(low, least), most), max(min(high, most), least)
+    return min(low, old[0]), max(high, old[1])
+
+
+def by_values(
+    given: Description, root: Node, name: str, known: Mapping[Node, Interval]
+) -> Interval:
+    """The interval of an expression, looked at for each value of its whole variables apart.
+
+    ``if month == 0 then 2 else month - 1`` never is -1, which no interval of month tells.
+    """
+    whole = [
+        leaf
+        for leaf in sorted_nodes([root])
+        if leaf.op in ("state", "action") and leaf.kind != "real" and leaf in known
+    ]
+    own = given.leaf(name)
+    whole.sort(key=lambda leaf: (leaf is not own, known[leaf].high - known[leaf].low))
+    taken: dict[Node, Array] = {}
+    for leaf in whole:
+        low, high = known[leaf]
+        if (high - low + 1) * math.prod(map(len, taken.values())) <= MOST_LANES:
+            taken[leaf] = np.arange(low, high + 1, dtype=np.float64)
+    if not taken:
+        return intervals([root], known)[0]
+    lanes = np.array(list(itertools.product(*taken.values()))).T
+    exact = {leaf: Interval(lane, lane) for leaf, lane in zip(taken, lanes, strict=True)}
+    return intervals([root], {**known, **exact})[0]
+
+
+def drop_constants(given: Description) -> bool:
+    """Put the values of variables that never change into all expressions; whether there are any."""
+    constant = [name for name, (low, high) in given.bounds.items() if low == high]
+    values = {}
+    for leaf_of in (given.leaf, given.next_leaf):
+        for name in constant:
+            value = given.graph.constant(given.initial[name], given.kinds[name])
+            values[leaf_of(name)] = value
+    given.forget(constant)
+    given.replace(values)
+    given.constants += tuple(constant)
+    return bool(constant)
+
+
+def keep_within_bounds(given: Description) -> None:
+    """Let values that a step would carry beyond their bounds stay there."""
+    names = [name for name, kind in given.kinds.items() if kind != "bool"]
+    roots = given.settled_following(names)
+    clipped = []
+    known = box(given)
+    for name, root in zip(names, roots, strict=True):
+        low, high = given.bounds[name]
+        found = by_values(given, root, name, known)
+        if np.min(found.low) < low or np.max(found.high) > high:
+            given.following[name] = given.graph.clip(given.following[name], low, high)
+            clipped.append(name)
+    if clipped:
+        given.notes.append(
+            "values that a step would carry beyond their bounds stay there (from the initial "
+            "state and within the horizon, only at bounds that the user or an invariant gives): "
+            + ", ".join(clipped)
+        )
+
+
+def check_bounds(given: Description) -> None:
+    """Refuse variables that may have any value, save for real exogenous ones."""
+    for name, kind in given.kinds.items():
+        low, high = given.bounds[name]
+        wide = not math.isfinite(high - low) or (kind == "int" and high - low >= MOST_VALUES)
+        if wide and not (kind == "real" and name in given.exogenous):
+            part = "exogenous" if name in given.exogenous else "endogenous"
+            fluent = given.lifted[name][0] if name in given.lifted else name
+            what = "whole" if kind == "int" else "real"
+            raise RDDLRefusedError(
+                "unbounded",
+                f"the {part} {what} fluent {name!r} has no bounds that follow from the "
+                f"description; give bounds={{{fluent!r}: (low, high)}}",
+            )
+
+
+def keep_draws_valid(given: Description) -> None:
+    """Keep chances between 0 and 1, variances from being negative, and so on, where needed."""
+    known = box(given)
+    draws = given.draws([*given.following.values(), given.reward]).values()
+    guarded: dict[Node, list[Node]] = {}
+    for draw in draws:
+        ranges = DISTRIBUTIONS[draw.value[0]].ranges
+        args = given.settled(list(draw.args))
+        found = intervals(args, known)
+        for arg, (low, high), interval in zip(draw.args, ranges, found, strict=False):
+            if np.min(interval.low) < low or np.max(interval.high) > high:
+                guarded.setdefault(draw, list(draw.args))
+                position = draw.args.index(arg)
+                guarded[draw][position] = given.graph.clip(arg, low, high)
+    if not guarded:
+        return
+    values = {draw: given.graph.rebuild(draw, args) for draw, args in guarded.items()}
+    given.replace(values)
+    given.notes.append(
+        "in states where a distribution would have an impossible argument (a negative variance, "
+        "say), it has the nearest possible one: "
+        + ", ".join(sorted({draw.value[0] for draw in guarded}))
+    )

@@ -1,8 +1,9 @@
-"""Finding and parsing a description: a name of rddlrepository, two files, or their texts."""
+"""Finding and parsing a description, and the errors that say why it cannot be a model."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -14,10 +15,29 @@ from types import ModuleType
 from typing import Any
 
 from exo_envs.core.arguments import check_choice, shown
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 
 #: A text of RDDL has one of these; a path or a name has none.
 TEXT_SIGNS = ("{", "\n")
+
+
+class RDDLRefusedError(ArgumentError):
+    """The description cannot be represented exactly; ``reason`` is one short name of why.
+
+    Attributes:
+        reason: ``partially-observable``, ``unsupported-operation``, ``unbounded``,
+            ``real-actions``, ``too-many-actions``, ``next-state``, ``shared-draw``, ``reward``,
+            ``initial-state`` or ``cycle``.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Name the reason and say which fluent it is about."""
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+
+
+class NoExogenousFluentsWarning(UserWarning):
+    """Every fluent of the description is moved by actions: there is nothing to mask."""
 
 
 def load(domain: Any, instance: Any) -> Any:
@@ -46,13 +66,12 @@ def load(domain: Any, instance: Any) -> Any:
 
 def require(module: str) -> ModuleType:
     """An optional module, or an error that says how to get it."""
-    import importlib
-
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        package = module.partition(".")[0]
         raise ImportError(
-            f"from_rddl needs {module}: pip install 'exo-envs[rddl]' (or {module} itself)"
+            f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
         ) from error
 
 
@@ -61,18 +80,12 @@ def _is_text(source: Any) -> bool:
 
 
 def _is_path(source: Any) -> bool:
-    if isinstance(source, os.PathLike):
-        return True
-    return isinstance(source, str) and source.endswith(".rddl")
+    return isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".rddl"))
 
 
 def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
-    require("rddlrepository")
-    from rddlrepository.core.manager import RDDLRepoManager
-
-    manager = RDDLRepoManager()
-    if domain not in manager.list_problems():
-        raise unknown_name("domain of rddlrepository", domain, manager.list_problems())
+    manager = require("rddlrepository.core.manager").RDDLRepoManager()
+    check_choice("domain of rddlrepository", domain, manager.list_problems())
     problem = manager.get_problem(domain)
     number = str(instance)
     check_choice(f"instance of {domain}", number, problem.list_instances())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,46 +13,9 @@ from exo_envs.core.batches import as_batch, as_size, as_values, flat_rows, flatt
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.sources.rddl.actions import ActionTable
-from exo_envs.sources.rddl.nodes import Node, leaves
+from exo_envs.sources.rddl.description import Description
+from exo_envs.sources.rddl.expressions import Node, Program, leaves
 from exo_envs.sources.rddl.operations import Array
-from exo_envs.sources.rddl.process import Process
-from exo_envs.sources.rddl.program import Program
-
-#: What a model says about its description.
-RDDL_ATTRIBUTES = (
-    *("action_names", "value_names", "constants", "parents", "end_looks_at", "notes", "name"),
-)
-
-
-@dataclass(frozen=True)
-class Design:
-    """What a model is made of.
-
-    Attributes:
-        process: the variables and their expressions.
-        exogenous: the variables of x.
-        actions: all actions.
-        terms: the reward by the exogenous variables that it looks at.
-        parents: the exogenous variables that each exogenous variable looks at.
-        values: what the values of a variable are called, where they have names.
-        constants: fluents that never change.
-        enums: what the values of a fluent of an enumerated type are called.
-        name: of the domain and the instance.
-        discount: the weight of the next step's reward.
-        horizon: the length of an episode.
-    """
-
-    process: Process
-    exogenous: tuple[str, ...]
-    actions: ActionTable
-    terms: Mapping[tuple[str, ...], Node]
-    parents: Mapping[str, tuple[str, ...]]
-    values: Mapping[str, tuple[str, ...]]
-    constants: tuple[str, ...]
-    name: str
-    discount: float
-    horizon: int
 
 
 class RDDLMDP(ExoMDP):
@@ -71,62 +32,46 @@ class RDDLMDP(ExoMDP):
         notes: what the import did that a user should know.
     """
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, description: Description) -> None:
         """Compile the expressions."""
-        self._design = design
-        process = design.process
-        names = process.kinds
-        own = tuple(name for name in names if name not in design.exogenous)
-        self.endogenous_variables = tuple(_variable(process, name) for name in own)
-        self.exogenous_variables = tuple(_variable(process, name) for name in design.exogenous)
-        self.num_actions = len(design.actions.names)
-        self.discount = design.discount
-        self.horizon = design.horizon
-        self.action_names = design.actions.names
-        self.value_names = dict(design.values)
-        self.constants = design.constants
-        self.parents = dict(design.parents)
-        self.notes = tuple(process.notes)
-        self.name = design.name
-        self._actions = design.actions
-        scopes = [scope for scope in design.terms if scope]
+        self._describe(description)
+        given, graph = description, description.graph
+        self._parts = {
+            "endogenous": _Part(given, given.endogenous),
+            "exogenous": _Part(given, given.exogenous),
+        }
+        self.endogenous_variables, self.exogenous_variables = (
+            part.variables for part in self._parts.values()
+        )
+        self.num_actions = len(given.actions.names)
+        self.discount = given.discount
+        self.horizon = given.horizon
+        scopes = [scope for scope in given.terms if scope]
         if any(len(scope) > 1 for scope in scopes):
             self.reward_scopes = tuple(scopes)
         # Otherwise there is a column for each exogenous variable, as in the paper.
-        columns = {scope: i for i, scope in enumerate(self.reward_scopes)}
-        self._term_columns = [columns[scope] for scope in scopes]
-        graph = process.graph
-        self._parts = {
-            "endogenous": _Columns(process, own),
-            "exogenous": _Columns(process, design.exogenous),
-        }
-        self._moves = {
-            "endogenous": Program(process.settled([process.following[name] for name in own])),
-            "exogenous": Program(process.settled([process.following[n] for n in design.exogenous])),
-        }
-        self._terms = Program([design.terms[scope] for scope in scopes])
-        self._own_reward = Program([design.terms.get((), graph.constant(0.0))])
-        self._terminal = (
-            None
-            if process.terminal.is_constant and not process.terminal.value
-            else Program([process.terminal])
-        )
-        looked_at = process.looks_at(process.terminal)
-        self.end_looks_at = tuple(name for name in design.exogenous if name in looked_at)
-        self._fluents = dict(process.fluents)
-        self._initial = [
-            np.array([_stored(process, name) for name in part.names], dtype=self.dtype_of(which))
-            for which, part in self._parts.items()
-        ]
-        self._moving = {
-            leaf.value
-            for root in process.settled([process.following[name] for name in own])
-            for leaf in leaves([root], "state")
-        } | {name for scope in scopes for name in scope}
+        self._columns = [self.reward_scopes.index(scope) for scope in scopes]
+        self._terms = Program([given.terms[scope] for scope in scopes])
+        self._own_reward = Program([given.terms.get((), graph.constant(0.0))])
+        self._terminal = Program([given.terminal])
+        self._never_ends = given.terminal is graph.false
+        self._fluents = Program(list(given.fluents.values()))
+
+    def _describe(self, given: Description) -> None:
+        """Set the attributes that say what became of the description."""
+        self._description = given
+        self.name = given.name
+        self.action_names = given.actions.names
+        self.value_names = {name: v for name, v in given.values.items() if name in given.kinds}
+        self.constants = given.constants
+        self.parents = given.parents()
+        looked_at = given.looks_at(given.terminal)
+        self.end_looks_at = tuple(name for name in given.exogenous if name in looked_at)
+        self.notes = tuple(given.notes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a description; it is compiled again."""
-        return type(self), (self._design,)
+        return type(self), (self._description,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RDDLMDP:
         """Nothing in a model changes: a copy is the model itself."""
@@ -137,31 +82,32 @@ class RDDLMDP(ExoMDP):
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The initial state of the instance, ``size`` times."""
         size = as_size(self, size)
-        n, x = (np.tile(values, (size, 1)) for values in self._initial)
+        n, x = (
+            np.tile(np.array(part.initial, dtype=self.dtype_of(which)), (size, 1))
+            for which, part in self._parts.items()
+        )
         return State(n, x)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x)."""
-        values = as_values("exogenous", exogenous, self.exogenous_variables)
+        values, part = as_values("exogenous", exogenous, self.exogenous_variables), self._x
         x = flat_rows(values)
-        known = self._parts["exogenous"].read(x)
-        found = self._moves["exogenous"](known, len(x), rng)
-        return self._parts["exogenous"].write(found, values.dtype).reshape(values.shape)
+        return part.write(part.moves(part.read(x), len(x), rng), values.dtype).reshape(values.shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x)."""
         shape, n, x, a = as_batch(self, state, action)
-        found = self._moves["endogenous"](self._known(n, x, a), len(a), rng)
-        return self._parts["endogenous"].write(found, n.dtype).reshape(*shape, n.shape[-1])
+        found = self._n.moves(self._known(n, x, a), len(a), rng)
+        return self._n.write(found, n.dtype).reshape(*shape, n.shape[-1])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """What a step pays, by the exogenous variables that it depends on; means over draws."""
         shape, n, x, a = as_batch(self, state, action)
         terms = np.zeros((len(a), len(self.reward_scopes)))
         found = self._terms(self._known(n, x, a), len(a))
-        for column, values in zip(self._term_columns, found, strict=True):
+        for column, values in zip(self._columns, found, strict=True):
             terms[:, column] = values
         return terms.reshape(*shape, terms.shape[-1])
 
@@ -169,37 +115,40 @@ class RDDLMDP(ExoMDP):
         """What a step pays whatever x is."""
         values = as_values("endogenous", endogenous, self.endogenous_variables)
         shape, (n,), a = flatten(self, (values,), action)
-        (found,) = self._own_reward(
-            self._parts["endogenous"].read(n) | self._actions.values(a), len(a)
-        )
+        known = self._n.read(n) | self._description.actions.values(a)
+        (found,) = self._own_reward(known, len(a))
         return np.array(found, dtype=np.float64).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
         """Whether a termination condition of the description holds."""
-        if self._terminal is None:
+        if self._never_ends:
             return super().is_terminal(state)
         if self.end_looks_at:
             shape, n, x, _ = as_batch(self, state, 0)
-            known = self._parts["endogenous"].read(n) | self._parts["exogenous"].read(x)
+            known = self._n.read(n) | self._x.read(x)
         else:
             values = as_values("endogenous", state[0], self.endogenous_variables)
             shape, n = values.shape[:-1], flat_rows(values)
-            known = self._parts["endogenous"].read(n)
+            known = self._n.read(n)
         (found,) = self._terminal(known, len(n))
         return np.array(found, dtype=np.bool_).reshape(shape)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
         """The one n' that follows, if nothing of n is drawn; else None."""
-        if self._moves["endogenous"].is_random:
+        if self._n.moves.is_random:
             return None
         return Successors.certain(self.sample_endogenous(state, action, np.random.default_rng(0)))
 
+    @property
+    def _n(self) -> _Part:
+        return self._parts["endogenous"]
+
+    @property
+    def _x(self) -> _Part:
+        return self._parts["exogenous"]
+
     def _known(self, n: Array, x: Array, a: Array) -> dict[Node, Any]:
-        return (
-            self._parts["endogenous"].read(n)
-            | self._parts["exogenous"].read(x)
-            | self._actions.values(a)
-        )
+        return self._n.read(n) | self._x.read(x) | self._description.actions.values(a)
 
     # --- the description ------------------------------------------------------------------
 
@@ -209,25 +158,20 @@ class RDDLMDP(ExoMDP):
         Values of enumerated types are positions, as in pyRDDLGym's vectorised simulator.
         """
         shape, n, x, _ = as_batch(self, state, 0)
-        known = self._parts["endogenous"].read(n) | self._parts["exogenous"].read(x)
-        found = self._fluent_program(known, len(n))
+        found = self._fluents(self._n.read(n) | self._x.read(x), len(n))
         return {
             name: np.array(values).reshape(shape)
-            for name, values in zip(self._fluents, found, strict=True)
+            for name, values in zip(self._description.fluents, found, strict=True)
         }
-
-    @cached_property
-    def _fluent_program(self) -> Program:
-        return Program(list(self._fluents.values()))
 
     def action_fluents(self, action: int) -> dict[str, Any]:
         """What an action sets the grounded action fluents to."""
-        index = check_whole("action", action, 0)
+        index, columns = check_whole("action", action, 0), self._description.actions.columns
         if index >= self.num_actions:
             raise ArgumentError(
                 f"there is no action {index}; actions are 0 ... {self.num_actions - 1}"
             )
-        return {name: column[index].item() for name, column in self._actions.columns.items()}
+        return {name: column[index].item() for name, column in columns.items()}
 
     @cached_property
     def connected_mask(self) -> tuple[str, ...]:
@@ -236,13 +180,16 @@ class RDDLMDP(ExoMDP):
         No other variable can matter for what the agent does. These may matter: the graph knows
         who looks at whom, not whether it makes a difference.
         """
-        found = {name for name in self.exogenous_names if name in self._moving}
-        found.update(self.end_looks_at)
-        while True:
-            more = {parent for name in found for parent in self.parents[name]} - found
-            if not more:
-                return tuple(name for name in self.exogenous_names if name in found)
+        given = self._description
+        moves = leaves(given.settled_following(given.endogenous), "state")
+        found = {leaf.value for leaf in moves}.union(self.end_looks_at, *given.terms)
+        waiting = [name for name in self.exogenous_names if name in found]
+        found = set(waiting)
+        while waiting:
+            more = set(self.parents[waiting.pop()]) - found
             found |= more
+            waiting.extend(more)
+        return tuple(name for name in self.exogenous_names if name in found)
 
 
 class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
@@ -256,14 +203,11 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
 
     model: RDDLMDP
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, description: Description) -> None:
         """Compile the expressions of the description, and carry its end."""
-        self._design = design
-        model = RDDLMDP(design)
+        model = RDDLMDP(description)
+        self._describe(description)
         CarriedEnd.__init__(self, model, model.end_looks_at)
-        for name in RDDL_ATTRIBUTES:
-            setattr(self, name, getattr(model, name))
-        self._moving = model._moving
         note = (
             f"the end of an episode depends on exogenous variables "
             f"({', '.join(self.end_looks_at)}); it is carried in {DONE.name!r}, and comes one step "
@@ -275,37 +219,37 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
         """Of the model."""
         return self.model.fluents(self.without_end(state))
 
-    def action_fluents(self, action: int) -> dict[str, Any]:
-        """Of the model."""
-        return self.model.action_fluents(action)
 
+class _Part:
+    """One part of the state: rows as values of leaves, and how it moves."""
 
-def model_of(design: Design) -> RDDLMDP:
-    """The model of a description; if its end depends on x, with the end in n."""
-    looked_at = design.process.looks_at(design.process.terminal)
-    return (RDDLMDP if looked_at.isdisjoint(design.exogenous) else CarriedRDDLMDP)(design)
-
-
-class _Columns:
-    """One part of the state as values of leaves."""
-
-    def __init__(self, process: Process, names: tuple[str, ...]) -> None:
-        self.names = names
-        self.kinds = [process.kinds[name] for name in names]
-        self.leaves = [process.leaf(name) for name in names]
-        self.offsets = [_offset(process, name) for name in names]
+    def __init__(self, given: Description, names: tuple[str, ...]) -> None:
+        self.moves = Program(given.settled_following(names))
+        bounds = [given.bounds[name] for name in names]
+        self._leaves = [given.leaf(name) for name in names]
+        self._offsets = [
+            int(low) if leaf.kind == "int" else 0
+            for leaf, (low, _) in zip(self._leaves, bounds, strict=True)
+        ]
+        self.initial = [
+            given.initial[name] - offset for name, offset in zip(names, self._offsets, strict=True)
+        ]
+        self.variables = tuple(
+            Variable(leaf.value, low=low, high=high)
+            if leaf.kind == "real"
+            else Variable(leaf.value, 2 if leaf.kind == "bool" else int(high - low) + 1)
+            for leaf, (low, high) in zip(self._leaves, bounds, strict=True)
+        )
 
     def read(self, rows: Array) -> dict[Node, Any]:
         """The values of an array (B, variables)."""
         columns = np.ascontiguousarray(rows.T)
         truths = columns != 0
         known: dict[Node, Any] = {}
-        for j, (leaf, kind, offset) in enumerate(
-            zip(self.leaves, self.kinds, self.offsets, strict=True)
-        ):
-            if kind == "bool":
+        for j, (leaf, offset) in enumerate(zip(self._leaves, self._offsets, strict=True)):
+            if leaf.kind == "bool":
                 known[leaf] = truths[j]
-            elif kind == "real":
+            elif leaf.kind == "real":
                 known[leaf] = columns[j]
             else:
                 known[leaf] = columns[j].astype(np.int64, copy=False) + offset
@@ -313,32 +257,7 @@ class _Columns:
 
     def write(self, values: list[Array], dtype: np.dtype[Any]) -> Array:
         """The same way back."""
-        size = len(values[0]) if values else 0
-        return _table(
-            [v if o == 0 else v - o for v, o in zip(values, self.offsets, strict=True)], size, dtype
-        )
-
-
-def _table(columns: list[Array], size: int, dtype: np.dtype[Any]) -> Array:
-    rows = np.empty((len(columns), size), dtype=dtype)
-    for row, column in zip(rows, columns, strict=True):
-        row[:] = column
-    return np.ascontiguousarray(rows.T)
-
-
-def _offset(process: Process, name: str) -> int:
-    return int(process.bounds[name][0]) if process.kinds[name] == "int" else 0
-
-
-def _stored(process: Process, name: str) -> Any:
-    return process.initial[name] - _offset(process, name)
-
-
-def _variable(process: Process, name: str) -> Variable:
-    low, high = process.bounds[name]
-    match process.kinds[name]:
-        case "bool":
-            return Variable(name, 2)
-        case "int":
-            return Variable(name, int(high - low) + 1)
-    return Variable(name, low=low, high=high)
+        rows = np.empty((len(values), len(values[0]) if values else 0), dtype=dtype)
+        for row, column, offset in zip(rows, values, self._offsets, strict=True):
+            row[:] = column if offset == 0 else column - offset
+        return np.ascontiguousarray(rows.T)

@@ -15,24 +15,19 @@ from numpy.typing import NDArray
 
 Kind: TypeAlias = Literal["bool", "int", "real"]
 Array: TypeAlias = NDArray[Any]
+DTYPES: dict[str, Any] = {"bool": np.bool_, "int": np.int64, "real": np.float64}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+}
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
 def numeric_kind(kinds: Iterable[Kind]) -> Kind:
     """The type of a sum: real if any part is, else whole."""
     return "real" if "real" in kinds else "int"
-
-
-def _whole(*_: Kind) -> Kind:
-    return "int"
-
-
-def _real(*_: Kind) -> Kind:
-    return "real"
-
-
-def _as_arguments(*kinds: Kind) -> Kind:
-    return numeric_kind(kinds)
 
 
 def _to_whole(compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +53,8 @@ class Function:
 
     arity: int
     compute: Callable[..., Any]
-    kind: Callable[..., Kind]
+    #: The type of its values; None if that is the arguments'.
+    kind: Kind | None
     #: Larger for larger arguments, each of them: its range is that of the ends of theirs.
     is_increasing: bool = False
     #: Between these, whatever the arguments.
@@ -67,33 +63,33 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "abs": Function(1, np.abs, _as_arguments, low=0),
-    "sgn": Function(1, _to_whole(np.sign), _whole, is_increasing=True),
-    "round": Function(1, _to_whole(np.round), _whole, is_increasing=True),
-    "floor": Function(1, _to_whole(np.floor), _whole, is_increasing=True),
-    "ceil": Function(1, _to_whole(np.ceil), _whole, is_increasing=True),
-    "cos": Function(1, np.cos, _real, low=-1, high=1),
-    "sin": Function(1, np.sin, _real, low=-1, high=1),
-    "tan": Function(1, np.tan, _real),
-    "acos": Function(1, np.arccos, _real, low=0, high=math.pi),
-    "asin": Function(1, np.arcsin, _real, is_increasing=True),
-    "atan": Function(1, np.arctan, _real, is_increasing=True),
-    "cosh": Function(1, np.cosh, _real, low=1),
-    "sinh": Function(1, np.sinh, _real, is_increasing=True),
-    "tanh": Function(1, np.tanh, _real, is_increasing=True),
-    "exp": Function(1, np.exp, _real, is_increasing=True),
-    "ln": Function(1, np.log, _real, is_increasing=True),
-    "sqrt": Function(1, np.sqrt, _real, is_increasing=True),
-    "lngamma": Function(1, _log_gamma, _real),
-    "gamma": Function(1, lambda x: np.exp(_log_gamma(x)), _real, low=0),
-    "div": Function(2, _to_whole(np.floor_divide), _whole),
-    "mod": Function(2, _to_whole(np.mod), _whole),
-    "fmod": Function(2, np.mod, _as_arguments),
-    "min": Function(2, np.minimum, _as_arguments, is_increasing=True),
-    "max": Function(2, np.maximum, _as_arguments, is_increasing=True),
-    "pow": Function(2, _power, _as_arguments),
-    "log": Function(2, lambda x, y: np.log(x) / np.log(y), _real),
-    "hypot": Function(2, np.hypot, _real, low=0),
+    "abs": Function(1, np.abs, None, low=0),
+    "sgn": Function(1, _to_whole(np.sign), "int", is_increasing=True),
+    "round": Function(1, _to_whole(np.round), "int", is_increasing=True),
+    "floor": Function(1, _to_whole(np.floor), "int", is_increasing=True),
+    "ceil": Function(1, _to_whole(np.ceil), "int", is_increasing=True),
+    "cos": Function(1, np.cos, "real", low=-1, high=1),
+    "sin": Function(1, np.sin, "real", low=-1, high=1),
+    "tan": Function(1, np.tan, "real"),
+    "acos": Function(1, np.arccos, "real", low=0, high=math.pi),
+    "asin": Function(1, np.arcsin, "real", is_increasing=True),
+    "atan": Function(1, np.arctan, "real", is_increasing=True),
+    "cosh": Function(1, np.cosh, "real", low=1),
+    "sinh": Function(1, np.sinh, "real", is_increasing=True),
+    "tanh": Function(1, np.tanh, "real", is_increasing=True),
+    "exp": Function(1, np.exp, "real", is_increasing=True),
+    "ln": Function(1, np.log, "real", is_increasing=True),
+    "sqrt": Function(1, np.sqrt, "real", is_increasing=True),
+    "lngamma": Function(1, _log_gamma, "real"),
+    "gamma": Function(1, lambda x: np.exp(_log_gamma(x)), "real", low=0),
+    "div": Function(2, _to_whole(np.floor_divide), "int"),
+    "mod": Function(2, _to_whole(np.mod), "int"),
+    "fmod": Function(2, np.mod, None),
+    "min": Function(2, np.minimum, None, is_increasing=True),
+    "max": Function(2, np.maximum, None, is_increasing=True),
+    "pow": Function(2, _power, None),
+    "log": Function(2, lambda x, y: np.log(x) / np.log(y), "real"),
+    "hypot": Function(2, np.hypot, "real", low=0),
 }
 
 

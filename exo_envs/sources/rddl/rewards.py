@@ -6,31 +6,40 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from exo_envs.sources.rddl.errors import RDDLRefusedError
-from exo_envs.sources.rddl.merging import outcomes
-from exo_envs.sources.rddl.nodes import Graph, Node, leaves, show, sorted_nodes
+from exo_envs.sources.rddl.description import Description
+from exo_envs.sources.rddl.expressions import (
+    Graph,
+    Node,
+    leaves,
+    outcomes,
+    show,
+    sorted_nodes,
+)
+from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS
 
 #: Outcomes of draws over which a mean is written out, at most.
 MOST_OUTCOMES = 64
 
 
-def split_reward(
-    graph: Graph, reward: Node, exogenous: tuple[str, ...]
-) -> dict[tuple[str, ...], Node]:
-    """The terms of the reward by their scopes; that of the empty scope looks at no x.
+def split_reward(given: Description) -> None:
+    """Find the terms of the reward by their scopes; that of the empty scope looks at no x.
 
     Draws are averaged: what a step pays is its mean given the state and the action.
     """
-    is_exogenous = frozenset(exogenous)
+    graph, exogenous = given.graph, frozenset(given.exogenous)
+    (reward,) = given.settled([given.reward])
     parts: dict[tuple[str, ...], list[Node]] = {}
-    for term in _terms(graph, expectation(graph, reward), is_exogenous):
-        scope = _scope(term, is_exogenous)
-        parts.setdefault(tuple(name for name in exogenous if name in scope), []).append(term)
-    terms = {scope: graph.add(nodes) for scope, nodes in parts.items()}
-    return {
-        scope: node for scope, node in terms.items() if not (node.is_constant and not node.value)
-    }
+    for term in _terms(graph, expectation(graph, reward), exogenous):
+        seen = _scope(term, exogenous)
+        scope = tuple(name for name in given.exogenous if name in seen)
+        parts.setdefault(scope, []).append(term)
+    for scope, nodes in parts.items():
+        total = graph.add(nodes)
+        if not total.is_constant or total.value:
+            given.terms[scope] = total
+    if _draws(reward):
+        given.notes.append("the reward looks at what is drawn in the step; its mean is paid")
 
 
 def _scope(term: Node, exogenous: frozenset[str]) -> set[str]:

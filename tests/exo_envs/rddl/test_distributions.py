@@ -10,10 +10,9 @@ from rddl_simulator import Simulator, disagreements
 from rddl_texts import small, with_fluent
 
 from exo_envs import from_rddl
+from exo_envs.sources.rddl.expressions import Graph, Program
 from exo_envs.sources.rddl.intervals import Interval, intervals
-from exo_envs.sources.rddl.nodes import Graph
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS
-from exo_envs.sources.rddl.program import Program
 
 DRAWS = {
     "bool": ("Bernoulli(0.3 + 0.4 * (weather == @windy))", "~extra | Bernoulli(0.5)"),

@@ -6,7 +6,7 @@ import pytest
 from rddl_texts import small, with_fluent
 
 from exo_envs import from_rddl
-from exo_envs.sources.rddl.errors import RDDLRefusedError
+from exo_envs.sources.rddl.loading import RDDLRefusedError
 
 DICE = """coin : { interm-fluent, bool };
     own : { state-fluent, bool, default = false };

@@ -11,7 +11,7 @@ from rddl_simulator import Simulator, disagreements
 
 from benchmarks.rddl import EXAMPLES
 from exo_envs import from_rddl
-from exo_envs.sources.rddl.errors import RDDLRefusedError
+from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.testing import check_mdp
 from wrappers import CalibratedMaskLearner
 

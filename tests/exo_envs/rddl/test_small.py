@@ -11,7 +11,7 @@ from rddl_texts import REWARD, small, with_fluent
 from exo_envs import ExoEnv, ExoVectorEnv, from_rddl
 from exo_envs.core.ends import CarriedEnd
 from exo_envs.core.mdp import State, Variable
-from exo_envs.sources.rddl.errors import NoExogenousFluentsWarning
+from exo_envs.sources.rddl.loading import NoExogenousFluentsWarning
 from exo_envs.testing import check_mdp
 
 AT_GOAL = "(exists_{?c : cell} [GOAL(?c) ^ at(?c)])"

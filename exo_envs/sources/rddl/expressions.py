@@ -1,19 +1,29 @@
-"""Grounded expressions as a graph: equal parts are one node, constants are worked out at once.
+"""Grounded expressions: a graph of nodes, and programs that compute them for whole batches.
 
-Every node has a ``uid`` larger than those of its arguments, so sorting nodes by it puts arguments
-first. A random node carries a tag: two draws of one distribution stay two draws, and a draw that
-several expressions look at stays one.
+Equal parts are one node, constants are worked out at once. Every node has a ``uid`` larger than
+those of its arguments, so sorting nodes by it puts arguments first. A random node carries a tag:
+two draws of one distribution stay two draws, and a draw that several expressions look at stays one.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from exo_envs.sources.rddl.operations import FUNCTIONS, Kind, numeric_kind
+from exo_envs.sources.rddl.operations import (
+    COMPARISONS,
+    DISTRIBUTIONS,
+    DTYPES,
+    FUNCTIONS,
+    Array,
+    Kind,
+    numeric_kind,
+)
 
 LeafKind: TypeAlias = Literal["state", "action", "next"]
 LEAVES = ("state", "action", "next")
@@ -150,14 +160,7 @@ class Graph:
 
     def add(self, nodes: Iterable[Node]) -> Node:
         """The sum."""
-        parts: list[Node] = []
-        total: Any = 0
-        for node in nodes:
-            for part in node.args if node.op == "add" else (self.number(node),):
-                if part.is_constant:
-                    total = total + part.value
-                else:
-                    parts.append(part)
+        parts, total = self._flattened("add", nodes, operator.add, 0)
         if total != 0 or not parts:
             parts.append(self.constant(total))
         if len(parts) == 1:
@@ -166,14 +169,7 @@ class Graph:
 
     def multiply(self, nodes: Iterable[Node]) -> Node:
         """The product."""
-        parts: list[Node] = []
-        factor: Any = 1
-        for node in nodes:
-            for part in node.args if node.op == "mul" else (self.number(node),):
-                if part.is_constant:
-                    factor = factor * part.value
-                else:
-                    parts.append(part)
+        parts, factor = self._flattened("mul", nodes, operator.mul, 1)
         if factor == 0 or not parts:
             return self.constant(factor)
         if factor != 1:
@@ -181,6 +177,19 @@ class Graph:
         if len(parts) == 1:
             return parts[0]
         return self._make("mul", tuple(parts), None, numeric_kind(p.kind for p in parts))
+
+    def _flattened(
+        self, op: str, nodes: Iterable[Node], combine: Callable[[Any, Any], Any], constant: Any
+    ) -> tuple[list[Node], Any]:
+        """The parts of a sum or a product that are no constants, and what the constants make."""
+        parts: list[Node] = []
+        for node in nodes:
+            for part in node.args if node.op == op else (self.number(node),):
+                if part.is_constant:
+                    constant = combine(constant, part.value)
+                else:
+                    parts.append(part)
+        return parts, constant
 
     def minus(self, node: Node) -> Node:
         """The negative of a number."""
@@ -204,13 +213,13 @@ class Graph:
         if then is otherwise:
             return then
         if then.kind == "bool" and otherwise.kind == "bool":
+            if then.is_constant and then.value:
+                return self.any((condition, otherwise))
             if then.is_constant:
-                if then.value:
-                    return self.any((condition, otherwise))
                 return self.all((self.negate(condition), otherwise))
+            if otherwise.is_constant and otherwise.value:
+                return self.any((self.negate(condition), then))
             if otherwise.is_constant:
-                if otherwise.value:
-                    return self.any((self.negate(condition), then))
                 return self.all((condition, then))
             return self._make("if", (condition, then, otherwise), None, "bool")
         then, otherwise = self.number(then), self.number(otherwise)
@@ -221,7 +230,7 @@ class Graph:
         """A function of :data:`exo_envs.sources.rddl.operations.FUNCTIONS`."""
         function = FUNCTIONS[name]
         args = tuple(self.number(arg) for arg in args)
-        kind = function.kind(*(arg.kind for arg in args))
+        kind = function.kind or numeric_kind(arg.kind for arg in args)
         if all(arg.is_constant for arg in args):
             with np.errstate(all="ignore"):
                 return self.constant(function.compute(*(np.asarray(a.value) for a in args)), kind)
@@ -243,59 +252,34 @@ class Graph:
 
     # --- rewriting ------------------------------------------------------------------------
 
-    def rewrite(self, roots: Sequence[Node], replace: Callable[[Node], Node | None]) -> list[Node]:
-        """The same expressions, with some nodes replaced; draws stay the draws they were.
-
-        Args:
-            roots: the expressions.
-            replace: what stands for a node (whose arguments are not rewritten then), or None.
-        """
+    def substitute(self, roots: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
+        """The same expressions with some nodes replaced; draws stay the draws they were."""
+        if not values:
+            return list(roots)
         done: dict[Node, Node] = {}
         for node in sorted_nodes(roots):
-            new = replace(node)
+            new = values.get(node)
             done[node] = self.rebuild(node, [done[a] for a in node.args]) if new is None else new
         return [done[root] for root in roots]
 
-    def substitute(self, roots: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
-        """The same expressions with some nodes replaced."""
-        return self.rewrite(roots, values.get) if values else list(roots)
-
-    def rebuild(self, node: Node, args: list[Node]) -> Node:  # noqa: C901, PLR0911
+    def rebuild(self, node: Node, args: Sequence[Node]) -> Node:
         """The operation of a node, with other arguments."""
         if all(new is old for new, old in zip(args, node.args, strict=True)):
             return node
-        match node.op:
-            case "random":
-                return self._make("random", tuple(args), node.value, node.kind)
-            case "and":
-                return self.all(args)
-            case "or":
-                return self.any(args)
-            case "not":
-                return self.negate(args[0])
-            case "int":
-                return self.number(args[0])
-            case "add":
-                return self.add(args)
-            case "mul":
-                return self.multiply(args)
-            case "quotient":
-                return self.divide(args[0], args[1])
-            case "if":
-                return self.choose(args[0], args[1], args[2])
-            case "which":
-                return self.which([self.truth(arg) for arg in args])
-            case op if op in COMPARISONS:
-                return self.compare(op, args[0], args[1])
-        return self.function(node.op, args)
-
-
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-}
+        if node.op == "random":
+            return self._make("random", tuple(args), node.value, node.kind)
+        of_many = {"and": self.all, "or": self.any, "add": self.add, "mul": self.multiply}
+        of_few: dict[str, Callable[..., Node]] = {
+            "not": self.negate,
+            "int": self.number,
+            "quotient": self.divide,
+            "if": self.choose,
+            "which": lambda *flags: self.which([self.truth(flag) for flag in flags]),
+            **{op: partial(self.compare, op) for op in COMPARISONS},
+        }
+        if node.op in of_many:
+            return of_many[node.op](args)
+        return of_few[node.op](*args) if node.op in of_few else self.function(node.op, args)
 
 
 def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
@@ -324,6 +308,14 @@ def reaching(roots: Iterable[Node], is_target: Callable[[Node], bool]) -> set[No
     return found
 
 
+def outcomes(draw: Node) -> int | None:
+    """How many values a draw has, if a fixed number."""
+    name = draw.value[0]
+    if name == "Bernoulli":
+        return 2
+    return len(draw.args) if name in ("Discrete", "UnnormDiscrete") else None
+
+
 def show(node: Node, depth: int = 4) -> str:
     """A short text of an expression, for messages."""
     if node.is_constant or node.op in LEAVES:
@@ -332,3 +324,122 @@ def show(node: Node, depth: int = 4) -> str:
     if depth == 0:
         return f"{name}(...)"
     return f"{name}({', '.join(show(arg, depth - 1) for arg in node.args)})"
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+class _Instruction(NamedTuple):
+    compute: Callable[..., Any]
+    arguments: tuple[int, ...]
+    result: int
+    finished: tuple[int, ...]  # places that nothing later looks at
+
+
+class Program:
+    """Computes the values of some expressions.
+
+    Attributes:
+        is_random: whether something is drawn.
+    """
+
+    def __init__(self, roots: Sequence[Node]) -> None:
+        nodes = sorted_nodes(roots)
+        place = {node: i for i, node in enumerate(nodes)}
+        self._roots = [(place[root], DTYPES[root.kind]) for root in roots]
+        self._inputs = [(node, place[node]) for node in nodes if node.op in LEAVES]
+        self._constants: list[Any] = [
+            DTYPES[node.kind](node.value) if node.is_constant else None for node in nodes
+        ]
+        self.is_random = any(node.op == "random" for node in nodes)
+        work, kept = [n for n in nodes if n.op not in (*LEAVES, "constant")], set(roots)
+        last = {arg: node for node in work for arg in node.args}
+        self._instructions = [
+            _Instruction(
+                _operation(node),
+                tuple(place[arg] for arg in node.args),
+                place[node],
+                tuple(
+                    place[arg]
+                    for arg in dict.fromkeys(node.args)
+                    if last[arg] is node and not arg.is_constant and arg not in kept
+                ),
+            )
+            for node in work
+        ]
+
+    def __call__(
+        self, values: Mapping[Node, Any], size: int, rng: np.random.Generator | None = None
+    ) -> list[Array]:
+        """The value of each expression, shape (size,).
+
+        Args:
+            values: of the leaves, numbers or arrays (size,).
+            size: the number of lanes.
+            rng: what draws; not needed if nothing is random.
+        """
+        found: list[Any] = self._constants.copy()
+        for node, place in self._inputs:
+            found[place] = values[node]
+        with np.errstate(all="ignore"):  # in branches that a lane does not take
+            for compute, arguments, result, finished in self._instructions:
+                found[result] = compute(rng, size, *[found[a] for a in arguments])
+                for place in finished:
+                    found[place] = None
+        return [
+            np.broadcast_to(np.asarray(found[place], dtype=dtype), (size,))
+            for place, dtype in self._roots
+        ]
+
+
+def _operation(node: Node) -> Callable[..., Any]:
+    """A function of the generator, the number of lanes and the arguments that computes a node."""
+    match node.op:
+        case "random":
+            return DISTRIBUTIONS[node.value[0]].draw
+        case "and" | "or" | "add" | "mul":
+            return partial(_fold, _FOLDS[node.op], len({a.kind for a in node.args}) == 1)
+        case "which":
+            return _which
+        case "not":
+            compute: Callable[..., Any] = np.logical_not
+        case "int":
+            compute = _as_whole
+        case "quotient":
+            compute = np.divide
+        case "if":
+            compute = np.where
+        case op if op in COMPARISONS:
+            compute = COMPARISONS[op]
+        case op:
+            compute = FUNCTIONS[op].compute
+    return lambda rng, size, *args: compute(*args)
+
+
+_FOLDS: dict[str, Any] = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "add": np.add,
+    "mul": np.multiply,
+}
+
+
+def _fold(function: Any, in_place: bool, _rng: Any, _size: int, *values: Any) -> Any:
+    """One after another; with ``in_place``, all values are of one type."""
+    result = function(values[0], values[1])
+    in_place = in_place and np.ndim(result) > 0
+    for value in values[2:]:
+        result = function(result, value, out=result) if in_place else function(result, value)
+    return result
+
+
+def _as_whole(values: Any) -> Array:
+    return np.asarray(values).astype(np.int64)
+
+
+def _which(_rng: Any, size: int, *flags: Any) -> Array:
+    result = np.zeros(size, dtype=np.int64)
+    for j, flag in enumerate(flags):
+        if j:
+            np.copyto(result, j, where=flag)
+    return result

@@ -1,0 +1,209 @@
+"""A description on its way to a model: what every step of the import reads and replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exo_envs.sources.rddl.expressions import Graph, Node, leaves, sorted_nodes
+from exo_envs.sources.rddl.loading import RDDLRefusedError
+from exo_envs.sources.rddl.operations import Array, Kind
+
+
+@dataclass(frozen=True)
+class ActionTable:
+    """All actions.
+
+    Attributes:
+        names: of the actions, for people.
+        columns: the value of each action fluent, shape (actions,) each.
+        leaves: the node of each action fluent.
+    """
+
+    names: tuple[str, ...]
+    columns: dict[str, Array]
+    leaves: dict[str, Node]
+
+    def values(self, actions: Array) -> dict[Node, Array]:
+        """The values of the fluents for a batch of actions."""
+        return {leaf: self.columns[name][actions] for name, leaf in self.leaves.items()}
+
+
+@dataclass
+class Description:
+    """State variables, how they move, and what is paid, as expressions.
+
+    Grounding makes it; the steps of the import fill in the rest and replace variables.
+
+    Attributes:
+        name: of the domain and the instance.
+        horizon: the length of an episode.
+        discount: the weight of the next step's reward.
+        graph: where all nodes are made.
+        kinds: the state variables and their types.
+        initial: the initial value of each.
+        following: the expression of each one's next value.
+        bounds: the smallest and the largest value of each.
+        action_kinds: the action fluents and their types.
+        default: the value of each action fluent that is not chosen.
+        lifted: the name and the objects of each grounded fluent.
+        values: what the values of a variable or of an action fluent are called, where they have
+            names.
+        reward: what a step pays.
+        terminal: when an episode is over.
+        invariants: what holds in every state, as the author says.
+        preconditions: what holds of every action that may be taken.
+        fluents: each grounded state fluent of the description, as an expression of the variables.
+        actions: all actions.
+        exogenous: the variables of x.
+        terms: the reward by the exogenous variables that it looks at.
+        constants: fluents that never change.
+        notes: what a user should know about the import.
+    """
+
+    name: str
+    horizon: int
+    discount: float
+    graph: Graph = field(default_factory=Graph)
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    initial: dict[str, Any] = field(default_factory=dict)
+    following: dict[str, Node] = field(default_factory=dict)
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    action_kinds: dict[str, Kind] = field(default_factory=dict)
+    default: dict[str, Any] = field(default_factory=dict)
+    lifted: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    reward: Node = field(init=False)
+    terminal: Node = field(init=False)
+    invariants: list[Node] = field(default_factory=list)
+    preconditions: list[Node] = field(default_factory=list)
+    fluents: dict[str, Node] = field(default_factory=dict)
+    actions: ActionTable = field(init=False)
+    exogenous: tuple[str, ...] = ()
+    terms: dict[tuple[str, ...], Node] = field(default_factory=dict)
+    constants: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def endogenous(self) -> tuple[str, ...]:
+        """The variables of n."""
+        return tuple(name for name in self.kinds if name not in self.exogenous)
+
+    def leaf(self, name: str) -> Node:
+        """The value of a variable now."""
+        return self.graph.leaf("state", name, self.kinds[name])
+
+    def next_leaf(self, name: str) -> Node:
+        """The value of a variable after the step."""
+        return self.graph.leaf("next", name, self.kinds[name])
+
+    def replace(self, values: Mapping[Node, Node]) -> None:
+        """Replace leaves in all expressions."""
+        following, fluents = list(self.following), list(self.fluents)
+        old = [*self.following.values(), *self.fluents.values(), self.reward, self.terminal]
+        new = self.graph.substitute(old, values)
+        self.following = dict(zip(following, new, strict=False))
+        self.fluents = dict(zip(fluents, new[len(following) :], strict=False))
+        self.reward, self.terminal = new[-2:]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop variables that no expression looks at any more."""
+        for name in names:
+            for table in (self.kinds, self.bounds, self.initial, self.following):
+                table.pop(name, None)
+
+    def settled(self, roots: list[Node], names: Iterable[str] | None = None) -> list[Node]:
+        """The same expressions with next values written out.
+
+        Args:
+            roots: expressions.
+            names: the variables whose next values are; by default all.
+
+        Raises:
+            RDDLRefusedError: a next value is defined by itself.
+        """
+        open_ones = set(self.kinds if names is None else names)
+        order: list[str] = []  # the variables whose next values are looked at, innermost first
+        active: list[str] = []
+
+        def visit(nodes: list[Node]) -> None:
+            for name in (leaf.value for leaf in leaves(nodes, "next")):
+                if name not in open_ones or name in order:
+                    continue
+                if name in active:
+                    raise RDDLRefusedError("cycle", f"{name + chr(39)!r} is defined by itself")
+                active.append(name)
+                visit([self.following[name]])
+                active.pop()
+                order.append(name)
+
+        visit(roots)
+        written: dict[Node, Node] = {}
+        for name in order:
+            (written[self.next_leaf(name)],) = self.graph.substitute(
+                [self.following[name]], written
+            )
+        return self.graph.substitute(roots, written)
+
+    def settled_following(self, names: Iterable[str]) -> list[Node]:
+        """The next values of some variables, written out."""
+        return self.settled([self.following[name] for name in names])
+
+    def looks_at(self, root: Node) -> set[str]:
+        """The variables that an expression looks at, now."""
+        return {node.value for node in leaves([root], "state")}
+
+    def draws(self, roots: Iterable[Node]) -> dict[Any, Node]:
+        """The draws of some expressions, by their tags."""
+        return {node.value: node for node in sorted_nodes(roots) if node.op == "random"}
+
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """The exogenous variables that each exogenous variable looks at."""
+        roots = self.settled_following(self.exogenous)
+        return {
+            name: tuple(other for other in self.exogenous if other in self.looks_at(root))
+            for name, root in zip(self.exogenous, roots, strict=True)
+        }
+
+
+def find_exogenous(given: Description) -> tuple[str, ...]:
+    """The variables that no action reaches, directly or through others, in their order."""
+    looks_at = {
+        name: {node.value for op in ("state", "next") for node in leaves([root], op)}
+        for name, root in given.following.items()
+    }
+    endogenous = {name for name, root in given.following.items() if leaves([root], "action")}
+    while True:
+        more = {name for name, seen in looks_at.items() if seen & endogenous} - endogenous
+        if not more:
+            return tuple(name for name in given.kinds if name not in endogenous)
+        endogenous |= more
+
+
+def check_shared_draws(given: Description) -> None:
+    """Refuse a draw that both n' and x' look at: given the state, they would not be independent.
+
+    Draws that several exogenous variables share are noted; x' is drawn as a whole.
+    """
+    inside = {name: set(given.draws([given.following[name]])) for name in given.kinds}
+    for name in given.endogenous:
+        for other in given.exogenous:
+            shared = inside[name] & inside[other]
+            if shared:
+                distribution = next(iter(shared))[0]
+                raise RDDLRefusedError(
+                    "shared-draw",
+                    f"one {distribution} draw moves both the endogenous {name!r} and the exogenous "
+                    f"{other!r}; P(s'|s,a) would not be P(n'|n,a,x) P(x'|x)",
+                )
+    together = sorted(
+        name
+        for name in given.exogenous
+        if any(inside[name] & inside[other] for other in given.exogenous if other != name)
+        or leaves([given.following[name]], "next")
+    )
+    if together:
+        given.notes.append(
+            "given x, these are not drawn independently of each other: " + ", ".join(together)
+        )
