@@ -26,16 +26,21 @@ from numba.core import event
 INNER = {"no_cpython_wrapper": True}
 
 
-def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator that compiles a function, as ``numba.njit`` with the same options."""
+def njit(
+    signature: Any = None, *, cache: bool = False, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator that compiles a function, as ``numba.njit`` with the same options.
+
+    With a signature it takes arguments of these types and of no others.
+    """
 
     def compile_(function: Callable[..., Any]) -> Any:
         settings = {"no_cfunc_wrapper": True, **options}
         try:
-            compiled = numba.njit(cache=cache, **settings)(function)
+            compiled = numba.njit(signature, cache=cache, **settings)(function)
         except RuntimeError:  # there is no folder for it
             _warn_of_no_cache()
-            compiled = numba.njit(**settings)(function)
+            compiled = numba.njit(signature, **settings)(function)
         _COLLECT_LATER.functions.add(compiled)
         return compiled
 

@@ -1,7 +1,7 @@
 """The compiled passes over the questions that a model is asked, and over its answers.
 
-They take contiguous arrays of 64-bit numbers. Callers look at types first: Numba would compile
-another version for each, and take a tenth of a second to refuse what is no number.
+Their signatures are fixed: arrays of other types or layouts, read-only ones too, are refused with a
+TypeError. That is a check by itself, and nothing is compiled a second time.
 """
 
 from __future__ import annotations
@@ -9,17 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import boolean, float64, int64
 
 from exo_envs.compiled.functions import njit
 
+VALUES, SIZES = int64[:, ::1], int64[::1]
+REALS, REWARDS, FLAGS = float64[:, ::1], float64[::1], boolean[::1]
 SHORT = 4  # values in a row that is looked at by column
 MANY = 256  # rows that are worth laying out for
 BLOCK = 16  # rows that are looked at as one
+#: How the kernels refuse what is no array of theirs; Numba has another error for an empty list.
+UNKNOWN_TO_KERNELS = (TypeError, ValueError)
 #: How far the probabilities of a row may be from a sum of one.
 ROUNDING = 1e-5
 
 
-@njit(cache=True)
+@njit(boolean(VALUES, SIZES), cache=True)
 def all_in_range(values: Any, sizes: Any) -> Any:
     """Whether 0 <= values[b, j] < sizes[j] for all b and j.
 
@@ -50,7 +55,7 @@ def all_in_range(values: Any, sizes: Any) -> Any:
     return signs >= 0
 
 
-@njit(cache=True)
+@njit(boolean(REALS, REWARDS, REWARDS, FLAGS), cache=True)
 def all_within(values: Any, low: Any, high: Any, whole: Any) -> Any:
     """Whether low[j] <= values[b, j] <= high[j] for all b and j, and whole numbers where wanted."""
     wrong = 0
@@ -61,7 +66,7 @@ def all_within(values: Any, low: Any, high: Any, whole: Any) -> Any:
     return wrong == 0
 
 
-@njit(cache=True)
+@njit(boolean(SIZES, int64), cache=True)
 def all_below(values: Any, size: Any) -> Any:
     """Whether 0 <= v < size for all values; see :func:`all_in_range`."""
     signs = 0
@@ -70,7 +75,7 @@ def all_below(values: Any, size: Any) -> Any:
     return signs >= 0
 
 
-@njit(cache=True)
+@njit(boolean(REWARDS), cache=True)
 def all_finite(values: Any) -> Any:
     """Whether no value is infinite, and each is a number."""
     wrong = 0
@@ -79,7 +84,7 @@ def all_finite(values: Any) -> Any:
     return wrong == 0
 
 
-@njit(cache=True)
+@njit(boolean(VALUES, VALUES, SIZES, SIZES, SIZES, int64, boolean), cache=True)
 def is_batch(
     n: Any, x: Any, action: Any, n_sizes: Any, x_sizes: Any, num_actions: int, look: bool
 ) -> Any:
@@ -94,14 +99,23 @@ def is_batch(
     )
 
 
-@njit(cache=True)
-def is_fine(n: Any, x: Any, reward: Any, n_sizes: Any, x_sizes: Any) -> Any:
-    """Whether a step gave values in range and finite rewards.
+@njit(boolean(VALUES, VALUES, REWARDS, REALS, SIZES, SIZES, int64, int64), cache=True)
+def is_fine(
+    n: Any, x: Any, reward: Any, terms: Any, n_sizes: Any, x_sizes: Any, scopes: Any, lanes: Any
+) -> Any:
+    """Whether a step of ``lanes`` states gave values in range and finite rewards, for all of them.
 
     The reward is the sum of the terms and of the endogenous reward. So if one of them is not
     finite, it is not.
     """
-    return all_finite(reward) and all_in_range(n, n_sizes) and all_in_range(x, x_sizes)
+    if n.shape != (lanes, len(n_sizes)) or x.shape != (lanes, len(x_sizes)):
+        return False
+    if reward.shape[0] != lanes or terms.shape != (lanes, scopes):
+        return False
+    for lane in range(lanes):
+        if not np.isfinite(reward[lane]):
+            return False
+    return all_in_range(n, n_sizes) and all_in_range(x, x_sizes)
 
 
 @njit(cache=True)

@@ -10,14 +10,11 @@ import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
 from exo_envs.contract.answers import (
-    FLOAT64,
-    INT64,
     Question,
     check_flags,
     check_part,
     check_rewards,
     check_terms,
-    is_plain,
 )
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
@@ -65,15 +62,12 @@ def check_transition(
     """
     (n, x), reward, terms = transition
     if not (mdp.endogenous_ranges.is_real or mdp.exogenous_ranges.is_real):
-        k, m, lanes = mdp.endogenous_sizes, mdp.exogenous_sizes, len(action)
-        if (
-            is_plain(n, INT64, (lanes, len(k)))
-            and is_plain(x, INT64, (lanes, len(m)))
-            and is_plain(reward, FLOAT64, (lanes,))
-            and is_plain(terms, FLOAT64, (lanes, len(mdp.reward_scopes)))
-            and kernels.is_fine(n, x, reward, k, m)
-        ):
-            return transition
+        k, m = mdp.endogenous_sizes, mdp.exogenous_sizes
+        try:
+            if kernels.is_fine(n, x, reward, terms, k, m, len(mdp.reward_scopes), len(action)):
+                return transition
+        except kernels.UNKNOWN_TO_KERNELS:  # most other types can be converted
+            pass
     shape, asked = action.shape, Question.of(state, action)
     return Transition(
         State(

@@ -126,7 +126,7 @@ def as_part(mdp: ExoMDP, part: str, values: Any, *, check: bool = True) -> NDArr
         and values.dtype == ranges.dtype
         and values.ndim == 2
         and values.shape[1] == len(ranges.variables)
-        and values.flags.c_contiguous
+        and values.flags.carray
     ):
         if not check:
             return values
@@ -258,12 +258,11 @@ def as_lanes(
     if len(shape) != 1 or type(x) is not np.ndarray or not x.flags.c_contiguous:
         n, x, a = _flat(shape, n, x, action)
     k, m, num_actions = mdp.endogenous_sizes, mdp.exogenous_sizes, mdp.num_actions
-    if (
-        _is_plain(n, 2)
-        and _is_plain(x, 2)
-        and _is_plain(a, 1)
-        and kernels.is_batch(n, x, a, k, m, num_actions, check_exogenous)
-    ):
+    try:
+        fits = n is not None and kernels.is_batch(n, x, a, k, m, num_actions, check_exogenous)
+    except kernels.UNKNOWN_TO_KERNELS:
+        fits = False
+    if fits:
         return shape, Lanes(n, x, a)
     shape, *flat = as_batch(mdp, state, action, check_exogenous=check_exogenous)
     return shape, Lanes(*flat)
@@ -274,8 +273,12 @@ def as_pairs(mdp: ExoMDP, endogenous: Any, action: Any) -> tuple[Shape, Ints, In
     shape, n, a = getattr(action, "shape", ()), endogenous, action
     if len(shape) != 1:
         n, _, a = _flat(shape, n, n, action)
-    k, num_actions = mdp.endogenous_sizes, mdp.num_actions
-    if _is_plain(n, 2) and _is_plain(a, 1) and kernels.is_batch(n, n, a, k, k, num_actions, False):
+    sizes = mdp.endogenous_sizes
+    try:
+        fits = n is not None and kernels.is_batch(n, n, a, sizes, sizes, mdp.num_actions, False)
+    except kernels.UNKNOWN_TO_KERNELS:
+        fits = False
+    if fits:
         return shape, n, a
     n = as_values("endogenous", endogenous, mdp.endogenous_variables)
     shape, (n,), actions = flatten(mdp, (n,), action)
@@ -304,16 +307,6 @@ def endogenous_column(mdp: ExoMDP, state: Any, i: int) -> Ints:
     ):
         return endogenous[..., i]
     return as_values("endogenous", endogenous, mdp.endogenous_variables)[..., i]
-
-
-def _is_plain(values: Any, ndim: int) -> bool:
-    """Whether this is an array as kernels take it."""
-    return (
-        type(values) is np.ndarray
-        and values.ndim == ndim
-        and values.dtype == INT64
-        and values.flags.c_contiguous
-    )
 
 
 def _flat(shape: Shape, n: Any, x: Any, action: Any) -> tuple[Any, Any, Any]:
