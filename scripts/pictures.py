@@ -19,7 +19,7 @@ from exo_envs.domains.factory.viewer import FactoryViewer
 from exo_envs.domains.floor import Move
 from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.grid.viewer import GridViewer
-from exo_envs.rendering.viewer import Frame
+from exo_envs.rendering.palette import Frame
 from shared.diagram import Arrow, Box, elbow, to_svg
 from shared.drawing import SIZE, backend, draw, with_palette
 from wrappers.cli.running import run

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+Frame: TypeAlias = NDArray[np.uint8]  # (height, width, 3)
 Colour: TypeAlias = tuple[int, int, int]
 
 # The robot is gold and purple, kept cells are red and occupied ones green as in the paper's

@@ -1,7 +1,8 @@
 """The PyBullet client, wrapped once: nothing else touches pybullet.
 
 The discrete state is the state; a scene is only a view of it. So there are no masses and no
-collisions, just coloured solids that are made once and then moved, painted and hidden.
+collisions, just coloured solids that are made when they are first shown, and then moved, painted
+and hidden.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from exo_envs.core.errors import ArgumentError, unknown_name
-from exo_envs.rendering.meshes import Mesh, Point3
-from exo_envs.rendering.palette import Colour
-from exo_envs.rendering.viewer import Frame
+from exo_envs.rendering.palette import Colour, Frame
+
+Point3: TypeAlias = tuple[float, float, float]
 
 NOWHERE: Point3 = (0.0, 0.0, -1000.0)  # beyond the far plane: for bodies that are not shown
 NEAR, FAR = 0.1, 500.0
@@ -30,6 +30,19 @@ WINDOW = (960, 720)
 STDERR = 2  # its number, for libraries in C
 
 _LISTS: dict[tuple[bytes, tuple[int, ...], str], list[Any]] = {}  # see _lasting_list
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles with a normal at each corner."""
+
+    vertices: NDArray[np.float64]  # (num_vertices, 3)
+    normals: NDArray[np.float64]  # (num_vertices, 3)
+    indices: NDArray[np.int64]  # (3 * num_triangles,), counter-clockwise from outside
+
+    def at(self, x: float, y: float, z: float) -> Mesh:
+        """The same solid elsewhere."""
+        return Mesh(self.vertices + np.array([x, y, z]), self.normals, self.indices)
 
 
 @dataclass(frozen=True)
@@ -116,7 +129,6 @@ class Scene:
                 "pybullet could not open its window: it needs a display, and a process can have "
                 'only one; render_backend="flat" opens windows with pygame instead'
             )
-        self._meshes: dict[str, Mesh] = {}
         self._shapes: dict[tuple[Mesh, Colour], int] = {}
         self._bodies: dict[str, int] = {}
         self._places: dict[str, Point3] = {}
@@ -139,25 +151,14 @@ class Scene:
         """How many bodies the client holds: those that have been shown, each once."""
         return int(self._bullet.getNumBodies(physicsClientId=self._client))
 
-    def add(self, name: str, mesh: Mesh, colour: Colour) -> None:
-        """Give a name to a solid. Its body is made when it is first shown."""
-        if name in self._meshes:
-            raise ArgumentError(f"there is a body {name!r} already")
-        self._meshes[name] = mesh
-        self._colours[name] = colour
-
-    def show(
-        self, name: str, place: Point3 = (0.0, 0.0, 0.0), colour: Colour | None = None
-    ) -> None:
-        """Show a body somewhere, perhaps in another colour than before."""
-        if name not in self._meshes:
-            raise unknown_name("body", name, self._meshes)
+    def show(self, name: str, mesh: Mesh, colour: Colour, place: Point3 = (0.0, 0.0, 0.0)) -> None:
+        """Show a body, which keeps the mesh that it is first shown with."""
         self._shown.add(name)
         if name not in self._bodies:
-            self._make(name, place, self._colours[name] if colour is None else colour)
+            self._make(name, mesh, colour, place)
             return
         self._move(name, place)
-        if colour is not None and self._colours[name] != colour:
+        if self._colours[name] != colour:
             self._colours[name] = colour
             self._bullet.changeVisualShape(
                 self._bodies[name], -1, rgbaColor=_rgba(colour), physicsClientId=self._client
@@ -211,8 +212,8 @@ class Scene:
         """Close the client; calling it again does nothing."""
         self._finalizer()
 
-    def _make(self, name: str, place: Point3, colour: Colour) -> None:
-        bullet, mesh = self._bullet, self._meshes[name]
+    def _make(self, name: str, mesh: Mesh, colour: Colour, place: Point3) -> None:
+        bullet = self._bullet
         if (mesh, colour) not in self._shapes:
             self._shapes[mesh, colour] = bullet.createVisualShape(
                 bullet.GEOM_MESH,

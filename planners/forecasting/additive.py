@@ -26,9 +26,8 @@ from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints
 from planners.core.memory import Memory
-from planners.forecasting.compiled_model import CompiledModel
-from planners.forecasting.forecasts import Rollouts
-from planners.forecasting.shared_tables import SharedForecasts
+from planners.forecasting.compiled_model import Atoms
+from planners.forecasting.forecasts import Forecasts, Rollouts
 
 #: Steps ahead that are forecast like this, at most. On ExoCrowd six steps earn as much as two with
 #: recourse (12 ± 5 more than tables alone), and 20 to 40 less than two without.
@@ -110,7 +109,7 @@ def fit_additive(
     rollouts: Rollouts,
     held_out: NDArray[np.bool_],
     sizes: Ints,
-    model: CompiledModel,
+    atoms: Atoms,
     parents: Mapping[int, Sequence[int]],
     horizon: int,
     memory: Memory,
@@ -125,7 +124,7 @@ def fit_additive(
         rollouts: exogenous trajectories.
         held_out: the rollouts that decide, (rollouts,).
         sizes: of their variables.
-        model: its atoms are forecast.
+        atoms: those to forecast.
         parents: the forecast parents that the tables have.
         horizon: how far it is worth to forecast.
         memory: of these rollouts.
@@ -137,29 +136,28 @@ def fit_additive(
     # Half of a rollout at least is where samples begin, so that they are like what is met later.
     steps = min(STEPS, horizon, rollouts.shape[1] // 2)
     enough = np.count_nonzero(held_out) >= MIN_HELD_OUT
-    of_two = np.flatnonzero(model.strides == 2)  # atoms of variables of two values
+    of_two = np.flatnonzero(sizes[atoms.variables] == 2)
     if not enough or not steps or not len(of_two):
         return AdditiveForecasts.none(sizes)
     clock.tick()
-    told = ("forecasts", "variables", "values", "strides")
-    model = model._replace(**{name: getattr(model, name)[of_two] for name in told})
+    atoms = Atoms(*(own[of_two] for own in atoms))
     fitted = rollouts[~held_out]
-    tables = SharedForecasts.fit(fitted, sizes, parents, steps, memory)
-    trial = regress(fitted, sizes, model, steps, clock)
-    gains = _gains(trial, rollouts[held_out], model, tables, clock)
+    tables = Forecasts.fit(fitted, sizes, parents, steps, memory)
+    trial = regress(fitted, sizes, atoms, steps, clock)
+    gains = _gains(trial, rollouts[held_out], atoms, tables, clock)
     variables = len(tables.variables)
-    owner = model.forecasts[trial.atoms] + variables * (trial.steps - 1)  # both values or neither
+    owner = atoms.forecasts[trial.atoms] + variables * (trial.steps - 1)  # both values or neither
     gains = gains @ (owner[:, None] == np.arange(variables * steps))
     errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
     better = (gains.mean(axis=0) > MARGIN * errors)[owner]
     if not better.any():
         return AdditiveForecasts.none(sizes)
-    found = regress(rollouts, sizes, model, steps, clock).keep(better)
+    found = regress(rollouts, sizes, atoms, steps, clock).keep(better)
     return found._replace(atoms=of_two[found.atoms])
 
 
 def regress(
-    rollouts: Rollouts, sizes: Ints, model: CompiledModel, steps: int, clock: Clock
+    rollouts: Rollouts, sizes: Ints, atoms: Atoms, steps: int, clock: Clock
 ) -> AdditiveForecasts:
     """Additive forecasts of all atoms up to ``steps`` ahead, by ridge regression.
 
@@ -169,7 +167,7 @@ def regress(
     """
     samples = _sample_times(rollouts, steps)
     values = np.ascontiguousarray(rollouts).reshape(-1, len(sizes))
-    num_columns = steps * len(model.values)
+    num_columns = steps * len(atoms.values)
     offsets, rows = _number_features(values[samples], sizes, MAX_WEIGHTS // num_columns)
     features = int(rows.max(initial=-1)) + 2  # with a constant, the last one
     # Counts of at most MAX_SAMPLES: exact, whatever the order they are added in.
@@ -178,7 +176,7 @@ def regress(
     for first in range(0, len(samples), SAMPLES_PER_BLOCK):
         clock.tick(lambda: "forecasts from all variables")
         block = samples[first : first + SAMPLES_PER_BLOCK]
-        _count(values, block, offsets, rows, model.variables, model.values, steps, gram, moments)
+        _count(values, block, (offsets, rows), atoms.variables, atoms.values, gram, moments)
     left = clock.left()
     if left is not None and left < features**2 * (features / 3 + num_columns) / SPEED:
         raise OutOfTimeError
@@ -187,8 +185,8 @@ def regress(
     # NumPy has no solver that makes use of the symmetry; this is a fraction of the time anyhow.
     solution = np.linalg.solve(gram + np.triu(gram, 1).T + np.diag(penalties), moments)
     solution = solution.astype(np.float32)
-    ahead, atoms = np.divmod(np.arange(num_columns), len(model.values))
-    return AdditiveForecasts(offsets, rows, solution[:-1], solution[-1], ahead + 1, atoms)
+    ahead, which = np.divmod(np.arange(num_columns), len(atoms.values))
+    return AdditiveForecasts(offsets, rows, solution[:-1], solution[-1], ahead + 1, which)
 
 
 def _sample_times(rollouts: Rollouts, steps: int) -> Ints:
@@ -215,17 +213,17 @@ def _number_features(values: Rollouts, sizes: Ints, limit: int) -> tuple[Ints, I
 def _gains(
     additive: AdditiveForecasts,
     rollouts: Rollouts,
-    model: CompiledModel,
-    forecasts: SharedForecasts,
+    atoms: Atoms,
+    forecasts: Forecasts,
     clock: Clock,
 ) -> NDArray[np.float64]:
     """By how much squared errors are below those of the tables, (rollouts, columns).
 
     Samples of the same rollout are not independent, so each rollout counts as one.
     """
-    steps, num_atoms = forecasts.horizon, len(model.values)
+    steps, num_atoms = forecasts.horizon, len(atoms.values)
     length = rollouts.shape[1] - steps
-    by_variable = [np.flatnonzero(model.forecasts == f) for f in range(len(forecasts.variables))]
+    by_variable = [np.flatnonzero(atoms.forecasts == f) for f in range(len(forecasts.variables))]
     gains = np.empty((len(rollouts), steps, num_atoms))
     for first in range(0, len(rollouts), ROLLOUTS_PER_BLOCK):
         clock.tick()
@@ -234,11 +232,11 @@ def _gains(
         ours = np.zeros((steps + 1, num_atoms, len(x)), dtype=np.float32)
         write_additive(additive, x, ours)
         tables = np.zeros_like(ours)
-        for f, atoms in enumerate(by_variable):
-            chances = forecasts.probabilities(x, f)[:, :, model.values[atoms]]
-            tables[1:, atoms] = np.moveaxis(chances, 0, -1)
+        for f, own in enumerate(by_variable):
+            chances = forecasts.probabilities(x, f)[:, :, atoms.values[own]]
+            tables[1:, own] = np.moveaxis(chances, 0, -1)
         for h in range(1, steps + 1):
-            later = block[:, h : h + length, model.variables] == model.values
+            later = block[:, h : h + length, atoms.variables] == atoms.values
             truth = later.reshape(-1, num_atoms).T
             gain = (tables[h] - ours[h]) * (tables[h] + ours[h] - 2 * truth)
             by_rollout = gain.reshape(num_atoms, len(block), length).mean(axis=-1)
@@ -252,8 +250,6 @@ def write_additive(additive: Any, x: Any, chances: Any) -> None:
     offsets, rows, weights = additive.offsets, additive.rows, additive.weights
     constants, steps, atoms = additive.constants, additive.steps, additive.atoms
     num_columns = len(constants)
-    if num_columns == 0:
-        return
     total = np.empty(num_columns, np.float32)
     for lane in range(len(x)):
         for c in range(num_columns):  # an assignment of arrays takes a second to compile
@@ -271,16 +267,16 @@ def write_additive(additive: Any, x: Any, chances: Any) -> None:
 def _count(
     values: Any,
     samples: Any,
-    offsets: Any,
-    rows: Any,
+    features: Any,
     variables: Any,
     wanted: Any,
-    steps: int,
     gram: Any,
     moments: Any,
 ) -> None:
     """Add how often indicators hold together, above the diagonal, and with each column later."""
+    offsets, rows = features
     constant, num_atoms = len(gram) - 1, len(variables)
+    steps = moments.shape[1] // max(num_atoms, 1)
     holds = np.empty(len(offsets) + 1, np.int64)
     for t in samples:
         found = 0

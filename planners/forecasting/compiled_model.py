@@ -1,7 +1,11 @@
-"""Rewards and decision lists of a model, flattened for the look-ahead.
+"""Rewards and decision lists of a model, taken apart for the look-ahead.
 
-A *condition* is a conjunction of atoms, and an *atom* says that a variable has some value.
-Forecasts give the probability of each atom h steps ahead.
+A look-ahead has forecasts and no x: it cannot look up a row, and weighs conditions instead, each
+once. A *condition* is a conjunction of atoms, and an *atom* says that a variable has some value.
+There is a list of rewards and rules for each branch of each n
+(:mod:`planners.forecasting.recourse`), and behind those one for each n: what the lists of all its
+actions begin with. Each record holds what one kernel reads; numbers are kept in the precision of
+the forecasts.
 """
 
 from __future__ import annotations
@@ -15,139 +19,138 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.ranges import ROUNDING
-from exo_envs.core.arguments import exact, exact_reals, exact_starts
+from exo_envs.core.arguments import check_kind, exact, exact_reals, exact_starts
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints, joint_values, starts_of
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
-from planners.forecasting.shared_tables import SharedForecasts
 from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.ragged import Ragged
 from planners.tables.scopes import scope_shape
 
 #: The largest probability, and what rounding may add.
 CERTAIN = 1.0 + ROUNDING
-NO_INTS: Ints = np.zeros(0, dtype=np.int64)
-NO_REALS: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+
+Singles = NDArray[np.float32]
 
 
-class CompiledModel(NamedTuple):
-    """Rewards and rules by the conditions under which they apply, and who chooses among them.
+class Atoms(NamedTuple):
+    """Which variable has which value."""
 
-    A form of its own because a look-ahead has forecasts and no x: it cannot look up a row, and
-    weighs every condition instead, each once. There is a list of rewards and rules for each branch
-    of each n (:mod:`planners.forecasting.recourse`), and behind those one for each n: what the
-    lists of all its actions begin with. Numbers are kept in the precision of the forecasts.
-    """
-
-    forecasts: Ints  # (atoms,): which forecast tells of each atom
+    forecasts: Ints  # (atoms,): which forecast tells of each atom, increasing
     variables: Ints  # (atoms,): the exogenous variable that is forecast
     values: Ints  # (atoms,): the value that the atom speaks of
-    strides: Ints  # (atoms,): the number of values of the variable
-    terminal: NDArray[np.bool_]  # (N,)
-    base: NDArray[np.float32]  # (lists,)
-    reward_starts: Ints  # (lists + 1,): the rewards of each list
-    reward_atoms: Ints  # (rewards,): the atom that each is paid for
-    rewards: NDArray[np.float32]  # (rewards,)
+
+    def check(self, forecasts: Forecasts) -> None:
+        """Refuse atoms that the forecasts do not tell of."""
+        count = len(exact("forecasts", self.forecasts, 0, len(forecasts.variables)))
+        told_of = forecasts.variables[self.forecasts]
+        if (np.diff(self.forecasts) < 0).any() or (
+            exact("variables", self.variables, length=count) != told_of
+        ).any():
+            raise ArgumentError("variables of the atoms are not those of their forecasts")
+        if (exact("values", self.values, length=count) >= forecasts.sizes[told_of]).any():
+            raise ArgumentError("an atom has a value that its variable does not have")
+
+
+class Conditions(NamedTuple):
+    """What is weighed by forecasts: conditions, and what is seen before a decision."""
+
+    probabilities: Singles  # (conditions,): of the outcomes, if the condition holds
+    atoms: Ragged  # of each condition
+    constants: Singles  # (observations,): the chance of one is constant + sign * (sum over atoms)
+    signs: Singles  # (observations,)
+    observed: Ragged  # the atoms of each observation
+
+    def check(self, atoms: int) -> None:
+        """Refuse arrays that do not belong together."""
+        exact_reals("probabilities", self.probabilities, low=0.0, high=CERTAIN)
+        self.atoms.check("the atoms of conditions", len(self.probabilities), 0, atoms)
+        exact_reals("constants", self.constants)
+        exact_reals("signs", self.signs, (len(self.constants),))
+        self.observed.check("the atoms of observations", len(self.constants), 0, atoms)
+
+
+class Lists(NamedTuple):
+    """What the list of each branch pays, and where its rules lead."""
+
+    branch_starts: Ints  # (N + 1,): the branches of each n
+    base: Singles  # (lists,)
+    paid: Ragged  # the conditions that each list pays for
+    rewards: Singles  # beside them
     otherwise: Ints  # (lists,): where a list leads if none of its rules decides
     rule_starts: Ints  # (lists + 1,): the rules of each list
     rule_ends: Ints  # (lists,): where they end, not counting a last rule that always decides
-    outcome_starts: Ints  # (rules + 1,): the outcomes of each rule
-    targets: Ints  # (outcomes,)
-    conditions: Ints  # (outcomes,): the condition of each outcome
-    probabilities: NDArray[np.float32]  # (conditions,): of the outcomes, if it holds
-    atom_starts: Ints  # (conditions + 1,): the atoms of each condition
-    atoms: Ints
-    branch_starts: Ints  # (N + 1,): the branches of each n
-    node_starts: Ints  # (N + 1,): the nodes of its tree, the root first
-    first_leaves: Ints  # (N,): the first of the nodes that have seen everything
-    parents: Ints  # (nodes,): counted from the root
-    node_observations: Ints  # (nodes,): what was seen there; -1 at a root
-    node_branch_starts: Ints  # (nodes + 1,): what can be compared there
-    node_branches: Ints  # branches of that n, by their lists
-    observation_constants: NDArray[np.float32]  # (observations,)
-    observation_signs: NDArray[np.float32]  # (observations,)
-    observation_atom_starts: Ints  # (observations + 1,)
-    observation_atoms: Ints
-    # What several variables pay together; these arrays are empty if there is no such reward, and
-    # files from before there were any do not have them.
-    joint_reward_starts: Ints = NO_INTS  # (lists + 1,): the rewards of each list
-    joint_reward_conditions: Ints = NO_INTS  # (joint rewards,): the condition each is paid for
-    joint_rewards: NDArray[np.float32] = NO_REALS  # (joint rewards,)
+    outcomes: Ragged  # the conditions of the outcomes of each rule
+    targets: Ints  # beside them
 
-    def check(self, forecasts: Forecasts | SharedForecasts) -> None:
-        """Refuse arrays that do not belong together, such as those of a damaged file.
-
-        Args:
-            forecasts: those that tell of the atoms.
-        """
-        atoms = len(exact("forecasts", self.forecasts, 0, len(forecasts.variables)))
-        for name, wanted in (
-            ("variables", forecasts.variables[self.forecasts]),
-            ("strides", forecasts.sizes[forecasts.variables[self.forecasts]]),
-        ):
-            if (exact(name, getattr(self, name), length=atoms) != wanted).any():
-                raise ArgumentError(f"{name} of the atoms are not those of their forecasts")
-        if (exact("values", self.values, length=atoms) >= self.strides).any():
-            raise ArgumentError("an atom has a value that its variable does not have")
-        states = len(self.terminal)
-        if self.terminal.dtype != np.bool_ or self.terminal.shape != (states,) or not states:
-            raise ArgumentError("terminal says of each state whether it is one")
-        self._check_lists(states, atoms)
-        self._check_trees(states, atoms)
-
-    def _check_lists(self, states: int, atoms: int) -> None:
+    def check(self, states: int, conditions: int) -> None:
+        """Refuse arrays that do not belong together."""
         lists = len(exact_reals("base", self.base))
         exact_starts("branch_starts", self.branch_starts, states, lists - states, at_least=1)
-        paid = len(exact("reward_atoms", self.reward_atoms, 0, atoms))
-        exact_reals("rewards", self.rewards, (paid,))
-        exact_starts("reward_starts", self.reward_starts, lists, paid)
+        self.paid.check("what lists pay for", lists, 0, conditions)
+        exact_reals("rewards", self.rewards, self.paid.values.shape)
         exact("otherwise", self.otherwise, 0, states + 1, length=lists)
-        rules = len(self.outcome_starts) - 1
+        rules = len(self.outcomes.starts) - 1
+        self.outcomes.check("the outcomes of rules", rules, 0, conditions)
+        exact("targets", self.targets, 0, states, length=len(self.outcomes.values))
         exact_starts("rule_starts", self.rule_starts, lists, rules)
         ends = exact("rule_ends", self.rule_ends, length=lists)
         if (ends < self.rule_starts[:-1]).any() or (ends > self.rule_starts[1:]).any():
             raise ArgumentError("rule_ends are not among the rules of their lists")
-        outcomes = len(exact("targets", self.targets, 0, states))
-        exact_starts("outcome_starts", self.outcome_starts, rules, outcomes)
-        conditions = len(exact_reals("probabilities", self.probabilities, low=0.0, high=CERTAIN))
-        exact("conditions", self.conditions, 0, conditions, length=outcomes)
-        paid = len(exact("joint_reward_conditions", self.joint_reward_conditions, 0, conditions))
-        exact_reals("joint_rewards", self.joint_rewards, (paid,))
-        if paid or len(exact("joint_reward_starts", self.joint_reward_starts)):
-            exact_starts("joint_reward_starts", self.joint_reward_starts, lists, paid)
-        exact("atoms", self.atoms, 0, atoms)
-        exact_starts("atom_starts", self.atom_starts, conditions, len(self.atoms))
 
-    def _check_trees(self, states: int, atoms: int) -> None:
+
+class Trees(NamedTuple):
+    """How each n chooses among its branches, depending on what is seen."""
+
+    terminal: NDArray[np.bool_]  # (N,)
+    node_starts: Ints  # (N + 1,): the nodes of its tree, the root first
+    first_leaves: Ints  # (N,): the first of the nodes that have seen everything
+    parents: Ints  # (nodes,): counted from the root
+    observations: Ints  # (nodes,): what was seen there; -1 at a root
+    branches: Ragged  # what can be compared at each node, by lists
+
+    def check(self, states: int, branches: int, seen: int) -> None:
+        """Refuse arrays that do not belong together."""
+        if self.terminal.dtype != np.bool_ or self.terminal.shape != (states,) or not states:
+            raise ArgumentError("terminal says of each state whether it is one")
         nodes = len(self.parents)
         roots = exact_starts("node_starts", self.node_starts, states, nodes, at_least=1)
         leaves = exact("first_leaves", self.first_leaves, length=states)
         if (leaves < roots[:-1]).any() or (leaves >= roots[1:]).any():
             raise ArgumentError("first_leaves are not among the nodes of their trees")
-        seen = len(exact_reals("observation_constants", self.observation_constants))
-        exact_reals("observation_signs", self.observation_signs, (seen,))
-        exact("observation_atoms", self.observation_atoms, 0, atoms)
-        own = len(self.observation_atoms)
-        exact_starts("observation_atom_starts", self.observation_atom_starts, seen, own)
         above = exact("parents", self.parents, -1)
-        observed = exact("node_observations", self.node_observations, -1, seen, length=nodes)
+        observed = exact("observations", self.observations, -1, seen, length=nodes)
         place = np.arange(nodes) - np.repeat(roots[:-1], np.diff(roots))  # counted from the root
         is_root = place == 0
         if (above >= place).any() or ((above < 0) != is_root).any():
             raise ArgumentError("parents are not nodes before their children")
         if ((observed < 0) != is_root).any():
-            raise ArgumentError("node_observations: something is seen at all nodes but the roots")
-        exact("node_branches", self.node_branches, 0, int(self.branch_starts[-1]))
-        branches = len(self.node_branches)
-        exact_starts("node_branch_starts", self.node_branch_starts, nodes, branches)
+            raise ArgumentError("observations: something is seen at all nodes but the roots")
+        self.branches.check("the branches of nodes", nodes, 0, branches)
+
+
+class CompiledModel(NamedTuple):
+    """All that one step of a look-ahead reads of a model."""
+
+    conditions: Conditions
+    lists: Lists
+    trees: Trees
+
+
+class Models(NamedTuple):
+    """The model for the decision that is made now, and that for later ones."""
+
+    atoms: Atoms
+    now: CompiledModel
+    later: CompiledModel
 
     @classmethod
-    def compile(cls, mdp: FactoredMDP, *, recourse: bool) -> tuple[CompiledModel, CompiledModel]:
+    def of(cls, mdp: FactoredMDP, *, recourse: bool) -> Models:
         """Take the tables of ``mdp`` apart.
 
-        Returns:
-            The model for the decision that is made now, with a branch for each action; and that for
-            later ones. The second is the first without ``recourse``.
+        The model for now has a branch for each action; that for later ones is the same without
+        ``recourse``.
         """
         variables = np.array(needed_variables(mdp), dtype=np.int64)
         # Atoms are numbered through all values of all variables; those that matter are kept.
@@ -160,41 +163,59 @@ class CompiledModel(NamedTuple):
         shared = [ActionList(0.0, *own) for own in zip(shared_rewards, shared_rules, strict=True)]
         used = np.array(sorted({atom for own in (*lists, *shared) for atom in own.atoms()}), int)
         which = np.searchsorted(first_atoms, used, side="right") - 1
-        variable_of = dict(zip(used.tolist(), which.tolist(), strict=True))
-        states = [lists[k : k + mdp.num_actions] for k in range(0, len(lists), mdp.num_actions)]
-        atoms = {
-            "forecasts": which,
-            "variables": variables[which],
-            "values": used - first_atoms[which],
-            "strides": np.diff(first_atoms)[which],
-            "terminal": mdp.terminal,
-        }
+        atoms = Atoms(which, variables[which], used - first_atoms[which])
         number = {atom: k for k, atom in enumerate(used.tolist())}
-        now = cls(**atoms, **_flatten(list(map(ChoiceTree.blind, states)), shared, number))
+        states = [lists[k : k + mdp.num_actions] for k in range(0, len(lists), mdp.num_actions)]
+        now = _flatten(mdp, list(map(ChoiceTree.blind, states)), shared, number)
         if not recourse:
-            return now, now
+            return cls(atoms, now, now)
+        variable_of = dict(zip(used.tolist(), which.tolist(), strict=True))
         sizes = np.diff(first_atoms).tolist()
         trees = [ChoiceTree.seeing(own, variable_of, sizes) for own in states]
-        return now, cls(**atoms, **_flatten(trees, shared, number))
+        return cls(atoms, now, _flatten(mdp, trees, shared, number))
+
+    def check(self, forecasts: Forecasts) -> None:
+        """Refuse models that are not whole, or do not fit together.
+
+        Args:
+            forecasts: those that tell of the atoms.
+        """
+        check_kind("atoms", self.atoms, Atoms)
+        self.atoms.check(forecasts)
+        states = len(self.now.trees.terminal)
+        for model in (self.now, self.later):
+            check_kind("a model", model, CompiledModel)
+            conditions, lists, trees = model
+            conditions.check(len(self.atoms.values))
+            lists.check(states, len(conditions.probabilities))
+            trees.check(states, int(lists.branch_starts[-1]), len(conditions.constants))
+        if not np.array_equal(self.now.trees.terminal, self.later.trees.terminal):
+            raise ArgumentError("the models for now and later are not about the same states")
+        lists = self.now.lists
+        each = np.diff(lists.branch_starts)
+        if (each != each[0]).any() or len(self.now.trees.parents) != states:
+            raise ArgumentError(
+                "the model for now has a branch for each action, and looks at nothing"
+            )
 
 
 def _flatten(
-    trees: Sequence[ChoiceTree], shared: Sequence[ActionList], number: Mapping[Atom, int]
-) -> dict[str, Any]:
+    mdp: FactoredMDP,
+    trees: Sequence[ChoiceTree],
+    shared: Sequence[ActionList],
+    number: Mapping[Atom, int],
+) -> CompiledModel:
     """All lists and trees in flat arrays, with atoms by their numbers."""
     lists = [branch for tree in trees for branch in tree.branches] + list(shared)
-    # What one variable pays, and what several pay together.
-    singles = [[entry for entry in own.rewards if len(entry[0]) == 1] for own in lists]
-    joints = [[entry for entry in own.rewards if len(entry[0]) > 1] for own in lists]
-    paid = list(chain.from_iterable(singles))
-    paid_together = list(chain.from_iterable(joints))
+    # What one variable pays comes before what several pay together.
+    paid = [sorted(own.rewards, key=lambda entry: len(entry[0]) > 1) for own in lists]
     rules = [rule for own in lists for rule in own.rules]
     outcomes = [outcome for rule in rules for outcome in rule]
     needed = chain(
-        (outcome[1:] for outcome in outcomes), ((1.0, condition) for condition, _ in paid_together)
+        (outcome[1:] for outcome in outcomes),
+        ((1.0, condition) for entries in paid for condition, _ in entries),
     )
-    conditions = list(dict.fromkeys(needed))
-    numbered = {condition: k for k, condition in enumerate(conditions)}
+    place = {condition: k for k, condition in enumerate(dict.fromkeys(needed))}
     # Where a list leads if no rule decides: the target of a last rule that always does.
     nowhere = len(shared)
     otherwise = np.full(len(lists), nowhere, dtype=np.int64)
@@ -203,54 +224,49 @@ def _flatten(
             otherwise[k] = own.rules[-1][0][0]
     rule_starts = starts_of([own.rules for own in lists])
     branch_starts = starts_of([tree.branches for tree in trees])
-    nodes = [node for tree in trees for node in tree.nodes]
     seen = list(dict.fromkeys(chain.from_iterable(tree.observations for tree in trees)))
-    place = {observation: k for k, observation in enumerate(seen)}
+    seen_at = {observation: k for k, observation in enumerate(seen)}
+    nodes = [(k, node) for k, tree in enumerate(trees) for node in tree.nodes]
     node_starts = starts_of([tree.nodes for tree in trees])
-    in_tree = np.repeat(np.arange(len(trees)), np.diff(node_starts))  # the tree of each node
-    return {
-        "base": np.array([own.base for own in lists], dtype=np.float32),
-        "reward_starts": starts_of(singles),
-        "reward_atoms": _ints(number[atom] for (atom,), _ in paid),
-        "rewards": np.array([reward for _, reward in paid], dtype=np.float32),
-        "otherwise": otherwise,
-        "rule_starts": rule_starts,
-        "rule_ends": rule_starts[1:] - (otherwise < nowhere),
-        "outcome_starts": starts_of(rules),
-        "targets": _ints(target for target, _, _ in outcomes),
-        "conditions": _ints(numbered[outcome[1:]] for outcome in outcomes),
-        "probabilities": np.array([chance for chance, _ in conditions], dtype=np.float32),
-        "atom_starts": starts_of([condition for _, condition in conditions]),
-        "atoms": _ints(number[atom] for _, condition in conditions for atom in condition),
-        "branch_starts": branch_starts,
-        "node_starts": node_starts,
-        "first_leaves": node_starts[1:] - _ints(tree.num_leaves for tree in trees),
-        "parents": _ints(node.parent for node in nodes),
-        "node_observations": _ints(
-            -1 if node.observation < 0 else place[tree.observations[node.observation]]
-            for tree in trees
-            for node in tree.nodes
+    return CompiledModel(
+        Conditions(
+            probabilities=_singles(chance for chance, _ in place),
+            atoms=Ragged.of([[number[atom] for atom in atoms] for _, atoms in place]),
+            constants=_singles(one.constant for one in seen),
+            signs=_singles(one.sign for one in seen),
+            observed=Ragged.of([[number[atom] for atom in one.atoms] for one in seen]),
         ),
-        "node_branch_starts": starts_of([node.branches for node in nodes]),
-        "node_branches": _ints(
-            branch_starts[k] + branch
-            for k, node in zip(in_tree.tolist(), nodes, strict=True)
-            for branch in node.branches
+        Lists(
+            branch_starts=branch_starts,
+            base=_singles(own.base for own in lists),
+            paid=Ragged.of([[place[1.0, condition] for condition, _ in own] for own in paid]),
+            rewards=_singles(reward for own in paid for _, reward in own),
+            otherwise=otherwise,
+            rule_starts=rule_starts,
+            rule_ends=rule_starts[1:] - (otherwise < nowhere),
+            outcomes=Ragged.of([[place[outcome[1:]] for outcome in rule] for rule in rules]),
+            targets=_ints(target for target, _, _ in outcomes),
         ),
-        "observation_constants": np.array([one.constant for one in seen], dtype=np.float32),
-        "observation_signs": np.array([one.sign for one in seen], dtype=np.float32),
-        "observation_atom_starts": starts_of([one.atoms for one in seen]),
-        "observation_atoms": _ints(number[atom] for one in seen for atom in one.atoms),
-        "joint_reward_starts": starts_of(joints) if paid_together else NO_INTS,
-        "joint_reward_conditions": _ints(
-            numbered[1.0, condition] for condition, _ in paid_together
+        Trees(
+            terminal=mdp.terminal,
+            node_starts=node_starts,
+            first_leaves=node_starts[1:] - _ints(tree.num_leaves for tree in trees),
+            parents=_ints(node.parent for _, node in nodes),
+            observations=_ints(
+                -1 if node.observation < 0 else seen_at[trees[k].observations[node.observation]]
+                for k, node in nodes
+            ),
+            branches=Ragged.of([branch_starts[k] + _ints(node.branches) for k, node in nodes]),
         ),
-        "joint_rewards": np.array([reward for _, reward in paid_together], dtype=np.float32),
-    }
+    )
 
 
 def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, dtype=np.int64)
+
+
+def _singles(values: Iterable[float]) -> Singles:
+    return np.fromiter(values, dtype=np.float32)
 
 
 def needed_variables(mdp: FactoredMDP) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ Rare values of the parents lean on the variable's own value, and that on its ove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
 from exo_envs.compiled.ranges import ROUNDING
-from exo_envs.core.arguments import check_whole, exact, exact_reals, exact_starts
+from exo_envs.core.arguments import check_whole, exact, exact_reals
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import IntArray
-from planners.core.arrays import Ints, join, joint_index, starts_of
+from planners.core.arrays import Ints, joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
@@ -49,18 +49,16 @@ FORECASTS = Shelf[Key, tuple[NDArray[np.int32], NDArray[np.float32]]](
 class Forecasts(NamedTuple):
     """P(x_i at t + h | its forecast parents at t) for some variables i and h = 1 ... horizon.
 
-    What belongs to each variable is kept one variable after another.
+    The tables of a large mask take tens of megabytes, and those of similar masks are mostly the
+    same: the arrays of a variable are shared by all masks in which it looks at the same.
     """
 
     variables: Ints  # (f,): those that are forecast
     horizon: int
     sizes: Ints  # (m,): of all variables of the mask
-    parent_starts: Ints  # (f + 1,)
-    parents: Ints  # the forecast parents of each variable, itself first
-    lookup_starts: Ints  # (f + 1,)
-    lookup: NDArray[np.int32]  # joint value of the parents -> row
-    table_starts: Ints  # (f + 1,)
-    tables: NDArray[np.float32]  # the probabilities, (rows, horizon, size) of each variable
+    parents: tuple[Ints, ...]  # the forecast parents of each variable, itself first
+    lookups: tuple[NDArray[np.int32], ...]  # of each, joint value of the parents -> row
+    tables: tuple[NDArray[np.float32], ...]  # of each, (rows, horizon, size)
 
     @classmethod
     def fit(
@@ -80,69 +78,48 @@ class Forecasts(NamedTuple):
             horizon: how far to forecast.
             memory: of these rollouts.
         """
-        chosen, lookups, tables = [], [], []
-        for looked_at, lookup, table in fit_tables(rollouts, sizes, parents, horizon, memory):
-            chosen.append(looked_at)
-            lookups.append(lookup)
-            tables.append(table.reshape(-1))
-        laid_out: list[Any] = []
-        for pieces, dtype in ((chosen, np.int64), (lookups, np.int32), (tables, np.float32)):
-            laid_out += [starts_of(pieces), join(pieces, dtype)]
-        return cls(np.array(list(parents), dtype=np.int64), horizon, sizes, *laid_out)
+        by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
+        chosen, found = [], []
+        for i, others in parents.items():
+            looked_at = (i, *(j for j in others if j != i))
+            key = (horizon, len(rollouts), *memory.key(looked_at))
+            make = partial(_fit_one, by_variable, sizes, looked_at, horizon)
+            found.append(memory.get(FORECASTS, key, make))
+            chosen.append(np.array(looked_at, dtype=np.int64))
+        lookups, tables = zip(*found, strict=True) if found else ((), ())
+        variables = np.array(list(parents), dtype=np.int64)
+        return cls(variables, horizon, sizes, tuple(chosen), lookups, tables)
 
     def check(self) -> None:
         """Refuse arrays that do not belong together, such as those of a damaged file."""
         sizes = exact("sizes", self.sizes, least=1, below=2**31)
         count = len(exact("variables", self.variables, below=len(sizes)))
         check_whole("horizon", self.horizon, 1, MAX_HORIZON)
-        parents = exact("parents", self.parents, below=len(sizes))
-        lookup = exact("lookup", self.lookup, dtype=np.int32)
-        tables = exact_reals("tables", self.tables, low=0.0, high=1.0 + ROUNDING)
-        pieces = (
-            exact_starts("parent_starts", self.parent_starts, count, len(parents), at_least=1),
-            exact_starts("lookup_starts", self.lookup_starts, count, len(lookup), at_least=1),
-            exact_starts("table_starts", self.table_starts, count, len(tables), at_least=1),
-        )
-        for f, variable in enumerate(self.variables.tolist()):
-            own, values, table = (slice(*starts[f : f + 2].tolist()) for starts in pieces)
-            joint = math.prod(sizes[parents[own]].tolist())
-            rows, left = divmod(table.stop - table.start, self.horizon * int(sizes[variable]))
-            if parents[own.start] != variable or joint != values.stop - values.start or left:
+        if {len(own) for own in (self.parents, self.lookups, self.tables)} != {count}:
+            raise ArgumentError(f"{count} variables have as many parents, lookups and tables")
+        for i, own, lookup, table in zip(
+            self.variables.tolist(), self.parents, self.lookups, self.tables, strict=True
+        ):
+            parents = exact(f"the parents of variable {i}", own, below=len(sizes))
+            shape = (-1, self.horizon, int(sizes[i]))
+            joint = math.prod(sizes[parents].tolist())
+            name = f"the table of variable {i}"
+            exact_reals(name, table, (len(table), *shape[1:]), low=0.0, high=1.0 + ROUNDING)
+            if not len(parents) or parents[0] != i or lookup.shape != (joint,):
                 raise ArgumentError(
-                    f"the forecast of variable {variable} looks at {parents[own].tolist()} of "
-                    f"{joint} joint values; {values.stop - values.start} are looked up in a table "
-                    f"of {table.stop - table.start} probabilities"
+                    f"the forecast of variable {i} looks at {parents.tolist()} of {joint} joint "
+                    f"values, and has a lookup of shape {lookup.shape}"
                 )
-            exact(f"the lookup of variable {variable}", lookup[values], 0, rows, dtype=np.int32)
+            exact(f"the lookup of variable {i}", lookup, 0, len(table), dtype=np.int32)
 
     def probabilities(self, exogenous: IntArray, which: int) -> NDArray[np.float32]:
         """The forecast of the which-th variable for a batch, shape (B, horizon, size)."""
         which = check_whole("which", which, 0, len(self.variables) - 1)
-        parents = self.parents[slice(*self.parent_starts[which : which + 2])]
+        parents = self.parents[which]
         x = np.clip(exogenous, 0, self.sizes - 1).astype(np.int64)
         joint = joint_index(x[:, parents], self.sizes[parents])
-        tables = self.tables[slice(*self.table_starts[which : which + 2])]
-        tables = tables.reshape(-1, self.horizon, int(self.sizes[self.variables[which]]))
-        return tables[self.lookup[self.lookup_starts[which] + joint]]
-
-
-def fit_tables(
-    rollouts: Rollouts,
-    sizes: Ints,
-    parents: Mapping[int, Sequence[int]],
-    horizon: int,
-    memory: Memory,
-) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.float32]]]:
-    """For each variable what its forecast looks at, the lookup and the table, as remembered."""
-    by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
-    for i, others in parents.items():
-        looked_at = (i, *(j for j in others if j != i))
-        lookup, table = memory.get(
-            FORECASTS,
-            (horizon, len(rollouts), *memory.key(looked_at)),
-            partial(_fit_one, by_variable, sizes, looked_at, horizon),
-        )
-        yield np.array(looked_at, dtype=np.int64), lookup, table
+        found: NDArray[np.float32] = self.tables[which][self.lookups[which][joint]]
+        return found
 
 
 def _fit_one(

@@ -33,14 +33,22 @@ from planners.core.planner import Plan, check_problem
 from planners.core.policy import Policy, as_names
 from planners.discretization.binned_policy import with_values
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
-from planners.forecasting.compiled_model import CompiledModel, needed_variables
+from planners.forecasting.compiled_model import (
+    Atoms,
+    CompiledModel,
+    Conditions,
+    Lists,
+    Models,
+    Trees,
+    needed_variables,
+)
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts, Rollouts
-from planners.forecasting.lookahead import Models, look_ahead
-from planners.forecasting.shared_tables import SharedForecasts
+from planners.forecasting.lookahead import look_ahead
 from planners.reduced.reduced_mdp import tabulate
 from planners.samples.rollouts import HOLD_OUT
 from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.ragged import Ragged
 
 
 @dataclass(kw_only=True, eq=False)
@@ -118,13 +126,13 @@ class ForecastPlanner:
                 clock.tick(lambda: f"forecasts of {len(parents)} of {len(needed)} variables")
                 parents[i] = search.parents(i)
         chosen = {i: parents.get(i, ()) for i in needed}
-        models = Models(*CompiledModel.compile(mdp, recourse=self.recourse))
-        forecasts = SharedForecasts.fit(rollouts, sizes, chosen, horizon, memory)
+        models = Models.of(mdp, recourse=self.recourse)
+        forecasts = Forecasts.fit(rollouts, sizes, chosen, horizon, memory)
         additive = None
         if self.additive:
             with suppress(OutOfTimeError):
                 additive = fit_additive(
-                    rollouts, held_out, sizes, models.now, chosen, horizon, memory, whole
+                    rollouts, held_out, sizes, models.atoms, chosen, horizon, memory, whole
                 )
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
@@ -162,7 +170,10 @@ class ForecastPlanner:
 class ForecastPolicy(Policy, Saved):
     """Looks ahead from each observation with the forecasts of a :class:`ForecastPlanner`."""
 
-    records = (AdditiveForecasts, CompiledModel, Forecasts, Models)
+    records = (
+        *(AdditiveForecasts, Atoms, CompiledModel, Conditions, Forecasts),
+        *(Lists, Models, Ragged, Trees),
+    )
 
     def __init__(
         self,
@@ -172,7 +183,7 @@ class ForecastPolicy(Policy, Saved):
         *,
         sizes: tuple[int, ...],
         models: Models,
-        forecasts: Forecasts | SharedForecasts,
+        forecasts: Forecasts,
         discount: float,
         additive: AdditiveForecasts | None = None,
         endogenous_names: tuple[str, ...] | None = None,
@@ -181,12 +192,11 @@ class ForecastPolicy(Policy, Saved):
         self.endogenous_names = as_names(endogenous_names, len(self.sizes))
         check_real("discount", discount, 0.0)
         check_kind("models", models, Models)
-        if not isinstance(forecasts, SharedForecasts):
-            check_kind("forecasts", forecasts, Forecasts)
-            forecasts.check()
+        check_kind("forecasts", forecasts, Forecasts)
+        forecasts.check()
         models.check(forecasts)
         states = math.prod(self.sizes)
-        if len(models.now.terminal) != states or discount > 1:
+        if len(models.now.trees.terminal) != states or discount > 1:
             raise ArgumentError(
                 f"the models are not of {states} states, or the discount is above 1"
             )
@@ -198,17 +208,11 @@ class ForecastPolicy(Policy, Saved):
         ]
         super().__init__(mask, full, endogenous_size, variables=variables)
         self.models = models
-        self._flat = models.flat()
-        self._forecasts = SharedForecasts.of(forecasts)
+        self.forecasts = forecasts
         self.discount = discount
         self.additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
         check_kind("additive", self.additive, AdditiveForecasts)
-        self.additive.check(forecasts.sizes, forecasts.horizon, len(models.now.values))
-
-    @property
-    def forecasts(self) -> Forecasts:
-        """The tables one after another, as a file has them: a copy, which takes time."""
-        return self._forecasts.joined()
+        self.additive.check(forecasts.sizes, forecasts.horizon, len(models.atoms.values))
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The first action of the best look-ahead."""
@@ -222,19 +226,16 @@ class ForecastPolicy(Policy, Saved):
         """
         anything = np.zeros((*exogenous.shape[:1], self.endogenous_size), dtype=np.int64)
         _, exogenous = self.as_batch(anything, exogenous)
-        additive, tables = self.additive, self._forecasts.probabilities(exogenous, which)
-        own = self.models.now.forecasts[additive.atoms] == which
+        additive, atoms = self.additive, self.models.atoms
+        tables = self.forecasts.probabilities(exogenous, which)
+        own = atoms.forecasts[additive.atoms] == which
         if not own.any():
             return tables
-        x = np.asarray(exogenous, dtype=np.int64)
-        steps, values = additive.steps[own], self.models.now.values[additive.atoms[own]]
-        chances = np.zeros(
-            (tables.shape[1] + 1, len(self.models.now.values), len(x)), dtype=np.float32
-        )
-        write_additive(additive.keep(own), x, chances)
-        said = np.zeros(tables.shape, dtype=np.float32)
+        steps, values = additive.steps[own], atoms.values[additive.atoms[own]]
+        chances = np.zeros((tables.shape[1] + 1, len(atoms.values), len(tables)), dtype=np.float32)
+        write_additive(additive.keep(own), np.asarray(exogenous, dtype=np.int64), chances)
+        said, others = np.zeros(tables.shape, dtype=np.float32), tables.copy()
         said[:, steps - 1, values] = chances[steps, additive.atoms[own]].T
-        others = tables.copy()
         others[:, steps - 1, values] = 0.0
         left = np.maximum(0.0, 1.0 - said.sum(axis=-1, keepdims=True))
         total = others.sum(axis=-1, keepdims=True)
@@ -247,5 +248,5 @@ class ForecastPolicy(Policy, Saved):
         """
         endogenous, exogenous = self.as_batch(endogenous, exogenous)
         n = joint_index(np.clip(endogenous, 0, np.array(self.sizes) - 1), self.sizes)
-        x = np.clip(exogenous, 0, self._forecasts.sizes - 1).astype(np.int64)
-        return look_ahead(self._flat, self._forecasts, self.discount, n, x, self.additive)
+        x = np.clip(exogenous, 0, self.forecasts.sizes - 1).astype(np.int64)
+        return look_ahead(self.models, self.forecasts, self.discount, n, x, self.additive)

@@ -26,7 +26,7 @@ PUBLIC = (
 #: The first cases of every entry are watched; the others run at full speed.
 WATCHED = 60
 #: What is called only where there is PyBullet, which has no wheels for newer Pythons.
-SOLID = ("build", "corners", "key", "pose")
+SOLID = ("corners", "key", "pose")
 
 
 def public_code() -> dict[CodeType, set[str]]:

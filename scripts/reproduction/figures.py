@@ -12,7 +12,7 @@ import numpy as np
 from exo_envs import State
 from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.crowd.viewer import CrowdViewer
-from exo_envs.rendering.viewer import Frame
+from exo_envs.rendering.palette import Frame
 from shared.drawing import SIZE, backend, draw, with_palette
 
 #: The goals of section 6.3 and their names in the paper.

@@ -8,8 +8,9 @@ from typing import Any
 from PIL import Image
 
 from exo_envs import State
+from exo_envs.rendering.palette import Frame
 from exo_envs.rendering.scene import has_bullet
-from exo_envs.rendering.viewer import Frame, Viewer
+from exo_envs.rendering.viewer import Viewer
 
 #: What viewers of 3-D scenes are given: pixels, and how many times as many are drawn.
 SIZE: dict[str, Any] = {"width": 640, "height": 480, "supersampling": 2}

@@ -148,9 +148,9 @@ FORGED = {
     "starts that go back": ("TabulatedReducedMDP", f"{LISTS}.entry_starts", "entry_starts"),
     "values of rollouts": ("TabulatedReducedMDP", "content.data.values", "values of the rollouts"),
     "factors": ("TabulatedReducedMDP", "content.fit.factors.0.values", "factor of 'object'"),
-    "a row of a table": ("ForecastPolicy", "content.forecasts.lookup", "lookup"),
-    "where a list leads": ("ForecastPolicy", "content.models.now.otherwise", "otherwise"),
-    "what comes before": ("ForecastPolicy", "content.models.later.parents", "parents"),
+    "a row of a table": ("ForecastPolicy", "content.forecasts.lookups.0", "lookup"),
+    "where a list leads": ("ForecastPolicy", "content.models.now.lists.otherwise", "otherwise"),
+    "what comes before": ("ForecastPolicy", "content.models.later.trees.parents", "parents"),
     "sizes": ("TabularPolicy", "content.exogenous_sizes", "actions"),
     "actions": ("TabularPolicy", "content.actions", "action"),
 }

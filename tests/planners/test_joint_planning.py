@@ -20,10 +20,11 @@ from planners import (
     evaluate,
 )
 from planners.core.memory import Memory
-from planners.forecasting.compiled_model import CompiledModel, needed_variables
+from planners.forecasting.compiled_model import Models, needed_variables
 from planners.forecasting.forecasts import Forecasts
-from planners.forecasting.lookahead import Models, look_ahead
+from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPolicy
+from planners.tables.ragged import Ragged
 from planners.value_iteration.sweeps import backward_induction
 
 
@@ -96,7 +97,7 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed, recourse):
     memory = Memory()
     forecasts = Forecasts.fit(rollouts, mdp.exogenous_sizes, parents, 4, memory)
     n, x = np.array([0, 1]), rng.integers(mdp.exogenous_sizes, size=(2, 3))
-    models = Models(*CompiledModel.compile(mdp, recourse=recourse))
+    models = Models.of(mdp, recourse=recourse)
     models.check(forecasts)
     values = look_ahead(models, forecasts, mdp.discount, n, x)
     expected = [reference_look_ahead(mdp, forecasts, n[k], x[k], recourse) for k in range(2)]
@@ -108,10 +109,10 @@ def test_actions_that_pay_alike_share_their_joint_rewards():
     rng = np.random.default_rng(0)
     mdp = random_mdp(rng, sizes=(2, 3), paying=(), moving=(), joint=((0, 1),))
     mdp.joint_terms[0, 1][:] = mdp.joint_terms[0, 1][..., :1]
-    now, _ = CompiledModel.compile(mdp, recourse=False)
+    paid = Models.of(mdp, recourse=False).now.lists.paid
     branches = mdp.num_endogenous_states * mdp.num_actions
-    assert now.joint_reward_starts[branches] == 0
-    assert now.joint_reward_starts[-1] == 6 * mdp.num_endogenous_states
+    assert paid.starts[branches] == 0
+    assert paid.starts[-1] == 6 * mdp.num_endogenous_states
 
 
 def test_policies_of_joint_rewards_travel(tmp_path):
@@ -123,35 +124,20 @@ def test_policies_of_joint_rewards_travel(tmp_path):
     np.testing.assert_array_equal(loaded.action_values(*state), policy.action_values(*state))
 
 
-def test_policies_from_before_there_were_joint_rewards(tmp_path):
-    """Their files lack three arrays."""
-    mdp = random_mdp(np.random.default_rng(1), sizes=(2, 3))
-    policy = ForecastPlanner(num_rollouts=100).plan(mdp, rng=np.random.default_rng(0)).policy
-    names = [name for name in CompiledModel._fields if not name.startswith("joint")]
-    assert len(names) == len(CompiledModel._fields) - 3
-    old = [
-        CompiledModel(**{name: getattr(model, name) for name in names}) for model in policy.models
-    ]
-    given = policy.arguments() | {"models": Models(*old)}
-    state = mdp.sample_uniform(64, np.random.default_rng(2))
-    np.testing.assert_array_equal(
-        ForecastPolicy(**given).action_values(*state), policy.action_values(*state)
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        {"joint_rewards": np.array([np.nan], dtype=np.float32)},
-        {"joint_reward_conditions": np.array([10**6])},
-        {"joint_reward_starts": np.array([0, 1])},
+        {"rewards": np.array([np.nan], dtype=np.float32)},
+        {"paid": Ragged(np.array([10**6]), np.array([0, 1]))},
+        {"paid": Ragged(np.array([0]), np.array([0, 1]))},
     ],
 )
 def test_damaged_joint_rewards_are_refused(change):
     mdp = random_mdp(np.random.default_rng(1), sizes=(2, 3), joint=((0, 1),))
     policy = ForecastPlanner(num_rollouts=50).plan(mdp, rng=np.random.default_rng(0)).policy
-    models = Models(*(model._replace(**change) for model in policy.models))
-    with pytest.raises(ValueError, match="joint_reward"):
+    now = policy.models.now
+    models = policy.models._replace(now=now._replace(lists=now.lists._replace(**change)))
+    with pytest.raises(ValueError, match=r"rewards|what lists pay for"):
         ForecastPolicy(**policy.arguments() | {"models": models})
 
 

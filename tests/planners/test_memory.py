@@ -32,11 +32,16 @@ def planned(world, mask, memory=None):
     return reduced, ForecastPlanner().plan(reduced).policy
 
 
+def arrays(record):
+    """All arrays of records within records."""
+    for part in record:
+        yield from arrays(part) if isinstance(part, tuple) else [part]
+
+
 def assert_same(policy, other):
-    mine, theirs = ((one.forecasts, *one.models) for one in (policy, other))
-    for first, second in zip(mine, theirs, strict=True):
-        for array, other_array in zip(first, second, strict=True):
-            np.testing.assert_array_equal(array, other_array)
+    mine, theirs = (arrays((one.forecasts, one.models)) for one in (policy, other))
+    for array, other_array in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(array, other_array)
 
 
 def test_a_memory_never_changes_a_policy(world):
@@ -109,7 +114,7 @@ def test_more_data_is_counted_afresh(world):
     reduced, policy = planned(world, MASKS[1], Memory())
     longer = reduced.extend(world[0], 100, np.random.default_rng(5))
     extended = ForecastPlanner().plan(longer).policy
-    assert not np.array_equal(extended.forecasts.tables, policy.forecasts.tables)
+    assert not np.array_equal(extended.forecasts.tables[0], policy.forecasts.tables[0])
     again = reduced.extend(world[0], 100, np.random.default_rng(5))
     assert_same(extended, ForecastPlanner().plan(again).policy)
 

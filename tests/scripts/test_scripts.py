@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from exo_envs.domains.crowd import CrowdParameters
-from exo_envs.rendering.scene_viewer import SIZES
+from exo_envs.rendering.viewer import SIZES
 from wrappers.fitting.saved import SavedMask
 
 if sys.version_info >= (3, 11):

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from exo_envs.core.arguments import check_whole
 from exo_envs.core.mdp import State
+from exo_envs.domains.floor import PICTURES
 from exo_envs.domains.grid.model import GridMDP
-from exo_envs.rendering import figures
-from exo_envs.rendering.canvas import Canvas, Point
+from exo_envs.rendering import flat
+from exo_envs.rendering.flat import Canvas, Point
 from exo_envs.rendering.palette import (
     GOAL,
     INK,
@@ -21,9 +22,10 @@ from exo_envs.rendering.palette import (
     WALL,
     Colour,
     Emphasis,
+    Frame,
     mix,
 )
-from exo_envs.rendering.viewer import Frame, Viewer
+from exo_envs.rendering.viewer import Viewer
 
 GUARD_COLOUR: Colour = (70, 74, 92)
 SUN: Colour = (255, 196, 30)
@@ -54,10 +56,7 @@ class GridViewer(Viewer):
         width: the width of the picture in pixels; the height follows.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
-        "render_modes": ["human", "rgb_array", "ansi"],
-        "render_fps": 4,
-    }
+    metadata: ClassVar[dict[str, Any]] = PICTURES
     draws = GridMDP
     mdp: GridMDP
 
@@ -98,7 +97,7 @@ class GridViewer(Viewer):
         canvas = Canvas(self.width, height)
         canvas.set_units(scale, (0.1 * scale, 0.1 * scale))
         scene, emphasis = _scene(self.check(state)), Emphasis(self.mask)
-        figures.tiles(canvas, floor.rows, floor.columns)
+        flat.tiles(canvas, floor.rows, floor.columns)
         for row, column in floor.walls:
             canvas.box((column, row), (column + 1, row + 1), fill=WALL)
         self._draw_doors(canvas, scene, emphasis)
@@ -109,127 +108,94 @@ class GridViewer(Viewer):
         return canvas.frame()
 
     def _draw_doors(self, canvas: Canvas, scene: _Scene, emphasis: Emphasis) -> None:
+        frame = mix(WALL, PAPER, 0.5)
         for door, (row, column) in enumerate(self.mdp.doors):
             for edge in (column, column + 1):
-                canvas.line(
-                    (edge, row + 0.08), (edge, row + 0.92), fill=mix(WALL, PAPER, 0.5), width=0.04
-                )
+                canvas.line((edge, row + 0.08), (edge, row + 0.92), fill=frame, width=0.04)
             if emphasis.marks("guard"):
-                figures.square(canvas, _centre((row, column)))
+                middle = canvas.at(_centre((row, column)))
+                flat.square(middle)
                 if scene.guard == door:
-                    figures.occupied_disc(canvas, _centre((row, column)))
+                    flat.occupied_disc(middle)
 
     def _draw_object(self, canvas: Canvas, scene: _Scene, emphasis: Emphasis) -> None:
         tables, here = self.mdp.tables, scene.table
         for place in tables:
+            middle = canvas.at(_centre(place))
             if emphasis.marks("object"):
-                figures.square(canvas, _centre(place))
-            figures.table(canvas, _centre(place), 0.8, 0.8, emphasis.paint(TABLE, "object"))
+                flat.square(middle)
+            flat.table(middle, 0.8, 0.8, emphasis.paint(TABLE, "object"))
         x, y = _centre(tables[here])
-        way = 1 - 2 * scene.carrier
-        target = _centre(tables[(here + way) % len(tables)])
+        target = _centre(tables[(here + 1 - 2 * scene.carrier) % len(tables)])
         colour = emphasis.paint(PORTER, "carrier")
         length = math.dist((x, y), target)
-        along = ((target[0] - x) / length, (target[1] - y) / length)
+        right, down = (target[0] - x) / length, (target[1] - y) / length
         canvas.arrow(
-            (x + 0.5 * along[0], y + 0.5 * along[1]),
-            (target[0] - 0.5 * along[0], target[1] - 0.5 * along[1]),
+            (x + 0.5 * right, y + 0.5 * down),
+            (target[0] - 0.5 * right, target[1] - 0.5 * down),
             fill=(*colour, 150),
             width=0.05,
             dash=0.07,
         )
+        beside = (x + 0.2, y - 0.12)
         if emphasis.marks("carrier"):
-            figures.ring(canvas, (x + 0.2, y - 0.12), 0.56)
-        figures.person(
-            canvas, (x + 0.2, y - 0.12), colour, head=emphasis.paint(SKIN, "carrier"), size=0.55
-        )
-        figures.goal_star(canvas, (x - 0.18, y - 0.14), emphasis.paint(GOAL, "object"), size=0.8)
+            flat.ring(canvas.at(beside, 0.56))
+        flat.person(canvas.at(beside, 0.55), colour, head=emphasis.paint(SKIN, "carrier"))
+        flat.goal_star(canvas.at((x - 0.18, y - 0.14), 0.8), emphasis.paint(GOAL, "object"))
 
     def _draw_guard(self, canvas: Canvas, scene: _Scene, emphasis: Emphasis) -> None:
-        guard, intent = scene.guard, scene.intent
-        x, y = _centre(self.mdp.doors[guard])
-        colour = emphasis.paint(GUARD_COLOUR, "guard")
-        figures.person(
-            canvas,
-            (x - 0.12, y + 0.06),
-            colour,
-            head=emphasis.paint(SKIN, "guard"),
-            cap=colour,
-            size=0.85,
-        )
+        guard, intent, doors = scene.guard, scene.intent, self.mdp.doors
+        x, y = _centre(doors[guard])
+        colour, head = emphasis.paint(GUARD_COLOUR, "guard"), emphasis.paint(SKIN, "guard")
+        flat.person(canvas.at((x - 0.12, y + 0.06), 0.85), colour, head=head, cap=colour)
         # What the guard has in mind: the way to the other door, or to stay.
         ink = emphasis.paint(INK, "guard_intent")
         edge = KEPT if emphasis.marks("guard_intent") else ink
-        bubble = (x + 0.29, y - 0.25)
         canvas.disc((x + 0.12, y - 0.08), 0.035, fill=PAPER, outline=edge, width=0.012)
-        canvas.disc(bubble, 0.17, fill=PAPER, outline=edge, width=0.03)
+        bubble = canvas.at((x + 0.29, y - 0.25))
+        bubble.disc((0.0, 0.0), 0.17, fill=PAPER, outline=edge, width=0.03)
         if guard == intent:
             for side in (-0.05, 0.05):
-                canvas.line(
-                    (bubble[0] + side, bubble[1] - 0.06),
-                    (bubble[0] + side, bubble[1] + 0.06),
-                    fill=ink,
-                    width=0.04,
-                )
+                bubble.line((side, -0.06), (side, 0.06), fill=ink, width=0.04)
         else:
-            down = 1 if self.mdp.doors[intent][0] > self.mdp.doors[guard][0] else -1
-            canvas.arrow(
-                (bubble[0], bubble[1] - 0.11 * down),
-                (bubble[0], bubble[1] + 0.12 * down),
-                fill=ink,
-                width=0.045,
-            )
+            down = 1 if doors[intent][0] > doors[guard][0] else -1
+            bubble.arrow((0.0, -0.11 * down), (0.0, 0.12 * down), fill=ink, width=0.045)
 
     def _draw_robot(self, canvas: Canvas, scene: _Scene) -> None:
         floor, robot = self.mdp.floor, scene.robot
         if robot == self.mdp.done:
-            middle = (floor.columns / 2, floor.rows / 2)
-            canvas.box(
-                (middle[0] - 1.15, middle[1] - 0.22),
-                (middle[0] + 1.15, middle[1] + 0.22),
-                fill=(*PAPER, 235),
-                outline=GOAL,
-                width=0.03,
-                radius=0.1,
-            )
-            figures.robot(canvas, (middle[0] - 0.85, middle[1]), 0.4)
-            canvas.text((middle[0] + 0.2, middle[1]), "object found", size=0.22)
+            sign = canvas.at((floor.columns / 2, floor.rows / 2))
+            corners, paper = ((-1.15, -0.22), (1.15, 0.22)), (*PAPER, 235)
+            sign.box(*corners, fill=paper, outline=GOAL, width=0.03, radius=0.1)
+            flat.robot(sign.at((-0.85, 0.0), 0.4))
+            sign.text((0.2, 0.0), "object found", size=0.22)
             return
-        x, y = _centre(floor.position(robot))
-        at_table = robot in {floor.cell(*place) for place in self.mdp.tables}
-        at_door = robot in {floor.cell(*place) for place in self.mdp.doors}
-        if at_table:
-            figures.robot(canvas, (x + 0.04, y + 0.16), 0.62)
-        elif at_door:
-            figures.robot(canvas, (x + 0.18, y + 0.16), 0.62)
+        place = floor.position(robot)
+        x, y = _centre(place)
+        if place in self.mdp.tables:
+            flat.robot(canvas.at((x + 0.04, y + 0.16), 0.62))
+        elif place in self.mdp.doors:
+            flat.robot(canvas.at((x + 0.18, y + 0.16), 0.62))
         else:
-            figures.robot(canvas, (x, y), 0.95)
+            flat.robot(canvas.at((x, y), 0.95))
 
     def _draw_strip(self, canvas: Canvas, scene: _Scene, emphasis: Emphasis) -> None:
         floor = self.mdp.floor
-        entries: figures.Key = [
-            (figures.robot, "robot"),
-            (figures.goal_sign, "goal"),
-            (figures.person_sign(PORTER), "carrier"),
-            (figures.person_sign(GUARD_COLOUR, GUARD_COLOUR), "guard"),
-        ]
+        entries: list[tuple[flat.Sign, str]] = [(flat.robot, "robot"), (flat.goal_sign, "goal")]
         if emphasis.active:
-            entries = [
-                (figures.robot, "robot"),
-                (figures.goal_sign, "goal"),
-                (figures.square, "kept by the mask"),
-                (figures.ignored_sign, "ignored"),
-            ]
-        y = floor.rows + 0.06
-        figures.row_key(canvas, (0.05, y), floor.columns - 0.6, STRIP, entries)
-        y += STRIP / 2
-        place = (floor.columns - 0.2, y)
-        if emphasis.marks("weather"):
-            figures.ring(canvas, place, 0.4)
-        if scene.weather == 0:
-            _draw_sun(canvas, place, emphasis.paint(SUN, "weather"))
+            entries += [(flat.square, "kept by the mask"), (flat.ignored_sign, "ignored")]
         else:
-            _draw_rain(canvas, place, emphasis.paint(RAIN, "weather"))
+            guard = flat.person_sign(GUARD_COLOUR, GUARD_COLOUR)
+            entries += [(flat.person_sign(PORTER), "carrier"), (guard, "guard")]
+        y = floor.rows + 0.06
+        flat.row_key(canvas, (0.05, y), floor.columns - 0.6, STRIP, entries)
+        corner = canvas.at((floor.columns - 0.2, y + STRIP / 2))
+        if emphasis.marks("weather"):
+            flat.ring(corner.at((0.0, 0.0), 0.4))
+        if scene.weather == 0:
+            _draw_sun(corner, emphasis.paint(SUN, "weather"))
+        else:
+            _draw_rain(corner, emphasis.paint(RAIN, "weather"))
 
 
 def _scene(state: State) -> _Scene:
@@ -240,24 +206,17 @@ def _centre(place: tuple[int, int]) -> Point:
     return place[1] + 0.5, place[0] + 0.5
 
 
-def _draw_sun(canvas: Canvas, centre: Point, colour: Colour) -> None:
-    x, y = centre
+def _draw_sun(canvas: Canvas, colour: Colour) -> None:
     for ray in range(8):
-        angle = ray * math.pi / 4
-        reach = (math.cos(angle), math.sin(angle))
-        canvas.line(
-            (x + 0.1 * reach[0], y + 0.1 * reach[1]),
-            (x + 0.145 * reach[0], y + 0.145 * reach[1]),
-            fill=colour,
-            width=0.02,
-        )
-    canvas.disc(centre, 0.08, fill=colour)
+        right, down = math.cos(ray * math.pi / 4), math.sin(ray * math.pi / 4)
+        ends = (0.1 * right, 0.1 * down), (0.145 * right, 0.145 * down)
+        canvas.line(*ends, fill=colour, width=0.02)
+    canvas.disc((0.0, 0.0), 0.08, fill=colour)
 
 
-def _draw_rain(canvas: Canvas, centre: Point, colour: Colour) -> None:
-    x, y = centre
+def _draw_rain(canvas: Canvas, colour: Colour) -> None:
     cloud = mix(colour, INK, 0.25)
     for right, radius in ((-0.07, 0.055), (0.0, 0.08), (0.07, 0.055)):
-        canvas.disc((x + right, y - 0.04), radius, fill=cloud)
+        canvas.disc((right, -0.04), radius, fill=cloud)
     for drop in (-0.06, 0.0, 0.06):
-        canvas.line((x + drop + 0.02, y + 0.05), (x + drop, y + 0.12), fill=colour, width=0.02)
+        canvas.line((drop + 0.02, 0.05), (drop, 0.12), fill=colour, width=0.02)

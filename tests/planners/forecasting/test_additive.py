@@ -9,7 +9,7 @@ from planners import Clock
 from planners.core.memory import Memory
 from planners.forecasting import additive as module
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, regress, write_additive
-from planners.forecasting.compiled_model import CompiledModel, needed_variables
+from planners.forecasting.compiled_model import Models, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import look_ahead
@@ -23,7 +23,7 @@ UNIONS = (2,) * 13
 def compiled(sizes, needed=(0,)):
     rng = np.random.default_rng(0)
     mdp = random_mdp(rng, sizes=sizes, paying=needed, moving=needed)
-    return CompiledModel.compile(mdp, recourse=False)[0]
+    return Models.of(mdp, recourse=False).atoms
 
 
 def chances_of(additive, model, x, steps):
@@ -105,18 +105,18 @@ def test_sums_are_used_where_they_are_better():
     policy = ForecastPlanner().plan(mdp).policy
     tables = ForecastPlanner(additive=False).plan(mdp).policy
     assert set(policy.additive.steps) == {1}
-    assert set(policy.additive.atoms) == set(range(len(policy.models.now.values)))
+    assert set(policy.additive.atoms) == set(range(len(policy.models.atoms.values)))
     assert not len(tables.additive.steps)
     fresh = unions(np.random.default_rng(2), 200)
     x, later = (
         fresh[:, :-1].reshape(-1, 13),
-        fresh[:, 1:, 0].reshape(-1, 1) == policy.models.now.values,
+        fresh[:, 1:, 0].reshape(-1, 1) == policy.models.atoms.values,
     )
-    chances = chances_of(policy.additive, policy.models.now, x, 1)[1].T
-    table = policy.forecasts.probabilities(x, 0)[:, 0, policy.models.now.values]
+    chances = chances_of(policy.additive, policy.models.atoms, x, 1)[1].T
+    table = policy.forecasts.probabilities(x, 0)[:, 0, policy.models.atoms.values]
     assert ((chances - later) ** 2).mean() < 0.7 * ((table - later) ** 2).mean()
     shown = policy.probabilities(x, 0)
-    np.testing.assert_allclose(shown[:, 0, policy.models.now.values], chances, atol=1e-6)
+    np.testing.assert_allclose(shown[:, 0, policy.models.atoms.values], chances, atol=1e-6)
     np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=1e-3)
     np.testing.assert_array_equal(shown[:, 1:], policy.forecasts.probabilities(x, 0)[:, 1:])
 
@@ -154,11 +154,11 @@ def test_held_out_rollouts_decide_and_nothing_else():
     n, x = np.arange(4)[:, None], values[:4, 0].astype(np.int64)
     for additive in (False, True):
         policy = ForecastPlanner(additive=additive).plan(mdp).policy
-        for found, same in zip(policy.forecasts, expected, strict=True):
+        for found, same in zip(policy.forecasts.tables, expected.tables, strict=True):
             np.testing.assert_array_equal(found, same)
         tables = look_ahead(policy.models, expected, mdp.discount, n[:, 0], x)
         assert np.array_equal(policy.action_values(n, x), tables) is not additive
-    sums = regress(values, sizes, policy.models.now, module.STEPS, FOREVER)
+    sums = regress(values, sizes, policy.models.atoms, module.STEPS, FOREVER)
     for found, same in zip(policy.additive, sums.keep(sums.steps == 1), strict=True):
         np.testing.assert_array_equal(found, same)
     held_out = values.copy()
@@ -173,8 +173,8 @@ def test_look_ahead_takes_the_sums():
     n, x = np.zeros(70, dtype=np.int64), values[:70, 3].astype(np.int64)
     x[:] = x[0]
     before = look_ahead(policy.models, policy.forecasts, 0.9, n, x)
-    said = policy.forecasts.probabilities(x[:1], 0)[0][:2, policy.models.now.values]
-    ahead, atoms = np.divmod(np.arange(said.size), len(policy.models.now.values))
+    said = policy.forecasts.probabilities(x[:1], 0)[0][:2, policy.models.atoms.values]
+    ahead, atoms = np.divmod(np.arange(said.size), len(policy.models.atoms.values))
     none = AdditiveForecasts.none(np.array(UNIONS))
     same = none._replace(
         weights=np.zeros((0, said.size), dtype=np.float32),

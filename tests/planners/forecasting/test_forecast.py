@@ -13,10 +13,10 @@ from exo_envs.domains.crowd import CrowdMDP
 from planners import estimate_objective
 from planners.core.memory import Memory
 from planners.forecasting import recourse as recourse_module
-from planners.forecasting.compiled_model import CompiledModel, needed_variables
+from planners.forecasting.compiled_model import Models, needed_variables
 from planners.forecasting.forecast_parents import ForecastParentSearch
 from planners.forecasting.forecasts import Forecasts
-from planners.forecasting.lookahead import Models, look_ahead
+from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPlanner, ForecastPolicy
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
@@ -71,7 +71,7 @@ def test_look_ahead_is_backward_induction_over_forecasts(seed, recourse):
     forecasts = fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed, (0, 1)), 4)
     n = np.array([0, 1])
     x = rng.integers(mdp.exogenous_sizes, size=(2, 3))
-    models = Models(*CompiledModel.compile(mdp, recourse=recourse))
+    models = Models.of(mdp, recourse=recourse)
     values = look_ahead(models, forecasts, mdp.discount, n, x)
     expected = [reference_values(mdp, forecasts, n[lane], x[lane], recourse) for lane in range(2)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
@@ -81,26 +81,29 @@ def test_lists_that_are_too_long_are_not_taken_apart(monkeypatch):
     """Then a later action is chosen for all that may be seen, as without recourse."""
     mdp = random_mdp(np.random.default_rng(0), sizes=(2, 3, 2))
     monkeypatch.setattr(recourse_module, "MAX_ENTRIES", 0)
-    now, later = CompiledModel.compile(mdp, recourse=True)
-    assert len(later.parents) == mdp.num_endogenous_states  # roots only
-    np.testing.assert_array_equal(later.base, now.base)
+    _, now, later = Models.of(mdp, recourse=True)
+    assert len(later.trees.parents) == mdp.num_endogenous_states  # roots only
+    np.testing.assert_array_equal(later.lists.base, now.lists.base)
 
 
 @given(seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 4, 64]))
 def test_who_sees_more_before_choosing_expects_more(seed, most):
-    """At most ``most`` joint observations: none of them loses against choosing blindly."""
+    """At most ``most`` joint observations: none of them loses against choosing blindly.
+
+    With several rules, those that look at the same variable are weighed as if independent.
+    """
     rng = np.random.default_rng(seed)
-    mdp = random_mdp(rng, sizes=(2, 3, 2), num_terminal=int(rng.integers(2)))
+    mdp = random_mdp(rng, sizes=(2, 3, 2), num_rules=1, num_terminal=int(rng.integers(2)))
     rollouts = rng.integers(mdp.exogenous_sizes, size=(30, 6, 3))
     forecasts = fit(rollouts, mdp.exogenous_sizes, dict.fromkeys(needed_variables(mdp), (0, 1)), 4)
     n, x = np.arange(4), rng.integers(mdp.exogenous_sizes, size=(4, 3))
-    blind, _ = CompiledModel.compile(mdp, recourse=False)
+    blind = Models.of(mdp, recourse=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recourse_module, "MAX_LEAVES", most)
-        _, seeing = CompiledModel.compile(mdp, recourse=True)
+        seeing = Models.of(mdp, recourse=True)
     args = forecasts, mdp.discount, n, x
-    without = look_ahead(Models(blind, blind), *args)
-    assert (look_ahead(Models(blind, seeing), *args) >= without - 1e-5).all()
+    without = look_ahead(blind, *args)
+    assert (look_ahead(seeing, *args) >= without - 1e-5).all()
 
 
 def test_forecasts_are_frequencies():
@@ -203,7 +206,7 @@ def test_a_reduced_model_is_the_model_that_was_planned_in():
     given = set(inspect.signature(FactoredMDP).parameters) - {"memory"}
     copied = FactoredMDP(**{name: getattr(reduced, name) for name in given})
     again = ForecastPlanner().plan(copied, rng=np.random.default_rng(9)).policy.forecasts
-    for part, same in zip(forecasts, again, strict=True):
+    for part, same in zip(forecasts.tables, again.tables, strict=True):
         np.testing.assert_array_equal(part, same)
 
 
@@ -224,3 +227,28 @@ def test_values_out_of_range_get_an_answer():
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="horizon is a whole number, at least 1, not 0"):
         ForecastPlanner(horizon=0)
+
+
+def test_masks_share_the_tables_that_look_at_the_same():
+    sizes, memory = np.array([2, 3, 2]), Memory()
+    rollouts = np.random.default_rng(0).integers(0, sizes, (30, 9, 3))
+    one = Forecasts.fit(rollouts, sizes, {0: (1,), 1: (), 2: (0, 1)}, 4, memory)
+    other = Forecasts.fit(rollouts, sizes, {0: (1,), 2: (0,)}, 4, memory)
+    assert one.tables[0] is other.tables[0]
+    assert one.lookups[0] is other.lookups[0]
+    assert not np.shares_memory(one.tables[2], other.tables[1])
+
+
+@pytest.mark.parametrize(
+    "damage", [{"lookups": -1}, {"lookups": 1_000}, {"tables": np.nan}, {"tables": 2.0}]
+)
+def test_tables_that_are_damaged_are_refused(damage):
+    sizes = np.array([2, 3])
+    rollouts = np.random.default_rng(0).integers(0, sizes, (30, 9, 2))
+    good = Forecasts.fit(rollouts, sizes, {0: (1,)}, 4, Memory())
+    good.check()
+    ((name, value),) = damage.items()
+    array = getattr(good, name)[0].copy()
+    array.reshape(-1)[0] = value
+    with pytest.raises(ValueError, match="variable 0"):
+        good._replace(**{name: (array,)}).check()

@@ -1,30 +1,34 @@
-"""Solids for the 3-D pictures, as plain arrays."""
+"""Drawing in three dimensions: solids, and the figures that several domains show as bodies.
+
+Floors lie in the plane z = 0, a cell is one unit wide, and row 0 is the farthest from the
+camera: what is at (x, y) on a floor plan is at (x, -y) in the scene.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Point3: TypeAlias = tuple[float, float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class Mesh:
-    """Triangles with a normal at each corner."""
-
-    vertices: NDArray[np.float64]  # (num_vertices, 3)
-    normals: NDArray[np.float64]  # (num_vertices, 3)
-    indices: NDArray[np.int64]  # (3 * num_triangles,), counter-clockwise from outside
-
-    def at(self, x: float, y: float, z: float) -> Mesh:
-        """The same solid elsewhere."""
-        return Mesh(self.vertices + np.array([x, y, z]), self.normals, self.indices)
+from exo_envs.rendering.palette import (
+    FLOOR,
+    FLOOR_OTHER,
+    GOLD,
+    INK,
+    KEPT,
+    MARK,
+    PAPER,
+    PURPLE,
+    SKIN,
+    Colour,
+    Emphasis,
+    mix,
+)
+from exo_envs.rendering.scene import Mesh, Scene
 
 
 def merge(*meshes: Mesh) -> Mesh:
@@ -133,3 +137,129 @@ def star(radius: float, thickness: float) -> Mesh:
         for reach in [radius if corner % 2 == 0 else 0.45 * radius]
     ]
     return prism(outline, 0.0, thickness)
+
+
+# --- figures ---------------------------------------------------------------------------------
+
+RIM: Colour = mix(FLOOR_OTHER, INK, 0.3)
+KEPT_FLOOR: Colour = mix(KEPT, PAPER, 0.25)
+SHADE: Colour = mix(FLOOR_OTHER, INK, 0.22)
+
+ROBOT = {
+    "base": (
+        lathe([(0.30, 0.0), (0.32, 0.05), (0.30, 0.16), (0.20, 0.20), (0.0, 0.20)]),
+        PURPLE,
+    ),
+    "body": (
+        lathe([(0.20, 0.16), (0.25, 0.24), (0.25, 0.52), (0.17, 0.62), (0.0, 0.62)]),
+        GOLD,
+    ),
+    "arms": (
+        merge(
+            *(
+                lathe([(0.0, 0.26), (0.06, 0.30), (0.06, 0.50), (0.0, 0.54)], sides=8).at(
+                    side * 0.31, -0.05, 0.0
+                )
+                for side in (-1, 1)
+            )
+        ),
+        GOLD,
+    ),
+    "head": (ball(0.20, sides=16).at(0.0, 0.0, 0.78), PURPLE),
+    "eyes": (
+        merge(*(ball(0.06, sides=8).at(side * 0.09, -0.165, 0.82) for side in (-1, 1))),
+        PAPER,
+    ),
+    "pupils": (
+        merge(*(ball(0.03, sides=6).at(side * 0.09, -0.21, 0.835) for side in (-1, 1))),
+        INK,
+    ),
+    "antenna": (
+        merge(
+            lathe([(0.015, 0.96), (0.015, 1.08)], sides=6),
+            ball(0.05, sides=8).at(0.0, 0.0, 1.10),
+        ),
+        GOLD,
+    ),
+    "shadow": (disc(0.40, height=0.012), SHADE),
+}
+PERSON = lathe(
+    [(0.21, 0.0), (0.22, 0.05), (0.15, 0.22), (0.09, 0.42), (0.12, 0.46), (0.07, 0.49)], sides=14
+)
+HEAD = ball(0.14).at(0.0, 0.0, 0.59)
+CAP = merge(
+    lathe([(0.13, 0.66), (0.12, 0.72), (0.07, 0.76), (0.0, 0.77)], sides=12),
+    box(0.20, 0.09, 0.025).at(0.0, -0.13, 0.665),  # a peak
+)
+PERSON_SHADOW = disc(0.27, height=0.012, sides=16)
+PERSON_RING = ring(0.24, 0.33, thickness=0.05)
+BEACON = glowing(
+    merge(
+        lathe([(0.03, 0.0), (0.03, 0.85)], sides=6),
+        raised(star(0.34, 0.05), 40.0).at(0.0, 0.0, 1.1),  # towards the camera
+    )
+)
+SQUARE = quad(-0.45, -0.45, 0.9, 0.9).at(0.0, 0.0, 0.008)
+DISC = disc(0.41, height=0.016)
+
+
+@cache
+def _floor(rows: int, columns: int) -> tuple[Mesh, Mesh, Mesh]:
+    """Light tiles, dark tiles and a rim.
+
+    The tiles do not overlap: a pixel drawn twice costs twice, and the floor fills the picture.
+    """
+    light, dark = (
+        merge(
+            *(
+                quad(column, -row - 1, 1.0, 1.0)
+                for row in range(rows)
+                for column in range(columns)
+                if (row + column) % 2 == parity
+            )
+        )
+        for parity in range(2)
+    )
+    beam = 0.1
+    across = box(columns + 2 * beam, beam, 0.14)
+    along = box(beam, rows, 0.14)
+    rim = merge(
+        *(across.at(columns / 2, y, -0.12) for y in (beam / 2, -rows - beam / 2)),
+        *(along.at(x, -rows / 2, -0.12) for x in (-beam / 2, columns + beam / 2)),
+    )
+    return light, dark, rim
+
+
+def floor(scene: Scene, rows: int, columns: int) -> None:
+    """A chequered floor with a rim."""
+    light, dark, rim = _floor(rows, columns)
+    scene.show("light tiles", light, FLOOR)
+    scene.show("dark tiles", dark, FLOOR_OTHER)
+    scene.show("rim", rim, RIM)
+
+
+def robot(scene: Scene, x: float, y: float) -> None:
+    """The robot: a gold body, a purple head and a purple base."""
+    for part, (mesh, colour) in ROBOT.items():
+        scene.show(f"robot {part}", mesh, colour, (x, -y, 0.0))
+
+
+def person(
+    scene: Scene,
+    name: str,
+    spot: tuple[float, float],
+    colour: Colour,
+    cap: Colour | None,
+    emphasis: Emphasis,
+    variables: Sequence[str],
+) -> None:
+    """Somebody who is not the robot, as a mask has it."""
+    place = (spot[0], -spot[1], 0.0)
+    scene.show(f"{name} body", PERSON, emphasis.paint(colour, *variables), place)
+    scene.show(f"{name} head", HEAD, emphasis.paint(SKIN, *variables), place)
+    if cap is not None:
+        scene.show(f"{name} cap", CAP, emphasis.paint(cap, *variables), place)
+    if emphasis.marks(*variables):
+        scene.show(f"{name} ring", PERSON_RING, MARK, place)
+    elif not emphasis.active:  # several shadows would hide the disc on an occupied cell
+        scene.show(f"{name} shadow", PERSON_SHADOW, SHADE, place)
