@@ -15,8 +15,8 @@ from exo_envs.core.mdp import FloatArray, IntArray
 
 #: Tails below this are computed as logarithms: near it a float has lost digits.
 LEAST_TAIL = 1e-280
-#: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` far fewer are precise.
-FRACTION_TERMS = 200
+#: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` five are precise.
+FRACTION_TERMS = 20
 #: Bins in which samples of real numbers are compared.
 COMPARED_BINS = 16
 #: How often an effect should be found that counts as detectable.
