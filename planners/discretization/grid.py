@@ -84,7 +84,7 @@ def fit_grids(mdp: ExoMDP, met: State) -> tuple[Grid, ...]:
 
     Args:
         mdp: the model.
-        met: states that an agent meets (:func:`planners.core.walk.walk`).
+        met: states that an agent meets (:func:`planners.core.evaluation.walk`).
 
     Raises:
         ValueError: a variable has no bounds, and more values occur than a grid has points.
