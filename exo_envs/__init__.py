@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from exo_envs.core.ends import carry_end
 from exo_envs.core.mdp import ExoMDP, State, Successors, Variable
+from exo_envs.domains import register_envs
 from exo_envs.shells.env import ExoEnv
-from exo_envs.shells.registration import register_envs
 from exo_envs.shells.vector_env import ExoVectorEnv
-from exo_envs.sources.simulators.conversion import as_mdp
-from exo_envs.sources.simulators.ignored import IgnoredWrapperWarning
+from exo_envs.sources.simulators.conversion import IgnoredWrapperWarning, as_mdp
 from exo_envs.sources.simulators.mdp import AdaptedMDP
 from exo_envs.sources.simulators.played import PlayedDifferentlyError, PlayedDifferentlyWarning
 from exo_envs.sources.tables.model import TraceMDP
 
 if TYPE_CHECKING:
-    from exo_envs.sources.rddl.importing import from_rddl
+    from exo_envs.sources.rddl.model import from_rddl
 
 __version__ = "0.1.0"
 
@@ -46,7 +45,7 @@ register_envs()
 def __getattr__(name: str) -> Any:
     """What only some users need is imported when it is first asked for."""
     if name == "from_rddl":
-        from exo_envs.sources.rddl.importing import from_rddl
+        from exo_envs.sources.rddl.model import from_rddl
 
         return from_rddl
     if name in {"planners", "wrappers"}:

@@ -13,7 +13,7 @@ from planners.core.memory import Memory
 from planners.core.planner import Plan, PlanCutShortWarning, Planner
 from planners.core.policy import Mask, Policy
 from planners.default_planner import DefaultPlanner
-from planners.dependence.neighbour_check import cross_check
+from planners.dependence.cross_check import cross_check
 from planners.dependence.pairwise import pairwise_information
 from planners.forecasting.planner import ForecastPlanner
 from planners.objective import estimate_objective

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 NUM_RESAMPLES = 2000
 #: Windows below which an interval is a guess.
 FEWEST = 10
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,25 +88,37 @@ class Backtest:
 
     @cached_property
     def resampled_means(self) -> FloatArray:
-        """Means of resampled windows, in increasing order, shape (NUM_RESAMPLES,)."""
-        return np.sort(_resampled_means(self.returns, self.block))
+        """Means of as many windows, drawn in circular blocks, in increasing order.
+
+        The last block is cut; the shape is (NUM_RESAMPLES,).
+        """
+        number, block = len(self), self.block
+        blocks = math.ceil(number / block)
+        rng = np.random.default_rng(0)  # the same data has the same interval
+        starts = rng.integers(number, size=(NUM_RESAMPLES, blocks))
+        around = np.concatenate([self.returns, self.returns[: block - 1]])
+        sums = np.concatenate([[0.0], np.cumsum(around)])
+        lengths = np.full(blocks, block)
+        lengths[-1] = number - block * (blocks - 1)
+        return np.sort((sums[starts + lengths] - sums[starts]).sum(axis=1) / number)
+
+    @property
+    def _stretch(self) -> float:
+        """Resampled means vary too little by this factor; infinite if one block has all windows."""
+        number = len(self)
+        return math.sqrt(number / (number - self.block)) if number > self.block else math.inf
 
     @property
     def standard_error(self) -> float:
         """Of the mean, by the bootstrap; infinite if all windows are in one block."""
-        if len(self) <= self.block:
+        if math.isinf(self._stretch):
             return math.inf
         return float(self.resampled_means.std()) * self._stretch
-
-    @property
-    def _stretch(self) -> float:
-        """Resampled means of blocks vary too little by this factor."""
-        return math.sqrt(len(self) / (len(self) - self.block))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval for the mean: the middle of the resampled means, stretched for few blocks."""
         level = check_level("level", level)
-        if len(self) <= self.block:
+        if math.isinf(self._stretch):
             return -math.inf, math.inf
         bounds = np.quantile(self.resampled_means, [(1 - level) / 2, (1 + level) / 2])
         z = NormalDist().inv_cdf((1 + level) / 2)
@@ -203,8 +216,9 @@ def backtest(
     rng = as_generator("rng", rng)
     horizon = check_horizon("horizon", model.horizon if horizon is None else horizon)
     continued = check_flag("continued", continued)
-    if stride is None:
-        stride = horizon if continued else _mixed_stride(horizon)
+    if stride is None:  # in step with neither days nor weeks, unless the agent goes on
+        mixed = (k for k in itertools.count(horizon) if all(k % factor for factor in (2, 3, 7)))
+        stride = horizon if continued else next(mixed)
     stride = check_whole("stride", stride, 1)
     discount = check_discount("discount", model.discount if discount is None else discount)
     if continued and stride != horizon:
@@ -213,85 +227,51 @@ def backtest(
             f"of {horizon} rows; leave stride out"
         )
     starts = model.record.spaced(horizon - 1, stride)
-    if continued:
-        returns = _continued(policy, model, starts, horizon, discount, rng)
-    else:
-        returns = _separate(policy, model, starts, horizon, discount, rng)
+    steps = _continued if continued else _separate
+    returns = np.zeros(len(starts))
+    for t, windows, rewards in steps(policy, model, starts, horizon, rng):
+        returns[windows] += discount**t * rewards
     found = max(block_length(returns), math.ceil(horizon / stride))
     block = check_whole("block", found if block is None else block, 1)
     return Backtest(returns, model.record.labels[starts], min(block, len(starts)), horizon, stride)
 
 
-def _mixed_stride(horizon: int) -> int:
-    """The smallest stride without overlaps that is in step with neither days nor weeks."""
-    return next(k for k in itertools.count(horizon) if all(k % factor for factor in (2, 3, 7)))
+#: The number of a step, the windows that take it, and the reward of each.
+Paid = tuple[int, NDArray[Any], FloatArray]
 
 
 def _separate(
-    policy: ActionRule,
-    model: TraceMDP,
-    starts: NDArray[np.int64],
-    horizon: int,
-    discount: float,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """The returns of windows that each begin anew, all stepped together."""
+    policy: ActionRule, model: TraceMDP, starts: Rows, horizon: int, rng: np.random.Generator
+) -> Iterator[Paid]:
+    """The steps of windows that each begin anew, all stepped together."""
     state, following = model.windows(starts, horizon - 1, rng)
     exogenous = np.stack([state.exogenous, *following])
     scenarios = Scenarios(state.endogenous, exogenous, int(rng.integers(2**63)))
-    returns, mdp = np.zeros(len(starts)), checked(model)
-    for t, step in enumerate(play(policy, mdp, scenarios)):
-        returns[step.lanes] += discount**t * mdp.reward(step.state, step.actions)
-    return returns
+    for t, step in enumerate(play(policy, checked(model), scenarios, with_rewards=True)):
+        yield t, step.lanes, step.rewards
 
 
 def _continued(
-    policy: ActionRule,
-    model: TraceMDP,
-    starts: NDArray[np.int64],
-    horizon: int,
-    discount: float,
-    rng: np.random.Generator,
-) -> FloatArray:
+    policy: ActionRule, model: TraceMDP, starts: Rows, horizon: int, rng: np.random.Generator
+) -> Iterator[Paid]:
     """The same of one agent for each part of the record without a gap, which goes on and on."""
-    mdp, record = checked(model), model.record
-    returns = np.zeros(len(starts))
-    place = dict(zip(starts.tolist(), range(len(starts)), strict=True))
-    lanes = _Lanes([(first, rows // horizon) for first, rows in record.segments()], place)
-    n = model.initial_endogenous(len(lanes), rng)
-    for window, alive, rows in lanes.windows(horizon):
+    mdp = checked(model)
+    counts = np.array([rows // horizon for _, rows in model.record.segments()])
+    counts = counts[counts > 0]  # windows of each agent, one after another
+    first = np.cumsum(counts) - counts
+    n = model.initial_endogenous(len(counts), rng)
+    for k in range(counts.max()):
+        alive = np.flatnonzero(counts > k)
+        windows = first[alive] + k
         for t in range(horizon):
-            state = State(n[alive], record.rows[rows + t])
+            state = State(n[alive], model.record.rows[starts[windows] + t])
             ended = mdp.is_terminal(state)
             if ended.any():  # the next episode begins
                 n[alive[ended]] = model.initial_endogenous(int(ended.sum()), rng)
                 state = State(n[alive], state.exogenous)
             actions = as_actions(mdp, policy(state), (len(alive),))
-            returns[window] += discount**t * mdp.reward(state, actions)
+            yield t, windows, mdp.reward(state, actions)
             n[alive] = mdp.sample_endogenous(state, actions, rng)
-    return returns
-
-
-class _Lanes:
-    """The segments of a record, one lane each, in windows."""
-
-    def __init__(self, segments: list[tuple[int, int]], place: dict[int, int]) -> None:
-        found = [(first, count) for first, count in segments if count]
-        self.first = np.array([first for first, _ in found])
-        self.count = np.array([count for _, count in found])
-        self._place = place
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def windows(
-        self, horizon: int
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """The numbers of windows, the lanes they are of, and the rows where they begin."""
-        for k in range(int(self.count.max(initial=0))):
-            alive = np.flatnonzero(self.count > k)
-            rows = self.first[alive] + k * horizon
-            yield np.array([self._place[row] for row in rows.tolist()]), alive, rows
 
 
 def block_length(returns: FloatArray) -> int:
@@ -322,16 +302,3 @@ def block_length(returns: FloatArray) -> int:
     length = (1.5 * (bias.sum() / variance.sum()) ** 2 * number) ** (1 / 3)
     longest = math.ceil(min(3 * math.sqrt(number), number / 3))
     return min(max(math.ceil(length), least), max(longest, least))
-
-
-def _resampled_means(returns: FloatArray, block: int) -> FloatArray:
-    """Means of as many windows, drawn in circular blocks; the last block is cut."""
-    number = len(returns)
-    blocks = math.ceil(number / block)
-    rng = np.random.default_rng(0)  # the same data has the same interval
-    starts = rng.integers(number, size=(NUM_RESAMPLES, blocks))
-    around = np.concatenate([returns, returns[: block - 1]])
-    sums = np.concatenate([[0.0], np.cumsum(around)])
-    lengths = np.full(blocks, block)
-    lengths[-1] = number - block * (blocks - 1)
-    return (sums[starts + lengths] - sums[starts]).sum(axis=1) / number

@@ -19,8 +19,7 @@ from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.sources.simulators.conversion import as_mdp
-from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.evaluation import Scenarios
 from planners.core.memory import Memory

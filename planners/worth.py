@@ -13,7 +13,7 @@ from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.arguments import check_choice, check_real
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from exo_envs.sources.simulators.claims import Agreement
+from exo_envs.sources.simulators.played import Agreement
 from planners.bounds.bracketing import MAX_QUESTIONS, Bracket, Budget, bracket
 from planners.bounds.lattice import OffLatticeError
 from planners.core.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference

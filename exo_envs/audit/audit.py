@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from exo_envs.audit.kinds import kind_of_carried, kind_of_hidden, remembered_actions
-from exo_envs.audit.meetings import find_carried
 from exo_envs.audit.partition import find_partition
-from exo_envs.audit.pasts import SetStates, outcome_names
-from exo_envs.audit.reading import ModelState, Read, SetState
+from exo_envs.audit.pasts import Hidden, SetStates
 from exo_envs.audit.results import (
     CONSTANT,
-    DIRECTLY,
+    END,
     HIDDEN,
-    LATE,
     LEAK,
     MOVED,
     OUT_OF_SIGHT,
-    REMEMBERS,
+    REWARD,
     THROUGH_OTHERS,
+    UNSEEDED,
     Audit,
     Finding,
     Problem,
@@ -31,7 +28,8 @@ from exo_envs.audit.trials import Trials
 from exo_envs.contract.memory import find_all_memory
 from exo_envs.core.arguments import as_generator, check_level, check_whole
 from exo_envs.core.errors import ArgumentError
-from exo_envs.shells.env import ExoEnv
+from exo_envs.sources.access.episodes import Episodes
+from exo_envs.sources.access.state_access import Read, SetState
 
 #: States from which two actions are compared.
 NUM_STATES = 120
@@ -41,9 +39,12 @@ MAX_STATES = 10_000
 MAX_NUMBERS = 1_500_000
 #: Steps of episodes that are compared with those from states that were set, for each of them.
 STEPS_PER_STATE = 2
+#: Steps of one of these episodes, at most.
+MAX_EPISODE = 30
 #: So many times as many steps are compared, if differences may be chance.
 MORE_STEPS = 4
-BETWEEN_EPISODES = "the same episode differs if another one was played before"
+#: What hidden state does, for people.
+ANOTHER_FUTURE = "the same state and action give another future after another past"
 #: The probability that something is said that is not so.
 ERROR_PROBABILITY = 1e-6
 
@@ -97,158 +98,95 @@ def audit(
             f"{len(subject.names)} numbers in each of num_states={count} states are too many; take "
             "fewer states, or give read, which says what numbers matter"
         )
-    trials = Trials(subject, rng, count)
+    trials = Trials.play(subject, rng, count)
     findings = find_partition(subject, trials, level / 2)
-    problems = _memory(subject, findings, rng)
-    problems += _hidden(subject, trials, findings, problems, rng, level / 2)
-    problems += _claims(subject, findings, problems)
+    problems: dict[str, Problem] = {}
+    for problem in _problems(subject, trials, findings, rng, level / 2):
+        problems.setdefault(problem.variable, problem)  # the first one explains the others
     changing = [f for f in findings if f.reason != CONSTANT]
     return Audit(
         tuple(f.variable for f in changing if f.is_moved),
         tuple(f.variable for f in changing if not f.is_moved),
         tuple(_with_claim(subject, f) for f in findings),
-        tuple(problems),
+        tuple(problems.values()),
         tuple(subject.remarks),
     )
 
 
 def _with_claim(subject: Subject, finding: Finding) -> Finding:
     """Say so if a model has a variable in n that no action moves, as it may."""
-    said = subject.way.exogenous
+    said = subject.exogenous
     if said is None or finding.is_moved or finding.reason == CONSTANT or finding.variable in said:
         return finding
     return finding._replace(reason=f"{finding.reason}; it is said to be endogenous, as it may be")
 
 
-def _memory(subject: Subject, findings: list[Finding], rng: np.random.Generator) -> list[Problem]:
-    """What a model remembers, whoever asks it."""
-    way, own = subject.way, subject.env.unwrapped
-    if not isinstance(way, ModelState) or not isinstance(own, ExoEnv):
-        return []
-    evidence = {f.variable: f for f in findings if f.is_moved}
-    problems = []
-    try:
-        remembered = find_all_memory(own.mdp, rng)
-    except (ValueError, TypeError, IndexError) as error:
-        subject.remarks.append(
-            f"the model was not asked about several states at once, which it refuses ({error}); "
-            "check_mdp says more"
-        )
-        remembered = []
-    for found in remembered:
-        problem = Problem(found.kind, found.variable, found.message)
-        shown = evidence.get(found.variable)
-        if shown is None or problem.kind not in (LATE, REMEMBERS, LEAK):
-            problems.append(problem)
-        else:
-            problems.append(problem._replace(steps=max(2, shown.steps), share=shown.share))
-    return problems
-
-
-def _hidden(
-    subject: Subject,
-    trials: Trials,
-    findings: list[Finding],
-    known: list[Problem],
-    rng: np.random.Generator,
-    level: float,
-) -> list[Problem]:
-    """What depends on more than the state and the action, but for what is known."""
-    names = outcome_names(subject)
-    named = {problem.variable for problem in known}
-    problems: dict[str, Problem] = {}
-
-    def add(problem: Problem) -> None:
-        if problem.variable not in named:
-            problems.setdefault(problem.variable, problem)
-
-    for carried in find_carried(trials):
-        add(_of_actions(names[carried.column], carried.steps, findings, carried.share, 0.0))
-    if trials.is_carried and not known:
-        for column, (kind, how) in kind_of_carried(subject, rng).items():
-            add(Problem(kind, names[column], f"{BETWEEN_EPISODES}: {names[column]}: {how}"))
-    if subject.way.puts:
-        for problem in _not_in_the_state(subject, trials, findings, rng, level):
-            add(problem)
-    if trials.is_carried and not known and not problems:
-        for column in np.flatnonzero(trials.restless).tolist():
-            add(Problem(HIDDEN, names[column], f"{BETWEEN_EPISODES}: {names[column]}"))
-    return list(problems.values())
-
-
-def _not_in_the_state(
+def _problems(
     subject: Subject,
     trials: Trials,
     findings: list[Finding],
     rng: np.random.Generator,
     level: float,
 ) -> Iterator[Problem]:
-    """What differs between a state in an episode and the same state that was set."""
-    count = STEPS_PER_STATE * len(trials.trials)
-    states = SetStates(subject, count, rng)
+    """Everything that is wrong; the deepest cause comes first."""
+    names = [*subject.names, REWARD, END]
+    remembered = list(_remembered(subject, rng))
+    yield from remembered
+    if trials.is_carried and not remembered:
+        for column in np.flatnonzero(trials.restless).tolist():
+            said = f"the same episode differs if another one was played before: {names[column]}"
+            yield Problem(HIDDEN, names[column], said)
+    for own in findings:
+        if own.way == OUT_OF_SIGHT:
+            ago = f"{own.steps - 1} step{'s' * (own.steps > 2)}"
+            said = f"{own.variable} reacts to an action {ago} late: {ANOTHER_FUTURE}"
+            yield Problem(HIDDEN, own.variable, said, own.steps, own.share, own.p_value)
+    if subject.puts:
+        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.trials), rng, level):
+            said = f"{ANOTHER_FUTURE}: {hidden.seen}"
+            yield Problem(HIDDEN, hidden.name, said, 0, hidden.share, hidden.p_value)
+    for own in findings:
+        if own.is_moved and own.variable in (subject.exogenous or ()):
+            kind, how = MOVED, "actions move it"
+            if own.way == THROUGH_OTHERS:
+                others = ", ".join(own.through) or "variables that actions move"
+                kind, how = LEAK, f"its next value depends on {others}"
+            said = f"{own.variable} is said to be exogenous, but {how}: {own.reason}"
+            yield Problem(kind, own.variable, said, own.steps, own.share, own.p_value)
+
+
+def _remembered(subject: Subject, rng: np.random.Generator) -> Iterator[Problem]:
+    """What a model remembers, whoever asks it."""
+    if subject.mdp is None:
+        return
+    try:
+        found = find_all_memory(subject.mdp, rng)
+    except (ValueError, TypeError, IndexError) as error:
+        subject.remarks.append(
+            f"the model was not asked about several states at once, which it refuses ({error}); "
+            "check_mdp says more"
+        )
+        return
+    for memory in found:
+        kind = UNSEEDED if memory.kind == UNSEEDED else HIDDEN
+        yield Problem(kind, memory.variable, memory.message)
+
+
+def _not_in_the_state(
+    subject: Subject, count: int, rng: np.random.Generator, level: float
+) -> list[Hidden]:
+    """Differences between a state in an episode and the same state that was set."""
+    states = _set_states(subject, count, rng)
     found = states.surely_hidden()
-    if states.uncertain.any():  # more steps say whether that was chance
-        unsure = np.flatnonzero(states.uncertain).tolist()
-        states = SetStates(subject, MORE_STEPS * count, rng)
-        found += states.hidden(unsure, level)
-    names = outcome_names(subject)
-    for hidden in found:
-        name = names[hidden.column]
-        steps = remembered_actions(subject, trials, hidden.column, states)
-        if steps is not None:
-            problem = _of_actions(name, steps, findings, hidden.share, hidden.p_value)
-            yield problem._replace(message=f"{problem.message} ({hidden.seen})")
-            continue
-        kind, how = HIDDEN, "it depends on the past, by distribution"
-        if trials.repeats:
-            kind, how = kind_of_hidden(subject, states, hidden.column)
-        message = (
-            f"the same state and action give another future after another past: {hidden.seen}; "
-            f"{how}"
-        )
-        steps = 2 if kind == REMEMBERS else 0
-        yield Problem(kind, name, message, steps, hidden.share, hidden.p_value)
+    if states.uncertain:  # more steps say whether that was chance
+        more = _set_states(subject, MORE_STEPS * count, rng)
+        found += more.hidden(states.uncertain, rng, level)
+    return found
 
 
-def _of_actions(
-    name: str, steps: int, findings: list[Finding], share: float, p_value: float
-) -> Problem:
-    """An action shows after some steps, and no variable shows it in between."""
-    direct = {f.variable for f in findings if f.way == DIRECTLY}
-    is_late = name not in direct and name in {f.variable for f in findings}
-    ago = f"{steps - 1} step{'s' * (steps > 2)}"
-    what = f"reacts to an action {ago} late" if is_late else f"depends on the action {ago} before"
-    message = (
-        f"{name} {what}: the same state and action give another future after another past. The "
-        "action is remembered by something that is not shown"
-    )
-    return Problem(LATE if is_late else REMEMBERS, name, message, steps, share, p_value)
-
-
-def _claims(subject: Subject, findings: list[Finding], known: list[Problem]) -> list[Problem]:
-    """Variables that are said to be exogenous and are moved, if nothing else explains it."""
-    said = subject.way.exogenous or frozenset()
-    named = {problem.variable for problem in known}
-    problems = []
-    for finding in findings:
-        name = finding.variable
-        if name not in said or not finding.is_moved or name in named:
-            continue
-        kind, how = MOVED, "actions move it"
-        if finding.way == THROUGH_OTHERS:
-            others = ", ".join(finding.through) or "variables that actions move"
-            kind, how = LEAK, f"its next value depends on {others}"
-        elif finding.way == OUT_OF_SIGHT:
-            kind, how = LATE, "it reacts late: something that is not shown remembers actions"
-        problems.append(
-            Problem(
-                kind,
-                name,
-                f"{name} is said to be exogenous, but {how}: {finding.reason}",
-                finding.steps,
-                finding.share,
-                finding.p_value,
-                is_hidden=kind == LATE,
-            )
-        )
-    return problems
+def _set_states(subject: Subject, count: int, rng: np.random.Generator) -> SetStates:
+    env, access = subject.env, subject.access
+    played = Episodes.record(env, access, rng, count, max_episode=MAX_EPISODE)
+    states = SetStates(env, access, subject.names, played)
+    states.compare(rng)
+    return states

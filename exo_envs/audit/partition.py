@@ -10,9 +10,9 @@ import numpy as np
 
 from exo_envs.audit.results import CONSTANT, DIRECTLY, OUT_OF_SIGHT, THROUGH_OTHERS, Finding
 from exo_envs.audit.subject import Step, Subject
-from exo_envs.audit.trials import NUM_DRAWS, Evidence, Trials, are_same, sample_action
+from exo_envs.audit.trials import NUM_DRAWS, Evidence, Trials, are_same
 from exo_envs.core.mdp import FloatArray
-from exo_envs.sources.simulators.episodes import NUM_SEEDS
+from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
 
 #: States of trials that are set, at most.
 MAX_SET = 300
@@ -49,7 +49,7 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
     There are more of these than trials, and all actions are tried. Nothing is said if some action
     uses more random numbers than another.
     """
-    if not subject.way.puts or not trials.repeats or not trials.is_even:
+    if not subject.puts or not trials.repeats or not trials.is_even:
         return {}
     rng, actions = trials.rng, _few_actions(subject, trials.rng)
     known = np.concatenate([np.ones_like(trials.counts[:, :, :1]), trials.counts], axis=2)
@@ -59,15 +59,15 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
     seen = np.zeros(rows.shape, dtype=np.bool_)
     for lane, row in enumerate(rows):
         seed, noise = rng.integers(NUM_SEEDS // 2, size=2).tolist()
-        taken: list[tuple[Step, str]] = []
+        taken: list[Step] = []
         for action in actions:
             step = subject.step(action, noise) if subject.try_put(row, seed) else None
             if step is not None and not step.terminated:
-                taken.append((step, subject.noise()))
-        for step, used in taken[1:]:
-            if used != taken[0][1]:
+                taken.append(step)
+        for step in taken[1:]:
+            if step.noise != taken[0].noise:
                 return {}
-            seen[lane] |= ~are_same(step.row, taken[0][0].row)
+            seen[lane] |= ~are_same(step.row, taken[0].row)
     shares = seen.mean(axis=0)
     what = "another action changes it"
     return {
@@ -147,7 +147,7 @@ def _trace(subject: Subject, trials: Trials, column: int) -> tuple[str, tuple[st
     before = [np.flatnonzero(differs[p.trial, p.step - 1]).tolist() for p in places]
     if not any(before):
         return OUT_OF_SIGHT, ()
-    if subject.way.puts:
+    if subject.puts:
         places = [p for p, causes in zip(places, before, strict=True) if causes]
         counted = Counter(i for causes in before for i in causes)
         candidates = [i for i, _ in counted.most_common(MAX_CAUSES)]
@@ -183,8 +183,8 @@ def _causes(
     is_known = False
     for trial, step in places:
         one, two = trials.rows[trial, 0, step], trials.rows[trial, 1, step]
-        base = step_from(subject, trials, trial, step, one)
-        other = step_from(subject, trials, trial, step, two)
+        base = _step_from(subject, trials, trial, step, one)
+        other = _step_from(subject, trials, trial, step, two)
         if base is None or other is None:
             continue
         is_known = True
@@ -195,13 +195,13 @@ def _causes(
         for i in differing:
             mixed = one.copy()
             mixed[i] = two[i]
-            alone = step_from(subject, trials, trial, step, mixed)
+            alone = _step_from(subject, trials, trial, step, mixed)
             if alone is not None and not are_same(base.row[column], alone.row[column]):
                 found.add(i)
     return (found or together) if is_known else None
 
 
-def step_from(
+def _step_from(
     subject: Subject, trials: Trials, trial: int, step: int, row: FloatArray
 ) -> Step | None:
     """The step of a trial from a state that is set; None if it cannot be, or ends the episode."""

@@ -1,28 +1,24 @@
 """Whether the same state and action give different futures after different pasts.
 
-Where an environment can be put into a state, steps of an episode are compared with the same steps
-from states that were set: under the same random numbers first, which settles most cases, and in
-distribution if they differ (:mod:`exo_envs.sources.simulators.exchange`).
+Steps of episodes are compared with the same steps from states that were set: under the same random
+numbers first, which settles most cases, and in distribution if they differ
+(:class:`exo_envs.core.statistics.Ranks`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exo_envs.audit.results import END, REWARD
-from exo_envs.audit.subject import Step, Subject
-from exo_envs.audit.trials import sample_action
-from exo_envs.core.mdp import BoolArray, FloatArray
-from exo_envs.sources.simulators.episodes import NUM_SEEDS
-from exo_envs.sources.simulators.exchange import Ranks
+from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
+from exo_envs.core.statistics import Ranks
+from exo_envs.sources.access.episodes import Episodes
+from exo_envs.sources.access.state_access import Env, StateAccess
 
-#: Steps that one episode has at most: the states near the start of one are all alike.
-MAX_EPISODE = 30
 #: Steps that are drawn from each state that was set.
 NUM_REPEATS = 6
 #: So many steps that differ decide, if no random number differs: a few may be due to rounding.
@@ -32,78 +28,26 @@ MEMORY = 0.8
 #: Numbers of a state that was set are rounded: differences below this part of what a column shows
 #: at most do not count.
 ROUNDING = 1e-5
+#: Numbers of an observation that are compared with the state that it is read as.
+MAX_LEFT_OUT = 16
+#: Variables of a state that are listed.
+MAX_SHOWN = 12
 
 
 class Hidden(NamedTuple):
     """Something whose future depends on the past."""
 
-    column: int  # of the outcomes, see :func:`outcome_names`
+    name: str  # of a variable, the reward or the end
     share: float  # of the steps in which it differed
     p_value: float
     seen: str  # for people
-
-
-def outcome_names(subject: Subject) -> list[str]:
-    """What a step leads to: the numbers of the next state, the reward, and whether it ends."""
-    return [*subject.names, REWARD, END]
-
-
-def outcome(taken: Step) -> FloatArray:
-    """What a step led to, shape (columns + 2,); what is shown after the end does not matter."""
-    row = np.full(len(taken.row), np.nan) if taken.terminated else taken.row
-    return np.concatenate([row, [taken.reward, float(taken.terminated)]])
-
-
-class Played(NamedTuple):
-    """Steps of episodes."""
-
-    rows: FloatArray  # (N, columns)
-    actions: list[Any]
-    noise: list[int]
-    outcomes: FloatArray  # (N, columns + 2)
-    elapsed: NDArray[np.int64]  # (N,) how many steps of the episode came before
-
-    @classmethod
-    def record(cls, subject: Subject, count: int, rng: np.random.Generator) -> Played:
-        """So many steps, in episodes with random actions, some of which are repeated."""
-        steps: list[tuple[Any, ...]] = []
-        space, limit = subject.space, min(MAX_EPISODE, max(2, count // 4))
-        while len(steps) < count:
-            row = subject.reset(int(rng.integers(NUM_SEEDS)))
-            repeat, action = float(rng.choice([0.0, 0.0, 0.7])), sample_action(space, rng)
-            for elapsed in range(limit):
-                if rng.random() >= repeat:
-                    action = sample_action(space, rng)
-                noise = int(rng.integers(NUM_SEEDS // 2))
-                taken = subject.step(action, noise)
-                steps.append((row, action, noise, outcome(taken), elapsed))
-                if taken.is_last or len(steps) >= count:
-                    break
-                row = taken.row
-        rows, actions, seeds, outcomes, times = zip(*steps, strict=True)
-        return cls(
-            np.array(rows),
-            list(actions),
-            list(seeds),
-            np.array(outcomes),
-            np.array(times, dtype=np.int64),
-        )
-
-    def from_set_states(
-        self, subject: Subject, noise: list[int], rng: np.random.Generator
-    ) -> FloatArray:
-        """The same steps from states that are set, (N, columns + 2); NaN where that is refused."""
-        found = np.full_like(self.outcomes, np.nan)
-        for i, (row, action, seed) in enumerate(zip(self.rows, self.actions, noise, strict=True)):
-            if subject.try_put(row, int(rng.integers(NUM_SEEDS))):
-                found[i] = outcome(subject.step(action, seed))
-        return found
 
 
 class SetStates:
     """Steps of episodes beside the same steps from states that were set.
 
     Attributes:
+        names: of the columns of an outcome: the numbers of the next state, the reward, the end.
         played: the steps.
         scale: the largest number that each column of an outcome showed.
         differs: which outcomes differ under the same random numbers, shape (N, columns + 2).
@@ -112,23 +56,22 @@ class SetStates:
             no chance.
     """
 
-    def __init__(self, subject: Subject, count: int, rng: np.random.Generator) -> None:
-        self.subject, self.rng = subject, rng
-        self.played = Played.record(subject, count, rng)
-        again = self.played.from_set_states(subject, self.played.noise, rng)
-        known = np.nan_to_num(np.concatenate([self.played.outcomes, again]))
-        self.scale = np.abs(known).max(axis=0)
-        self.differs = self.apart(self.played.outcomes, again)
+    def __init__(
+        self, env: Env, access: StateAccess, names: Sequence[str], played: Episodes
+    ) -> None:
+        self.names, self.played = [*names, REWARD, END], played
+        self._env, self._access = env, access
+
+    def compare(self, rng: np.random.Generator) -> None:
+        """Set the states, and step from there."""
+        own = self.played.outcomes
+        again, _ = self.played.again(self._env, self._access, rng, same_noise=True)
+        self.scale = np.abs(np.nan_to_num(np.concatenate([own, again]))).max(axis=0)
+        self.differs, self._again = self._apart(own, again), again
         self.depends_on_reset: BoolArray = np.zeros(len(self.scale), dtype=np.bool_)
         if self.differs.any():
-            once_more = self.played.from_set_states(subject, self.played.noise, rng)
-            self.depends_on_reset = np.asarray(self.apart(again, once_more).any(axis=0))
-        self._again = again
-
-    def apart(self, one: FloatArray, two: FloatArray) -> BoolArray:
-        """Which numbers of outcomes differ by more than rounding; those after an end do not."""
-        known = ~np.isnan(one) & ~np.isnan(two)
-        return np.asarray(known & ~(np.abs(one - two) <= ROUNDING * self.scale))
+            once_more, _ = self.played.again(self._env, self._access, rng, same_noise=True)
+            self.depends_on_reset = np.asarray(self._apart(again, once_more).any(axis=0))
 
     @property
     def certain(self) -> BoolArray:
@@ -137,62 +80,102 @@ class SetStates:
         return np.asarray(often & ~self.depends_on_reset)
 
     @property
-    def uncertain(self) -> BoolArray:
+    def uncertain(self) -> list[int]:
         """Columns that differ, which may be chance."""
-        return np.asarray(self.differs.any(axis=0) & ~self.certain)
+        return np.flatnonzero(self.differs.any(axis=0) & ~self.certain).tolist()
 
     def surely_hidden(self) -> list[Hidden]:
         """Columns that depend on more than the state and the action for certain."""
-        own, again = self.played.outcomes, self._again
-        columns = np.flatnonzero(self.certain).tolist()
-        return [self._say(c, own[:, c], again[:, c, None], 0.0) for c in columns]
+        own, columns = self.played.outcomes, np.flatnonzero(self.certain).tolist()
+        return [self._say(c, own[:, c], self._again[:, c, None], 0.0) for c in columns]
 
-    def hidden(self, columns: list[int], error_probability: float) -> Iterator[Hidden]:
+    def hidden(
+        self, columns: Sequence[int], rng: np.random.Generator, error_probability: float
+    ) -> Iterator[Hidden]:
         """Some columns, if they depend on more than the state and the action by distribution."""
-        own, drawn = self.played.outcomes, []
-        for _ in range(NUM_REPEATS if columns else 0):
-            noise = self.rng.integers(NUM_SEEDS // 2, size=len(own)).tolist()
-            drawn.append(self.played.from_set_states(self.subject, noise, self.rng))
-        late = np.where(self.played.elapsed > np.median(self.played.elapsed), 1.0, -1.0)
+        if not columns:
+            return
+        own, elapsed = self.played.outcomes, self.played.elapsed
+        drawn = [
+            self.played.again(self._env, self._access, rng, same_noise=False)[0]
+            for _ in range(NUM_REPEATS)
+        ]
+        late = np.where(elapsed > np.median(elapsed), 1.0, -1.0)
+        weights = [None, late, *self._left_out(rng)]
+
+        def won(ranks: Ranks) -> float:
+            """The logarithm of what the best bet won."""
+            before = _so_far(ranks.places[:, 0], elapsed)
+            return max(ranks.evidence(weight) for weight in (*weights, before))
+
+        tests = 2 * (1 + len(weights)) * len(columns)
         for column in columns:
-            values = self._values(own, drawn, column)
-            won = self._won(Ranks(values[:, 0], values[:, 1:]), late)
+            values = self._values([own, *drawn], column)
+            evidence = won(Ranks(values[:, 0], values[:, 1:]))
             if column < self.played.rows.shape[1]:  # whether it changes at all, too
-                now = self._values(self.played.rows, [], column)
+                now = self._values([self.played.rows], column)
                 changes = np.abs(values - now) > 0.5 * ROUNDING * self.scale[column]
-                won = max(won, self._won(Ranks(changes[:, 0], changes[:, 1:]), late))
-            p_value = min(1.0, 6 * len(columns) * math.exp(-won))
+                evidence = max(evidence, won(Ranks(changes[:, 0], changes[:, 1:])))
+            p_value = min(1.0, tests * math.exp(-evidence))
             if p_value <= error_probability:
                 yield self._say(column, values[:, 0], values[:, 1:], p_value)
+
+    def looks_alike(self) -> tuple[int, int] | None:
+        """Two steps whose observations differ and are read as one state."""
+        first: dict[bytes, int] = {}
+        for i, row in enumerate(self.played.rows):
+            j = first.setdefault(row.tobytes(), i)
+            if not np.array_equal(self.played.shown[i], self.played.shown[j]):
+                return j, i
+        return None
+
+    def _left_out(self, rng: np.random.Generator) -> list[FloatArray]:
+        """How large numbers of an observation are for the state that it is read as.
+
+        Other episodes say how large they are to be expected there, by least squares.
+        """
+        if self.looks_alike() is None:
+            return []
+        count = len(self.played)
+        other = Episodes.record(self._env, self._access, rng, count, max_episode=count)
+        rows, shown = (
+            [np.column_stack([np.ones(count), own.rows]) for own in (other, self.played)],
+            [np.array(own.shown)[:, :MAX_LEFT_OUT] for own in (other, self.played)],
+        )
+        off = shown[1] - rows[1] @ np.linalg.lstsq(rows[0], shown[0], rcond=None)[0]
+        large = np.abs(off) > ROUNDING * np.abs(shown[1]).max(axis=0)
+        return list((off / off.std(axis=0)).T[large.any(axis=0)])
+
+    def _apart(self, one: FloatArray, two: FloatArray) -> BoolArray:
+        """Which numbers of outcomes differ by more than rounding; those after an end do not."""
+        known = ~np.isnan(one) & ~np.isnan(two)
+        return np.asarray(known & ~(np.abs(one - two) <= ROUNDING * self.scale))
+
+    def _values(self, outcomes: list[FloatArray], column: int) -> FloatArray:
+        """One column of several outcomes, rounded; 0 after the end of an episode."""
+        values = np.nan_to_num(np.column_stack([own[:, column] for own in outcomes]))
+        unit = ROUNDING * float(self.scale[column])
+        return np.round(values / unit) * unit if unit else values
 
     def _say(self, column: int, played: FloatArray, drawn: FloatArray, p_value: float) -> Hidden:
         differing = self.differs[:, column]
         lane = int(np.flatnonzero(differing)[0]) if differing.any() else 0
+        low, high = drawn[lane].min(), drawn[lane].max()
         seen = (
-            f"from {self._show(lane)}, {outcome_names(self.subject)[column]} was "
-            f"{played[lane]:g} in an episode and {_spread(drawn[lane])} when that state was set"
+            f"from {show_state(self.names, self.played.rows[lane])} with action "
+            f"{self.played.actions[lane]}, {self.names[column]} was {played[lane]:g} in an episode "
+            f"and {low:g}{'' if low == high else f' to {high:g}'} when that state was set"
         )
-        return Hidden(column, float(differing.mean()), p_value, seen)
-
-    def _won(self, ranks: Ranks, late: FloatArray) -> float:
-        """The logarithm of what the best bet won: always, late in episodes, or as it was so far."""
-        before = _so_far(ranks.places[:, 0], self.played.elapsed)
-        return max(ranks.evidence(weight) for weight in (None, late, before))
-
-    def _values(self, own: FloatArray, drawn: list[FloatArray], column: int) -> FloatArray:
-        """What was played and drawn, shape (N, 1 + NUM_REPEATS); 0 after the end of an episode."""
-        values = np.nan_to_num(np.column_stack([own[:, column], *(d[:, column] for d in drawn)]))
-        unit = ROUNDING * float(self.scale[column])
-        return np.round(values / unit) * unit if unit else values
-
-    def _show(self, lane: int) -> str:
-        pairs = zip(self.subject.names, self.played.rows[lane], strict=True)
-        shown = [f"{name}={value:g}" for name, value in pairs]
-        more = ", ..." if len(shown) > 12 else ""
-        return f"({', '.join(shown[:12])}{more}) with action {self.played.actions[lane]}"
+        return Hidden(self.names[column], float(differing.mean()), p_value, seen)
 
 
-def _so_far(places: FloatArray, elapsed: NDArray[np.int64]) -> FloatArray:
+def show_state(names: Sequence[str], row: FloatArray) -> str:
+    """The first variables of a state, with their values."""
+    shown = [f"{name}={value:g}" for name, value in zip(names, row, strict=False)]
+    return f"({', '.join(shown[:MAX_SHOWN])}{', ...' if len(shown) > MAX_SHOWN else ''})"
+
+
+def _so_far(places: FloatArray, elapsed: IntArray) -> FloatArray:
     """Of each step, on which side what was played before in the episode has been: from -1 to 1.
 
     The mean counts recent steps most. What nobody sees and lasts for a while shows in this.
@@ -202,8 +185,3 @@ def _so_far(places: FloatArray, elapsed: NDArray[np.int64]) -> FloatArray:
         if elapsed[i] > 0:
             sides[i] = MEMORY * sides[i - 1] + (1.0 - MEMORY) * places[i - 1]
     return sides
-
-
-def _spread(values: FloatArray) -> str:
-    low, high = values.min(), values.max()
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"

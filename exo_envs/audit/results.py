@@ -16,13 +16,10 @@ OUT_OF_SIGHT = "out of sight"  # later, although nothing that is shown differs i
 # What may be wrong.
 MOVED = "moved"
 LEAK = "leaks through n"
-REMEMBERS = "remembers actions"
-LATE = "reacts late"
 HIDDEN = "hidden state"
-NON_STATIONARY = "non-stationary"
 UNSEEDED = "ignores the seed"
 #: Every kind of problem, see :class:`Problem`.
-KINDS = (MOVED, LEAK, REMEMBERS, LATE, HIDDEN, NON_STATIONARY, UNSEEDED)
+KINDS = (MOVED, LEAK, HIDDEN, UNSEEDED)
 
 #: What a problem names if no variable but what is paid depends on the past.
 REWARD = "the reward"
@@ -67,10 +64,8 @@ class Problem(NamedTuple):
 
             * "moved": a variable that is said to be exogenous is moved by actions;
             * "leaks through n": the same, because it looks at variables that actions move;
-            * "remembers actions": what happens depends on earlier actions, which no variable shows;
-            * "reacts late": the same, and the variable does not react to an action at once;
-            * "hidden state": what happens depends on the past in another way;
-            * "non-stationary": what happens depends on the number of steps, or of calls;
+            * "hidden state": the same state and action give another future after another past:
+              something that the state does not show matters;
             * "ignores the seed": a model's answers depend on chance that is not in its generator.
         variable: what it was seen in: a name, "the reward" or "the end of the episode".
         message: what was seen, for people.
@@ -78,7 +73,6 @@ class Problem(NamedTuple):
             not known.
         share: of the states that were looked at, in which it was seen.
         p_value: as that of a :class:`Finding`.
-        is_hidden: whether that takes something that the state does not show.
     """
 
     kind: str
@@ -87,7 +81,11 @@ class Problem(NamedTuple):
     steps: int = 0
     share: float = 0.0
     p_value: float = 0.0
-    is_hidden: bool = True
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether that takes something that the state does not show."""
+        return self.kind in (HIDDEN, UNSEEDED)
 
 
 @dataclass(frozen=True)

@@ -17,20 +17,20 @@ import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 from numpy.typing import NDArray
 
-from exo_envs.audit.subject import Subject
-from exo_envs.audit.uneven import confirm_moved
+from exo_envs.audit.subject import Subject, fresh_copies
 from exo_envs.core.mdp import BoolArray, FloatArray
-from exo_envs.sources.simulators.episodes import NUM_SEEDS
-from exo_envs.sources.simulators.exchange import shift_evidence
+from exo_envs.core.statistics import fair_coins_log_tail
+from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
 
 #: Steps in which a difference is looked for, that of the action included.
 NUM_STEPS = 12
 #: Steps before the two actions, at most.
 MAX_BEFORE = 20
-#: Random continuations of each episode, where distributions are compared.
-NUM_DRAWS = 12
+#: Random continuations of each episode, where distributions are compared, and how many of them say
+#: in which direction to look.
+NUM_DRAWS, FEW_DRAWS = 24, 6
 #: Trials in which distributions are compared, at most.
-MAX_LANES = 40
+MAX_LANES = 20
 #: Trials that are played again, to see whether they are the same.
 NUM_AGAIN = 30
 
@@ -82,8 +82,8 @@ class Trials:
         counts: which of these, but for the first, are states, shape (N, 2, NUM_STEPS).
         both: which are in both episodes, shape (N, NUM_STEPS).
         differs: which columns differ, shape (N, NUM_STEPS, columns).
-        alike: whether both episodes used the same random numbers in a step, shape (N, NUM_STEPS).
-        in_step: the same for a step and all before.
+        in_step: whether both episodes used the same random numbers in a step and all before, shape
+            (N, NUM_STEPS).
         is_even: whether that was so in all steps. If not, it may be so by chance: Poisson and
             normal numbers use as many random numbers as they like.
         repeats: whether an episode that is played again is the same again.
@@ -93,26 +93,32 @@ class Trials:
             of a state, the reward, and the end.
     """
 
-    def __init__(self, subject: Subject, rng: np.random.Generator, count: int) -> None:
-        self.subject, self.rng = subject, rng
-        self.trials = [self._draw() for _ in range(count)]
+    restless: BoolArray
+    rows: FloatArray
+    counts: BoolArray
+    both: BoolArray
+    differs: BoolArray
+    in_step: BoolArray
+    is_even: bool
+
+    def __init__(self, subject: Subject, rng: np.random.Generator, trials: list[Trial]) -> None:
+        self.subject, self.rng, self.trials = subject, rng, trials
         self.is_carried = False
-        self.restless = self._play()
-        self.repeats = not self.restless.any()
-        if not self.repeats and subject.play_copies():
-            self.repeats = self.is_carried = not self._play().any()
-            if not self.repeats:
-                subject.play_one()
+        self.repeats = True
 
-    def _draw(self) -> Trial:
-        space, rng = self.subject.space, self.rng
-        before = sample_actions(space, int(rng.integers(MAX_BEFORE + 1)), rng)
-        after = sample_actions(space, NUM_STEPS - 1, rng)
-        seed, pair = int(rng.integers(NUM_SEEDS)), _two_different(space, rng)
-        return Trial(seed, before, pair, after, self._seeds())
-
-    def _seeds(self) -> list[int]:
-        return self.rng.integers(NUM_SEEDS // 2, size=NUM_STEPS).tolist()
+    @classmethod
+    def play(cls, subject: Subject, rng: np.random.Generator, count: int) -> Trials:
+        """So many pairs of episodes, played."""
+        trials = cls(subject, rng, [_draw(subject.space, rng) for _ in range(count)])
+        trials.restless = trials._play()
+        trials.repeats = not trials.restless.any()
+        own = subject.env
+        copies = None if trials.repeats else fresh_copies(own)
+        if copies is not None:
+            subject.env = copies
+            trials.repeats = trials.is_carried = not trials._play().any()
+            subject.env = copies if trials.is_carried else own
+        return trials
 
     def _play(self) -> BoolArray:
         """Play all pairs, and some again; the outcomes that differ then, shape (columns + 2,)."""
@@ -120,19 +126,17 @@ class Trials:
         again = [self.run(trial, 0) for trial in self.trials[:NUM_AGAIN]]
         pairs = list(zip((pair[0] for pair in runs[:NUM_AGAIN]), again, strict=True))
         self.rows = np.array([[run.rows for run in pair] for pair in runs])
-        self.rewards = np.array([[run.rewards for run in pair] for pair in runs])
-        self.ended = np.array([[run.ended for run in pair] for pair in runs])
-        self.taken = np.array([[run.taken for run in pair] for pair in runs])
-        self.counts = self.taken & ~self.ended
+        taken = np.array([[run.taken for run in pair] for pair in runs])
+        self.counts = np.array([[run.counts for run in pair] for pair in runs])
         self._ends_count = not self.counts.all(axis=1).any()  # one of two actions always ends it
         if self._ends_count:
-            self.counts = self.taken
-        self.both = self.counts.all(axis=1)
-        same = are_same(self.rows[:, 0, 1:], self.rows[:, 1, 1:])
-        self.differs = ~same & self.both[:, :, None]
-        self.alike = np.array([_used_alike(*pair) for pair in runs])
-        self.in_step = np.logical_and.accumulate(self.alike, axis=1)
-        self.is_even = bool(self.alike[self.taken.all(axis=1)].all())
+            self.counts = taken
+        self.both = np.asarray(self.counts.all(axis=1))
+        apart = ~are_same(self.rows[:, 0, 1:], self.rows[:, 1, 1:])
+        self.differs = apart & self.both[:, :, None]
+        alike = np.array([_used_alike(*pair) for pair in runs])
+        self.in_step = np.logical_and.accumulate(alike, axis=1)
+        self.is_even = bool(alike[taken.all(axis=1)].all())
         return np.asarray(np.any([_first_apart(*pair) for pair in pairs], axis=0))
 
     def run(
@@ -160,7 +164,7 @@ class Trials:
             taken = self.subject.step(trial.action(arm, step), seed)
             rows[step + 1], rewards[step] = taken.row, taken.reward
             flags[:, step] = taken.terminated, True
-            states.append(self.subject.noise())
+            states.append(taken.noise)
             if taken.is_last:
                 break
         return Run(rows, rewards, flags[0], flags[1], states)
@@ -192,76 +196,43 @@ class Trials:
         One that they do not move is among them with at most ``error_probability`` in all.
         """
         found = {}
-        certain = self.differs & self.in_step[:, :, None]
-        surely = certain.any(axis=(0, 1)) & (self.repeats and self.is_even)
-        steps = {
-            int(i): (1 + int(np.flatnonzero(certain[:, :, i].any(axis=0))[0]), 0.0)
-            for i in np.flatnonzero(surely)
-        }
-        if self.repeats and not self.is_even:
-            confirmed = confirm_moved(self, error_probability / 2)
-            steps = {i: (c.steps, c.p_value) for i, c in confirmed.items()}
-        for i, (first, p_value) in steps.items():
-            share = float(certain[:, :, i].any(axis=1).mean())
-            found[i] = Evidence(first, share, p_value, "another action changes it")
-        maybe = ~self.constant & (self.differs.any(axis=(0, 1)) | (not self.repeats))
+        maybe = ~self.constant
+        if self.repeats:
+            certain = self.differs & self.in_step[:, :, None] & self.is_even
+            for i in np.flatnonzero(certain.any(axis=(0, 1))).tolist():
+                first = int(np.flatnonzero(certain[:, :, i].any(axis=0))[0])
+                share = float(certain[:, :, i].any(axis=1).mean())
+                found[i] = Evidence(first + 1, share, 0.0, "another action changes it")
+            maybe &= self.differs.any(axis=(0, 1))
         maybe[list(found)] = False
         if maybe.any():
-            found |= self._compare(np.flatnonzero(maybe), error_probability / 2)
+            found |= self._compare(np.flatnonzero(maybe), error_probability)
         return found
 
     def _compare(self, columns: NDArray[np.intp], error_probability: float) -> dict[int, Evidence]:
         """Columns whose distribution another action changes, and how that showed."""
-        where = self.differs.any(axis=1) | (not self.repeats)  # (trials, columns)
+        where = np.asarray(self.differs.any(axis=1) | (not self.repeats))  # (trials, columns)
         lanes = self._lanes(columns, where)
         draws, counts = self._draws(lanes, columns)
         found, tests = {}, 2 * len(columns) * NUM_STEPS
-        limit = math.log(tests / error_probability)
         for j, column in enumerate(columns.tolist()):
             own = where[lanes, column]
             for step in range(NUM_STEPS):
                 whole = own & counts[:, :, :, step].all(axis=(1, 2))
-                one, two = draws[whole, 0, :, step, j], draws[whole, 1, :, step, j]
-                if not len(one):
-                    continue
-                won = self._won(one, two)
-                if won > limit:
-                    p_value = min(1.0, tests * math.exp(-won))
+                p_value = tests * _p_value(*draws[whole][:, :, :, step, j].swapaxes(0, 1))
+                if p_value <= error_probability:
                     seen = "another action changes its distribution"
                     found[column] = Evidence(step + 1, 0.0, p_value, seen)
-                    break
-                certain = (np.ptp(one, axis=1) == 0) & (np.ptp(two, axis=1) == 0)
-                apart = lanes[whole][certain & (one[:, 0] != two[:, 0])]
-                if len(apart) and self._is_certain(apart[0], column, step):
-                    share = len(apart) / len(self.trials)
-                    seen = "another action changes it, whatever the random numbers"
-                    chance = 2.0 * 0.25 ** (2 * NUM_DRAWS) * tests * len(self.trials)
-                    found[column] = Evidence(step + 1, share, chance, seen)
                     break
         return found
 
     def _lanes(self, columns: NDArray[np.intp], where: BoolArray) -> NDArray[np.intp]:
         """Trials in which distributions are compared: those in which most was seen come first."""
-        certain = (self.differs & self.in_step[:, :, None]).any(axis=1)[:, columns]
+        certain = np.any(self.differs & self.in_step[:, :, None], axis=1)[:, columns]
         seen = where[:, columns].sum(axis=1) + len(columns) * certain.sum(axis=1)
         order = self.rng.permutation(len(seen))
         order = order[np.argsort(-seen[order], kind="stable")]
         return np.sort(order[seen[order] > 0][:MAX_LANES])
-
-    def _won(self, one: FloatArray, two: FloatArray) -> float:
-        """The logarithm of what bets won that two samples (N, NUM_DRAWS) differ.
-
-        Some draws say which of the two is larger, or which values are more frequent in the first.
-        The others say whether that is so.
-        """
-        few = NUM_DRAWS // 3
-        direction = np.sign(one[:, :few].mean(axis=1) - two[:, :few].mean(axis=1))
-        by_size = shift_evidence(one[:, few:], two[:, few:], direction, self.rng)
-        often = [(v[:, None, :] == one[:, :few, None]).sum(axis=1) for v in (one, two)]
-        seldom = [(v[:, None, :] == two[:, :few, None]).sum(axis=1) for v in (one, two)]
-        more = [np.sign(a - b)[:, few:].astype(float) for a, b in zip(often, seldom, strict=True)]
-        by_value = shift_evidence(more[0], more[1], np.ones(len(one)), self.rng)
-        return max(by_size, by_value)
 
     def _draws(
         self, lanes: NDArray[np.intp], columns: NDArray[np.intp]
@@ -273,26 +244,41 @@ class Trials:
         shape = (len(lanes), 2, NUM_DRAWS, NUM_STEPS)
         rows, counts = np.zeros((*shape, len(columns))), np.zeros(shape, dtype=np.bool_)
         jobs = list(np.ndindex(*shape[:3]))
-        is_set = self.subject.way.puts and not self.repeats  # else it would begin anywhere
+        is_set = self.subject.puts and not self.repeats  # else it would begin anywhere
         for k in self.rng.permutation(len(jobs)).tolist():
             i, arm, draw = jobs[k]
             start = self.rows[lanes[i], 0, 0] if is_set else None
-            run = self.run(self.trials[lanes[i]], arm, self._seeds(), start)
+            run = self.run(self.trials[lanes[i]], arm, draw_noise(self.rng), start)
             rows[i, arm, draw] = run.rows[1:, columns]
             counts[i, arm, draw] = self.counted(run)
         return rows, counts
 
-    def _is_certain(self, lane: int, column: int, step: int) -> bool:
-        """Whether two actions give different values whatever the random numbers, once more."""
-        rows, counts = self._draws(np.array([lane]), np.array([column]))
-        one, two = rows[0, :, :, step, 0]
-        settled = bool(counts[0, :, :, step].all()) and np.ptp(one) == 0 == np.ptp(two)
-        return bool(settled and one[0] != two[0])
+
+def _p_value(one: FloatArray, two: FloatArray) -> float:
+    """The p-value of two samples (N, NUM_DRAWS) of one distribution in each of N states.
+
+    Some draws say which of the two is larger, or which values are more frequent in the first. In
+    the others, each pair that differs in that is a fair coin if the distributions are equal.
+    """
+    few, rest = slice(FEW_DRAWS), slice(FEW_DRAWS, None)
+    direction = np.sign(one[:, few].mean(axis=1) - two[:, few].mean(axis=1))[:, None]
+    by_size = [direction * values[:, rest] for values in (one, two)]
+    by_value = [
+        np.sign(
+            (values[:, rest, None] == one[:, None, few]).sum(axis=2)
+            - (values[:, rest, None] == two[:, None, few]).sum(axis=2)
+        )
+        for values in (one, two)
+    ]
+    tails = [
+        fair_coins_log_tail(int((a > b).sum()), int((a != b).sum())) for a, b in (by_size, by_value)
+    ]
+    return math.exp(min(tails))
 
 
 def are_same(one: Any, two: Any) -> BoolArray:
     """Which numbers are equal, but for rounding."""
-    return np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return np.asarray(np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True))
 
 
 def sample_actions(space: gym.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
@@ -305,14 +291,17 @@ def sample_actions(space: gym.Space[Any], count: int, rng: np.random.Generator) 
     return [sample_action(space, rng) for _ in range(count)]
 
 
-def sample_action(space: gym.Space[Any], rng: np.random.Generator) -> Any:
-    """Any action; of real numbers, often the least or the largest."""
-    action = space.sample()
-    if not isinstance(space, gym.spaces.Box) or rng.random() < 0.5:
-        return action
-    ends = [np.where(np.isfinite(end), end, action) for end in (space.low, space.high)]
-    high = np.asarray(rng.random(space.shape) < 0.5 if rng.random() < 0.5 else False)
-    return np.where(high, ends[1], ends[0]).astype(action.dtype)
+def _draw(space: gym.Space[Any], rng: np.random.Generator) -> Trial:
+    """A pair of episodes that is to be played."""
+    before = sample_actions(space, int(rng.integers(MAX_BEFORE + 1)), rng)
+    after = sample_actions(space, NUM_STEPS - 1, rng)
+    seed, pair = int(rng.integers(NUM_SEEDS)), _two_different(space, rng)
+    return Trial(seed, before, pair, after, draw_noise(rng))
+
+
+def draw_noise(rng: np.random.Generator) -> list[int]:
+    """Seeds of the random numbers of each step."""
+    return rng.integers(NUM_SEEDS // 2, size=NUM_STEPS).tolist()
 
 
 def _two_different(space: gym.Space[Any], rng: np.random.Generator) -> tuple[Any, Any]:

@@ -15,6 +15,10 @@ from exo_envs.core.mdp import FloatArray, IntArray
 
 #: Tails below this are computed as logarithms: near it a float has lost digits.
 LEAST_TAIL = 1e-280
+#: Stakes of a bet: small ones find many small differences, large ones few large ones.
+STAKES = np.array([-8.0, -4.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0])
+#: Decimals, relative to the largest value, to which ranked values are rounded.
+RANK_DECIMALS = 8
 #: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` five are precise.
 FRACTION_TERMS = 20
 #: Bins in which samples of real numbers are compared.
@@ -254,6 +258,83 @@ def hoeffding_margin(error_probability: float, *samples: int, width: float = 1.0
     """
     spread = sum(1.0 / size for size in samples)
     return width * math.sqrt(math.log(1.0 / error_probability) / 2.0 * spread)
+
+
+class Ranks:
+    """Whether what was played could be exchanged for what a model draws, with a stated error.
+
+    In each of N states something was played once and drawn K times. If the model is right, the
+    played value is any of the K + 1 with the same probability, whatever these are. So each state is
+    a bet at known odds, and a product of bets exceeds 1 / p with a probability of at most p
+    (Ville's inequality), also if later states depend on what was played in earlier ones.
+
+    Args:
+        played: shape (N,).
+        drawn: shape (N, K).
+
+    Attributes:
+        places: of each of the K + 1 values among the others, the played one first: shape
+            (N, K + 1), from -1 (the smallest) to 1 (the largest).
+        alone: whether a value is the only one that differs from the others, shape (N, K + 1).
+        certain: whether all drawn values are equal, shape (N,).
+
+    >>> drawn = np.random.default_rng(0).normal(size=(50, 6))
+    >>> Ranks(drawn[:, 0] + 2.0, drawn[:, 1:]).evidence() > math.log(1e6)
+    True
+    """
+
+    def __init__(self, played: Any, drawn: Any) -> None:
+        values: FloatArray = np.column_stack([played, drawn]).astype(np.float64)
+        scale = np.abs(values).max(initial=0.0) or 1.0
+        values = np.asarray(np.round(values / scale, RANK_DECIMALS))
+        others = values.shape[1] - 1
+        below = (values[:, None, :] < values[:, :, None]).sum(axis=2)
+        equal = (values[:, None, :] == values[:, :, None]).sum(axis=2) - 1
+        self.places: FloatArray = np.asarray((2.0 * below + equal) / others - 1.0)
+        self.alone = (equal == 0) & ((equal == others - 1).sum(axis=1) == others)[:, None]
+        self.certain = (values[:, 1:] == values[:, 1:2]).all(axis=1)
+
+    def evidence(self, weights: FloatArray | None = None) -> float:
+        """The logarithm of what was won by betting that played values are elsewhere.
+
+        Bets are on larger or smaller values, on extreme ones, and on ones that stand alone.
+
+        Args:
+            weights: in which states to bet how much, and in which direction, shape (N,). They may
+                depend on the states and on what was played before, by default they are 1.
+        """
+        bets = (self.places, np.abs(self.places), self.alone.astype(np.float64))
+        return _log_mean([log_won(bet, weights) for bet in bets])
+
+    def joint_evidence(self, other: Ranks) -> float:
+        """The same for two quantities that the model draws independently of each other."""
+        product = self.places[:, :, None] * other.places[:, None, :]
+        return log_won(product.reshape(len(product), product.shape[1] * product.shape[2]))
+
+
+def log_won(bets: FloatArray, weights: FloatArray | None = None) -> float:
+    """The logarithm of the mean over stakes of what was won, if all outcomes are equally probable.
+
+    Args:
+        bets: the score of each outcome, shape (N, outcomes); the first one happened.
+        weights: of the N bets.
+    """
+    bets = bets[np.ptp(bets, axis=1) > 0] if weights is None else bets * weights[:, None]
+    if not len(bets):
+        return 0.0
+    won = []
+    for stake in STAKES:
+        staked = stake * bets
+        top = staked.max(axis=1)
+        expected = top + np.log(np.exp(staked - top[:, None]).mean(axis=1))
+        won.append(float((staked[:, 0] - expected).sum()))
+    return _log_mean(won)
+
+
+def _log_mean(logarithms: list[float]) -> float:
+    """The logarithm of the mean of numbers with these logarithms."""
+    top = max(logarithms)
+    return top + math.log(sum(math.exp(value - top) for value in logarithms) / len(logarithms))
 
 
 class Difference(NamedTuple):

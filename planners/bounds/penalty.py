@@ -25,9 +25,9 @@ from planners.core.arrays import Floats, Ints, chunks, joint_index
 from planners.core.evaluation import ActionRule
 from planners.core.memory import Memory
 from planners.core.policy import Policy
-from planners.dependence.closure import close_under_parents
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
+from planners.dependence.selection import close_under_parents
 from planners.discretization.coarse import bins_of, coarsened, put_in_bins
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP
 from planners.reduced.rewards import EndDependsOnExogenousError

@@ -140,7 +140,7 @@ def evaluate(
     If the model was made of an environment that somebody else wrote (:class:`~exo_envs.AdaptedMDP`)
     and no ``scenarios`` are given, the policy plays this environment itself, one episode after
     another. On scenarios it is played in the model, which is first compared with episodes of the
-    environment (:func:`exo_envs.sources.simulators.check_played`).
+    environment (:func:`exo_envs.AdaptedMDP.check_claims`).
 
     Args:
         policy: maps a batched :class:`~exo_envs.State` of ``mdp`` to actions; a

@@ -1,34 +1,44 @@
 """Counting joint values: the samples by row and by case, information, conditional tables.
 
 Samples are kept variable by variable, one contiguous array each. A set of parents splits them
-into *rows*, one for each joint value that occurs; rows are numbered in the order in which they
-are first met, so no table over all possible joint values is ever needed to look for parents. The
-value of a target splits a row into *cases*.
+into *rows*, one for each joint value that occurs, so no table over all possible joint values is
+ever needed to look for parents. The value of a target splits a row into *cases*. A candidate is
+counted against the numbers of the cases: a small table as a whole, of a large one only the cells
+that occur.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.compiled.functions import INNER, njit
+from exo_envs.compiled.threads import in_parts
 from exo_envs.core.arguments import check_kind, check_whole, sampled_values, whole_numbers
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints
-from planners.dependence import counting_kernels as kernels
-from planners.dependence.g_statistic import sparse_information
 
 #: An entry that was never counted in its row is dropped if smoothing gives it less than this.
 NEGLIGIBLE = 1e-4
-#: Tables up to this size are counted whole; they stay in the fastest cache.
-SMALL_TABLE = 2**12
+#: Cells of a table that is counted whole, at most; more if each sample has few of them.
+SMALL_TABLE, LARGE_TABLE, CELLS_PER_SAMPLE = 2**12, 2**15, 4
+#: Samples, over all candidates whose tables are counted, that make a second thread worth while.
+SAMPLES_PER_THREAD = 2**22
 #: Cells that a table of counts may have: 4 GB.
 MAX_CELLS = 2**30
 #: Samples are numbered with 32 bits.
 MAX_SAMPLES = 2**31 - 1
+
+#: Where the cases of each row start, shape (rows + 1,), the samples of each case, and these times
+#: their logarithm, by case and by row. It is a plain tuple because Numba takes much longer to
+#: recognise a named one.
+CaseCounts: TypeAlias = tuple[Ints, Ints, FloatArray, FloatArray]
 
 
 @dataclass(eq=False)
@@ -53,14 +63,15 @@ class Rows:
         """The rows that one more variable makes of these."""
         size = _size("size", size, self.count)
         column = sampled_values("column", column, size, len(self.row))
-        row, count = kernels.refine(self.row, self.count, column, size)
-        return Rows(count, row)
+        cells = self.row.astype(np.int64) * size + column
+        found, _ = _occurring(cells, self.count * size)
+        return Rows(len(found), _numbered(cells, found, self.count * size))
 
     @cached_property
-    def grouped(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def grouped(self) -> tuple[NDArray[np.intp], Ints]:
         """The samples row by row, shape (samples,), and where the rows start, (count + 1,)."""
-        order, starts = kernels.group_samples(self.row, self.count)
-        return order, starts
+        ends = np.cumsum(np.bincount(self.row, minlength=self.count), dtype=np.int64)
+        return np.argsort(self.row, kind="stable"), np.append(0, ends)
 
 
 @dataclass(eq=False)
@@ -78,12 +89,27 @@ class Cases:
         self.target = sampled_values("target", self.target, self.size, len(self.rows.row))
 
     @cached_property
-    def counted(self) -> kernels.CaseCounts:
+    def counted(self) -> CaseCounts:
         """How many samples each row and each case has."""
-        counted: kernels.CaseCounts = kernels.count_cases(
-            self.rows.row, self.rows.count, self.target, self.size
-        )
-        return counted
+        found, totals = self._found
+        starts = np.searchsorted(found, np.arange(self.rows.count + 1) * self.size)
+        return counted_cases(starts.astype(np.int64), totals)
+
+    @cached_property
+    def case(self) -> NDArray[np.int32]:
+        """The case of each sample, shape (samples,); those of a row have neighbouring numbers."""
+        return _numbered(self._cells, self._found[0], self.rows.count * self.size)
+
+    @property
+    def _cells(self) -> Ints:
+        alone = self.rows.count == 1
+        target = self.target.astype(np.int64)
+        return target if alone else self.rows.row.astype(np.int64) * self.size + target
+
+    @cached_property
+    def _found(self) -> tuple[Ints, Ints]:
+        """Row times size plus value of each case, and how many samples it has."""
+        return _occurring(self._cells, self.rows.count * self.size)
 
     @property
     def nbytes(self) -> int:
@@ -93,29 +119,113 @@ class Cases:
     @property
     def count(self) -> int:
         """The number of cases; if it is that of the rows, there is nothing left to tell."""
-        return len(self.counted[2])
+        return len(self._found[0])
 
     @cached_property
     def bits(self) -> NDArray[np.uint64]:
         """Which samples belong to a case, a bit for each, shape (cases, words)."""
-        bits: NDArray[np.uint64] = kernels.pack_cases(self.counted[0], self.count)
-        return bits
+        if self.rows.count == 1:  # its cases are the values that occur
+            return indicators(self.target, self._found[0])
+        return indicators(self.case, np.arange(self.count))
+
+
+def counted_cases(starts: Ints, totals: Ints) -> CaseCounts:
+    """What is known of cases from where those of each row start, and the samples of each."""
+    by_row = np.diff(np.append(0, np.cumsum(totals))[starts])
+    return starts, totals, _weighted_logs(totals), _weighted_logs(by_row)
+
+
+def indicators(column: IntArray, values: Ints) -> NDArray[np.uint64]:
+    """Which samples have each of some values, a bit for each, shape (values, words)."""
+    bits = np.zeros((len(values), -(-len(column) // 64)), dtype=np.uint64)
+    for row, value in zip(bits.view(np.uint8), values.astype(column.dtype), strict=True):
+        packed = np.packbits(column == value, bitorder="little")
+        row[: len(packed)] = packed
+    return bits
 
 
 def conditional_information(cases: Cases, column: IntArray, size: int) -> GTest:
     """How much a variable of some ``size`` tells about the target of the cases, given the rows."""
     size = _size("size", size, cases.size)
     column = sampled_values("column", column, size, len(cases.rows.row))
-    if cases.rows.count * size * cases.size <= SMALL_TABLE:
-        one, found = (np.zeros(1, dtype=np.int64), np.array([size])), np.empty((2, 1))
-        if size <= 256:  # the type that most columns are kept in: the kernel is compiled for it
-            column = column.astype(np.uint8)
-        kernels.table_information(column[None], *one, cases.counted, *found)
-        statistic, freedom = found[:, 0]
+    statistic, freedom = column_information(cases, column[None], np.array([size]))
+    return GTest(float(statistic[0]), float(freedom[0]))
+
+
+def column_information(
+    cases: Cases, columns: IntArray, sizes: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """G of each of some columns and the target given the rows, and its degrees of freedom.
+
+    Many columns are shared by as many threads as Numba may use.
+
+    Args:
+        cases: the target, and what is conditioned on.
+        columns: values in the same samples, shape (columns, samples); nobody looks whether they
+            are in range.
+        sizes: how many values each has.
+    """
+    found = np.zeros((2, len(columns)))
+    if cases.count == cases.rows.count:
+        return found[0], found[1]
+    samples = len(cases.rows.row)
+    is_large = sizes * cases.count > max(SMALL_TABLE, min(LARGE_TABLE, CELLS_PER_SAMPLE * samples))
+    for k in np.flatnonzero(is_large).tolist():
+        found[:, k] = _large_information(cases, columns[k], int(sizes[k]))
+    small = np.flatnonzero(~is_large)
+    if len(small):
+        # The kernel is compiled for bytes, which most columns are kept as, and for one other type.
+        dtype = np.uint8 if sizes[small].max() <= 2**8 else np.int32
+        tables = np.ascontiguousarray(columns if len(small) == len(columns) else columns[small])
+        tables, counted = tables.astype(dtype, copy=False), (cases.case, cases.counted)
+        own_sizes, own = sizes[small].astype(np.int64), np.empty((2, len(small)))
+
+        def part(first: int, last: int) -> None:
+            columns = slice(first, last)
+            _count_tables(tables[columns], own_sizes[columns], *counted, own[:, columns])
+
+        in_parts(part, len(small), least=max(1, SAMPLES_PER_THREAD // max(1, samples)))
+        found[:, small] = own
+    return found[0], found[1]
+
+
+def _occurring(cells: Ints, size: int) -> tuple[Ints, Ints]:
+    """Which of so many cells occur, increasing, and in how many samples each."""
+    if size > SMALL_TABLE + CELLS_PER_SAMPLE * len(cells):
+        found, counts = np.unique(cells, return_counts=True)
     else:
-        grouped = cases.rows.grouped
-        statistic, freedom = sparse_information(*grouped, cases.target, cases.size, column, size)
-    return GTest(max(0.0, float(statistic)), float(freedom))
+        every = np.bincount(cells, minlength=size)
+        found = np.flatnonzero(every)
+        counts = every[found]
+    return found.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
+
+
+def _numbered(cells: Ints, found: Ints, size: int) -> NDArray[np.int32]:
+    """The place of each sample's cell among those that occur."""
+    if size > SMALL_TABLE + CELLS_PER_SAMPLE * len(cells):
+        return np.searchsorted(found, cells).astype(np.int32)
+    number = np.empty(size, dtype=np.int32)
+    number[found] = np.arange(len(found))
+    return number[cells]
+
+
+def _large_information(cases: Cases, column: IntArray, size: int) -> tuple[float, float]:
+    """G and its freedom from a table too large to be filled: its cells are sorted."""
+    starts, _, by_case, by_row = cases.counted
+    pairs = cases.rows.row.astype(np.int64) * size + column
+    cells, counts = np.unique(pairs * cases.size + cases.target, return_counts=True)
+    pair = cells // cases.size
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    values = np.bincount(pair[first] // size, minlength=cases.rows.count)
+    freedom = float(((values - 1) * (np.diff(starts) - 1)).sum())
+    by_cell, by_pair = _weighted_logs(counts), _weighted_logs(np.add.reduceat(counts, first))
+    statistic = 2.0 * float(by_cell.sum() - by_pair.sum() - by_case.sum() + by_row.sum())
+    return (max(0.0, statistic), freedom) if freedom else (0.0, 0.0)
+
+
+def _weighted_logs(counts: Ints) -> FloatArray:
+    """Counts times their logarithms."""
+    return np.asarray(counts * np.log(np.maximum(counts, 1)), dtype=np.float64)
 
 
 def _size(name: str, size: int, others: int) -> int:
@@ -148,3 +258,72 @@ def smooth(counts: IntArray, weight: float) -> FloatArray:
     table = (counts + weight * coarser) / (totals + weight)
     table[(counts == 0) & (totals > 0) & (table < NEGLIGIBLE)] = 0.0
     return table / table.sum(axis=-1, keepdims=True)
+
+
+#: Small counts times their logarithms: most cells of a table hold one of these.
+_LOGS = np.array([0.0] + [n * math.log(n) for n in range(1, 1024)])
+
+
+@njit(**INNER)
+def _weighted_log(number: int) -> float:
+    """A count times its logarithm."""
+    return number * math.log(number) if number >= len(_LOGS) else _LOGS[number]
+
+
+@njit(**INNER)
+def table_information(table: Any, counted: Any) -> Any:
+    """G of a table (values of the candidate, cases), and its degrees of freedom.
+
+    G is twice the samples times the plug-in conditional information.
+    """
+    starts, _, by_case, by_row = counted
+    statistic, freedom = 0.0, 0.0
+    for r in range(len(starts) - 1):
+        first, last = starts[r], starts[r + 1]
+        if last - first < 2:
+            continue
+        part, met = 0.0, 0
+        for c in range(table.shape[0]):
+            number = np.int64(0)
+            for k in range(first, last):
+                if table[c, k] > 0:
+                    number += table[c, k]
+                    part += _weighted_log(np.int64(table[c, k]))
+            if number > 0:
+                part -= _weighted_log(number)
+                met += 1
+        if met > 1:
+            for k in range(first, last):
+                part -= by_case[k]
+            statistic += 2.0 * (part + by_row[r])
+            freedom += (met - 1) * (last - first - 1)
+    return max(0.0, statistic), freedom
+
+
+@njit(cache=True, nogil=True)
+def _count_tables(columns: Any, sizes: Any, case: Any, counted: Any, found: Any) -> None:
+    """Write G and degrees of freedom of some columns, whose tables are counted whole.
+
+    Four samples are counted in four tables at a time: a count that was just written need not be
+    waited for, as it has to be where one value is common.
+    """
+    cases = len(counted[1])
+    cells = np.empty((4, sizes.max() * cases), np.int32)
+    for j in range(len(columns)):
+        length, column, width = sizes[j] * cases, columns[j], np.uint64(cases)
+        first, second = cells[0, :length], cells[1, :length]
+        third, fourth = cells[2, :length], cells[3, :length]
+        for c in range(length):
+            first[c], second[c], third[c], fourth[c] = 0, 0, 0, 0
+        whole = len(case) // 4 * 4
+        for s in range(0, whole, 4):  # unsigned: no check for negative positions
+            first[np.uint64(column[s]) * width + np.uint64(case[s])] += 1
+            second[np.uint64(column[s + 1]) * width + np.uint64(case[s + 1])] += 1
+            third[np.uint64(column[s + 2]) * width + np.uint64(case[s + 2])] += 1
+            fourth[np.uint64(column[s + 3]) * width + np.uint64(case[s + 3])] += 1
+        for s in range(whole, len(case)):
+            first[np.uint64(column[s]) * width + np.uint64(case[s])] += 1
+        for c in range(length):
+            first[c] += second[c] + third[c] + fourth[c]
+        table = first.reshape(sizes[j], cases)
+        found[0, j], found[1, j] = table_information(table, counted)

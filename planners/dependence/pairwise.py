@@ -1,50 +1,61 @@
 """Information between all pairs of variables, now and a step later, counted many at a time.
 
 What one variable tells about another is a table of counts away, and for m variables there are m^2
-tables. Where nothing is conditioned on, pairs of variables of few values are counted all at once
-(:mod:`planners.dependence.indicators`). Otherwise the samples of a target, and of what it is
-conditioned on, are numbered by their joint value once
-(:class:`~planners.dependence.contingency.Cases`); then every candidate is counted against these
-numbers in the way that suits its table:
-
-* two values and few cases: a bit for each sample, and populations of bits that both have;
-* tables that fit in the cache: counted whole, from contiguous columns;
-* large tables: row by row, where only cells that are counted in are ever touched.
+tables. The samples of a target, and of what it is conditioned on, are numbered by their joint value
+once (:class:`~planners.dependence.contingency.Cases`); then every candidate is counted against
+these numbers: as bits where it has few values and there are few cases, a bit for each sample, or
+sample by sample (:func:`~planners.dependence.contingency.column_information`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.compiled.functions import INNER, njit
 from exo_envs.compiled.threads import in_parts
 from exo_envs.core.arguments import as_positions, check_kind
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.arrays import Ints
-from planners.dependence import counting_kernels as kernels
-from planners.dependence.contingency import SMALL_TABLE, Cases, Rows
-from planners.dependence.g_statistic import sparse_information
-from planners.dependence.indicators import by_indicators, indicator_information
+from planners.core.arrays import Ints, join
+from planners.dependence.contingency import (
+    CaseCounts,
+    Cases,
+    Rows,
+    column_information,
+    counted_cases,
+    indicators,
+    table_information,
+)
 from planners.samples.rollouts import ExogenousData
 
-#: Cases that are counted as bits at most; with more of them a table is faster.
-MAX_BIT_CASES = 128
-#: Binary candidates that it takes to make turning the cases into bits worth while.
+#: Cells that are counted as bits, of all values but the first and all cases but the last, at most;
+#: a table of more of them is faster.
+MAX_BIT_CELLS = 512
+#: Candidates that it takes to make turning the cases into bits worth while.
 MIN_BIT_COLUMNS = 4
-#: Cells, in all and per sample, of a table that is counted whole: of a larger one most are empty.
-LARGE_TABLE, CELLS_PER_SAMPLE = 2**15, 4
-#: Contiguous columns are kept if those of all variables take at most this many bytes.
+#: Values that a variable may have at most to be kept as bits, and cases.
+MAX_BIT_VALUES, MAX_BIT_CASES = 64, 128
+#: Contiguous columns are kept if those of all variables take at most this many bytes, and so are
+#: bits; binary variables are kept as bits whatever they take.
 KEPT_BYTES = 2**27
 #: Contiguous columns that are not kept are made in a buffer of this many bytes.
 BUFFER_BYTES = 2**22
-#: Samples, over all candidates whose tables are counted, that make a second thread worth while.
-SAMPLES_PER_THREAD = 2**22
+#: Samples whose columns are copied at once: they stay in the second cache.
+COPIED_SAMPLES = 4096
+#: Samples, over all variables, that make a second thread for their bits worth while.
+SAMPLES_PER_THREAD = 2**20
+#: Words of 64 samples, over all pairs of rows, that make a second thread worth while.
+WORDS_PER_THREAD = 2**20
+#: Words of a row that are counted at a time, and rows that stay in the second cache meanwhile.
+WORDS, TILE = 512, 64
+#: Pairs of rows of bits that are counted at once.
+MAX_COUNTS = 2**24
 
 
 class PairwiseInformation(NamedTuple):
@@ -97,22 +108,65 @@ def pairwise_information(
     if samples == 0:
         raise ArgumentError("there is nothing to count: no transition in the chosen rollouts")
     columns = Columns.of(data, chosen)
-    statistic, freedom = np.empty((2, len(wanted), variables))
-    by_bits = np.zeros((len(wanted), variables), dtype=bool)
+    later = replace(columns, states=columns.states + 1)
+    statistic, freedom = np.full((2, len(wanted), variables), np.nan)
     if not given_self:
-        by_bits = by_indicators(data.sizes[wanted], data.sizes)
-        indicator_information(columns, wanted, MAX_BIT_CASES, statistic, freedom)
+        _count_all_bits(data, chosen, wanted, statistic, freedom)
     for t, i in enumerate(wanted.tolist()):
-        rest = np.flatnonzero(~by_bits[t])
+        rest = np.flatnonzero(np.isnan(statistic[t]))
         if not len(rest):
             continue
-        size = int(data.sizes[i])
-        rows = Rows.of(samples)
+        size, rows = int(data.sizes[i]), Rows.of(samples)
         if given_self:
-            rows = rows.split(data.before(i, chosen), size)
-        cases = Cases(rows, data.after(i, chosen), size)
+            rows = rows.split(columns.column(i), size)
+        cases = Cases(rows, later.column(i), size)
         statistic[t, rest], freedom[t, rest] = columns.information(cases, rest)
     return PairwiseInformation(statistic, freedom, samples)
+
+
+def _count_all_bits(
+    data: ExogenousData, rollouts: IntArray, targets: Ints, statistic: FloatArray, freedom: Any
+) -> None:
+    """Write what is counted as bits of all pairs at once: every bit is made once for all pairs."""
+    states = Columns.of(data, rollouts, last=True)
+    sizes = np.where(states.num_bits > 0, data.sizes, 0)
+    if not sizes.any():
+        return
+    now, starts = states.bits(np.flatnonzero(sizes)), states.bit_starts
+    # The state that ends a rollout begins no transition. What follows a state is the next bit.
+    begins = np.arange(len(states.states)) % (data.num_steps + 1) < data.num_steps
+    (begin,) = indicators(begins.astype(np.uint8), np.arange(1, 2))
+    later = np.empty_like(now)
+    for row, bits in zip(later, now, strict=True):
+        np.right_shift(bits, np.uint64(1), out=row)
+        row[:-1] |= bits[1:] << np.uint64(63)
+        np.bitwise_and(row, begin, out=row)
+    later[-1] = begin
+    everything = len(now) - 1
+    for size in np.unique(sizes[targets][sizes[targets] > 0]).tolist():
+        candidates = np.flatnonzero((sizes > 0) & ((sizes - 1) * (size - 1) <= MAX_BIT_CELLS))
+        if not len(candidates):
+            continue
+        rows = np.append(_rows(starts, candidates), everything)
+        own = np.flatnonzero(sizes[targets] == size)
+        block = max(1, MAX_COUNTS // (size * len(rows)))
+        for places in (own[k : k + block] for k in range(0, len(own), block)):
+            wanted = np.append(_rows(starts, targets[places]), everything)
+            counts = shared_bits(later, wanted, now, rows)
+            for k, t in enumerate(places.tolist()):
+                table = counts[k * (size - 1) : (k + 1) * (size - 1)]
+                occurring = np.flatnonzero(table[:, -1])
+                totals = table[occurring, -1].astype(np.int64)
+                rest = counts[-1, -1] - totals.sum()
+                totals = np.append(totals, rest) if rest else totals
+                cases = counted_cases(np.array([0, len(totals)]), totals)
+                given = table[occurring], counts[-1], sizes[candidates], cases
+                statistic[t, candidates], freedom[t, candidates] = _of_bits(*given)
+
+
+def _rows(starts: Ints, variables: IntArray) -> Ints:
+    """Where the bits of some variables are."""
+    return join([np.arange(starts[j], starts[j + 1]) for j in variables.tolist()], np.int64)
 
 
 @dataclass(eq=False)
@@ -120,128 +174,195 @@ class Columns:
     """Values of many variables in the same samples: a column each, counted against any cases."""
 
     values: NDArray[np.integer[Any]]  # (states, variables)
-    states: NDArray[np.uint64]  # (samples,): the row of ``values`` that each sample is
+    states: NDArray[np.integer[Any]]  # (samples,): the row of ``values`` that each sample is
     sizes: Ints  # (variables,): how many values each has
-    pays_to_pack: bool = True  # whether columns are counted against often enough to make bits
 
     @classmethod
-    def of(cls, data: ExogenousData, rollouts: IntArray) -> Columns:
-        """All variables now, in the transitions of some rollouts; copies nothing."""
+    def of(cls, data: ExogenousData, rollouts: IntArray, *, last: bool = False) -> Columns:
+        """All variables where the transitions of some rollouts begin; with the last states too."""
         rows = data.num_rollouts * (data.num_steps + 1)  # not -1: there may be no variables
         values = np.ascontiguousarray(data.values).reshape(rows, len(data.names))
         starts = np.asarray(rollouts, dtype=np.int64)[:, None] * (data.num_steps + 1)
-        states = (starts + np.arange(data.num_steps)).reshape(-1)
-        return cls(values, states.astype(np.uint64), data.sizes)
-
-    @classmethod
-    def contiguous(cls, columns: IntArray, size: int) -> Columns:
-        """Some columns of the same size that are contiguous already, shape (variables, samples)."""
-        states = np.arange(columns.shape[1], dtype=np.uint64)
-        new = cls(columns.T, states, np.full(len(columns), size, dtype=np.int64), False)
-        new._kept = columns, np.ones(len(columns), dtype=bool)
-        return new
+        return cls(values, (starts + np.arange(data.num_steps + last)).reshape(-1), data.sizes)
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the copies of the columns take once all of them are made."""
-        copies = self.values.itemsize * len(self.states) * len(self.sizes)
-        bits = np.count_nonzero(self.sizes == 2) * len(self.states) // 8
-        return (copies if copies <= KEPT_BYTES else 0) + int(bits)
+        """The bytes that copies of the columns, and their bits, take once all are made."""
+        samples = len(self.states)
+        copies = self.values.itemsize * samples * len(self.sizes)
+        return (copies if copies <= KEPT_BYTES else 0) + int(self.bit_starts[-1]) * samples // 8
 
     def information(self, cases: Cases, candidates: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """G of each candidate and the target given the rows, and its degrees of freedom."""
-        candidates = candidates.astype(np.int64)
         statistic, freedom = np.zeros((2, len(candidates)))
         if cases.count == cases.rows.count:
             return statistic, freedom
-        sizes = self.sizes[candidates]
-        by_bits = sizes == 2
-        if not self.pays_to_pack or cases.count > MAX_BIT_CASES or by_bits.sum() < MIN_BIT_COLUMNS:
+        rows = self.num_bits[candidates]
+        by_bits = (rows > 0) & (rows * (cases.count - 1) <= MAX_BIT_CELLS)
+        if np.count_nonzero(by_bits) < MIN_BIT_COLUMNS or cases.count > MAX_BIT_CASES:
             by_bits[:] = False
         else:
             statistic[by_bits], freedom[by_bits] = self._by_bits(cases, candidates[by_bits])
-        largest = max(SMALL_TABLE, min(LARGE_TABLE, CELLS_PER_SAMPLE * len(cases.rows.row)))
-        is_large = sizes * cases.count > largest
-        for which, way in ((~by_bits & ~is_large, _by_tables), (~by_bits & is_large, _by_rows)):
-            for part, laid_out, slots in self._laid_out(np.flatnonzero(which), candidates):
-                statistic[part], freedom[part] = way(cases, laid_out, slots, sizes[part])
-        return np.maximum(statistic, 0.0, out=statistic), freedom
+        rest = np.flatnonzero(~by_bits)
+        for part, columns in self._laid_out(rest, candidates):
+            sizes = self.sizes[candidates[part]]
+            statistic[part], freedom[part] = column_information(cases, columns, sizes)
+        return statistic, freedom
 
     def column(self, j: int) -> IntArray:
         """The values of one variable, shape (samples,)."""
-        ((_, laid_out, slots),) = self._laid_out(np.zeros(1, np.intp), np.array([j]))
-        return np.asarray(laid_out[slots[0]])
+        return self._whole[j] if self._is_kept else self.values[self.states, j]
 
-    def _by_bits(self, cases: Cases, candidates: Ints) -> Any:
-        packed, population, is_packed, slots = self._bits
-        new = np.unique(candidates[~is_packed[candidates]])
-        if len(new):
-            kernels.pack_columns(self.values, self.states, new, slots[new], packed, population)
-            is_packed[new] = True
-        own = slots[candidates]
-        return kernels.bit_information(packed, population, own, cases.bits, cases.counted)
+    def bits(self, variables: IntArray) -> NDArray[np.uint64]:
+        """Bits of all variables, and of all samples, (rows, words), once those of some are made."""
+        bits, is_made = self._bits
+        new = np.unique(variables[~is_made[variables]]).tolist()
+
+        def part(first: int, last: int) -> None:
+            for j in new[first:last]:
+                own, values = slice(*self.bit_starts[j : j + 2]), np.arange(1, self.sizes[j])
+                bits[own] = indicators(self.column(j), values)
+
+        in_parts(part, len(new), least=max(1, SAMPLES_PER_THREAD // max(1, len(self.states))))
+        is_made[new] = True
+        return bits
+
+    def _by_bits(self, cases: Cases, candidates: IntArray) -> FloatArray:
+        """What candidates tell, counted in bits that are made now if they were not before."""
+        bits, case_bits = self.bits(candidates), cases.bits
+        rows = _rows(self.bit_starts, candidates)
+        counts = shared_bits(case_bits, np.arange(len(case_bits)), bits, rows)
+        return _of_bits(counts, counts.sum(axis=0), self.sizes[candidates], cases.counted)
 
     def _laid_out(
-        self, which: NDArray[np.intp], candidates: Ints
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any], Ints]]:
-        """Some of the candidates, contiguous arrays, and which of these are theirs."""
-        if not len(which):
-            return
-        column_bytes = len(self.states) * self.values.itemsize
-        if column_bytes * len(self.sizes) <= KEPT_BYTES:
-            kept, is_kept = self._kept
-            columns = candidates[which]
-            new = columns[~is_kept[columns]]
-            if len(new):  # neighbouring columns share a cache line, so they are copied too
-                blocks = np.arange(len(self.sizes)) // kernels.BLOCK
-                new = np.flatnonzero(np.isin(blocks, new // kernels.BLOCK) & ~is_kept)
-                kernels.lay_out(self.values, self.states, new, new, kept)
-                is_kept[new] = True
-            yield which, kept, columns
-            return
-        block = max(1, min(len(which), BUFFER_BYTES // column_bytes))
-        buffer = np.empty((block, len(self.states)), self.values.dtype)
+        self, which: NDArray[np.intp], candidates: NDArray[Any]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Some of the candidates, and their contiguous columns, a buffer full at a time."""
+        column_bytes = max(1, len(self.states) * self.values.itemsize)
+        block = max(1, BUFFER_BYTES // column_bytes)
         for begin in range(0, len(which), block):
             part = which[begin : begin + block]
-            slots = np.arange(len(part))
-            kernels.lay_out(self.values, self.states, candidates[part], slots, buffer)
-            yield part, buffer, slots
+            columns = candidates[part]
+            if self._is_kept:
+                yield part, self._whole[columns]
+            else:
+                yield part, np.stack([self.column(j) for j in columns.tolist()])
+
+    @property
+    def _is_kept(self) -> bool:
+        return len(self.states) * len(self.sizes) * self.values.itemsize <= KEPT_BYTES
 
     @cached_property
-    def _kept(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Contiguous columns, and which of them are filled."""
-        kept = np.empty((len(self.sizes), len(self.states)), self.values.dtype)
-        return kept, np.zeros(len(self.sizes), dtype=bool)
+    def _whole(self) -> NDArray[Any]:
+        """All columns, contiguous."""
+        whole = np.empty((len(self.sizes), len(self.states)), self.values.dtype)
+        for begin in range(0, len(self.states), COPIED_SAMPLES):
+            part = slice(begin, begin + COPIED_SAMPLES)
+            whole[:, part] = self.values[self.states[part]].T
+        return whole
 
     @cached_property
-    def _bits(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.bool_], Ints]:
-        """The bits of binary variables, how many are set, which variables' are known, and where.
+    def num_bits(self) -> Ints:
+        """The rows of bits of each variable, one for each value but the first; 0 if it has none."""
+        rows = np.where(self.sizes <= MAX_BIT_VALUES, self.sizes - 1, 0)
+        if rows.sum() * len(self.states) > 8 * KEPT_BYTES:
+            rows[rows > 1] = 0
+        return rows
 
-        Memory that is not written to is not taken from the machine. The bits of binary variables
-        are beside each other, because it is taken in pages that are larger than those of one.
-        """
-        is_binary, words = self.sizes == 2, -(-len(self.states) // 64)
-        slots = np.cumsum(is_binary) - 1
-        number = int(np.count_nonzero(is_binary))
-        packed = np.zeros((number, words), dtype=np.uint64)
-        known = np.zeros(len(self.sizes), dtype=bool)
-        return packed, np.zeros(number, dtype=np.int64), known, slots
+    @cached_property
+    def bit_starts(self) -> Ints:
+        """Where the bits of each variable start, (variables + 1,)."""
+        return np.append(0, np.cumsum(self.num_bits))
+
+    @cached_property
+    def _bits(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Bits of the variables and, in the last row, of all samples; and whose bits are made."""
+        bits = np.zeros((self.bit_starts[-1] + 1, -(-len(self.states) // 64)), dtype=np.uint64)
+        bits[-1:] = indicators(np.zeros(len(self.states), dtype=np.uint8), np.arange(1))
+        return bits, np.zeros(len(self.sizes), dtype=bool)
 
 
-def _by_tables(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    """The candidates are shared by as many threads as Numba may use, if there are many samples."""
-    found, counted = np.empty((2, len(slots))), cases.counted
+def shared_bits(
+    first: NDArray[np.uint64], own: Ints, second: NDArray[np.uint64], other: Ints
+) -> NDArray[np.int32]:
+    """How many bits rows of one array share with rows of another, shape (own, other).
 
-    def part(first: int, last: int) -> None:
-        own = slice(first, last)
-        kernels.table_information(laid_out, slots[own], sizes[own], counted, *found[:, own])
+    The words are shared by as many threads as Numba may use.
+    """
+    pairs = max(1, len(own) * len(other))
 
-    in_parts(part, len(slots), least=max(1, SAMPLES_PER_THREAD // len(cases.rows.row)))
+    def part(begin: int, end: int) -> Any:
+        return _shared_bits(first, own, second, other, begin, end)
+
+    return sum(in_parts(part, first.shape[1], least=max(1, WORDS_PER_THREAD // pairs)))
+
+
+def _of_bits(counts: Any, totals: Any, sizes: Ints, counted: CaseCounts) -> FloatArray:
+    """G and its freedom of candidates, shape (2, candidates).
+
+    Args:
+        counts: samples of each case and each value but the first, (cases, rows); nobody looks at
+            the last case.
+        totals: samples of each value but the first, (rows,).
+        sizes: of the candidates.
+        counted: what is known of the cases.
+    """
+    found = np.zeros((2, len(sizes)))
+    _tables_of_bits(np.ascontiguousarray(counts), totals, sizes, counted, found)
     return found
 
 
-def _by_rows(cases: Cases, laid_out: NDArray[Any], slots: Ints, sizes: Ints) -> Any:
-    rows, target = cases.rows.grouped, (cases.target, cases.size)
-    columns = zip(slots.tolist(), sizes.tolist(), strict=True)
-    found = [sparse_information(*rows, *target, laid_out[slot], size) for slot, size in columns]
-    return np.array(found).T
+@njit(**INNER)
+def _population(word: Any) -> Any:
+    """How many bits of a word are set; compilers make one instruction of it."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    pairs = np.uint64(0x3333333333333333)
+    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit(cache=True, nogil=True)
+def _shared_bits(first: Any, own: Any, second: Any, other: Any, begin: int, end: int) -> Any:
+    """:func:`shared_bits` of some words; a word of one row is compared with four others at once."""
+    counts = np.zeros((len(own), len(other)), np.int32)
+    most = len(other) - 1
+    for low in range(begin, end, WORDS):
+        high = min(end, low + WORDS)
+        for tile in range(0, len(own), TILE):
+            for j in range(0, len(other), 4):
+                a, b = second[other[j], low:high], second[other[min(j + 1, most)], low:high]
+                c = second[other[min(j + 2, most)], low:high]
+                d = second[other[min(j + 3, most)], low:high]
+                for i in range(tile, min(tile + TILE, len(own))):
+                    row = first[own[i], low:high]
+                    na = nb = nc = nd = np.uint64(0)
+                    for w in range(high - low):
+                        na += _population(row[w] & a[w])
+                        nb += _population(row[w] & b[w])
+                        nc += _population(row[w] & c[w])
+                        nd += _population(row[w] & d[w])
+                    for k, number in enumerate((na, nb, nc, nd)):
+                        if j + k <= most:
+                            counts[i, j + k] += np.int32(number)
+    return counts
+
+
+@njit(cache=True)
+def _tables_of_bits(counts: Any, totals: Any, sizes: Any, counted: Any, found: Any) -> None:
+    """Write G and degrees of freedom of candidates, whose tables are made of shared bits.
+
+    What is left over belongs to the last case, and to the first value of the candidate.
+    """
+    cases, row = len(counted[1]), 0
+    table = np.empty((sizes.max(), cases), np.int32)
+    for j in range(len(sizes)):
+        table[0] = counted[1]
+        for value in range(1, sizes[j]):
+            table[value, cases - 1] = totals[row]
+            for k in range(cases - 1):
+                table[value, k] = counts[k, row]
+                table[value, cases - 1] -= counts[k, row]
+            table[0] -= table[value]
+            row += 1
+        found[0, j], found[1, j] = table_information(table[: sizes[j]], counted)

@@ -39,9 +39,8 @@ from exo_envs.core.arguments import (
 )
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.memory import Memory
-from planners.dependence.forward_selection import select_forward
-from planners.dependence.significance import Null
-from planners.dependence.transitions import TransitionCounts
+from planners.dependence.selection import select_forward
+from planners.dependence.transitions import Null, TransitionCounts
 from planners.samples.rollouts import ExogenousData
 
 #: Transitions that all candidates are ranked on; those that look best are tested on all.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from exo_envs.core.arguments import as_positions, check_whole
 from exo_envs.core.mdp import FloatArray, IntArray
-from exo_envs.core.statistics import GTest
+from exo_envs.core.statistics import GTest, chi_squared_log_tail
 from planners.core.memory import LARGE, Key, Memory, Shelf, every_variable
-from planners.dependence.contingency import Cases, Rows
+from planners.dependence.contingency import Cases, Rows, column_information
 from planners.dependence.pairwise import Columns
-from planners.dependence.significance import NOTICEABLE, Null
 from planners.samples.rollouts import ExogenousData
 
 #: Rollouts are shifted against each other by 1 ... SHIFTS to measure the inflation of G.
@@ -23,6 +23,39 @@ MORE_SHIFTS = 32
 #: A variable that agrees with another rollout of it beyond chance, by this share of what chance
 #: leaves, is a clock: it tells the step, and another rollout of it tells as much.
 CLOCK = 0.9
+#: Where nothing is to be found, a mean of G / freedom as large as this counts as inflated.
+NOTICEABLE = 1.25
+
+
+class Null(NamedTuple):
+    """The distribution of G, per degree of freedom, where there is nothing to find.
+
+    Samples that depend on each other, such as the steps of one rollout, inflate it.
+    """
+
+    mean: float
+    freedom: float | None  # of the chi-squared distribution with this mean and its variance
+
+    @classmethod
+    def of(cls, ratios: list[float]) -> Null:
+        """From G / freedom of pairs of rollouts that have nothing to do with each other."""
+        mean = max(1.0, float(np.mean(ratios))) if ratios else 1.0
+        variance = float(np.var(ratios, ddof=1)) if len(ratios) > 1 else 0.0
+        if mean < NOTICEABLE or variance == 0.0:
+            return cls(mean, None)
+        return cls(mean, 2.0 * mean**2 / variance)
+
+    def log_p(self, found: GTest) -> float:
+        """The logarithm of the probability of a G as large as this (Satterthwaite)."""
+        if self.freedom is None:
+            return chi_squared_log_tail(found.statistic / self.mean, found.freedom)
+        freedom = min(self.freedom, found.freedom)
+        scale = self.mean * found.freedom / freedom
+        return chi_squared_log_tail(found.statistic / scale, freedom)
+
+    def gain(self, found: GTest) -> float:
+        """What the gain is if G is deflated."""
+        return GTest(found.statistic / self.mean, found.freedom).gain
 
 
 def _counted_variables(key: Key) -> list[int]:
@@ -124,8 +157,8 @@ class TransitionCounts:
 
         def count() -> GTest:
             rows = self.rows(group)
-            column = Columns.contiguous(rows.row[None], rows.count)
-            return as_one(column.information(self.cases(target, given), np.zeros(1, np.int64)))
+            cases, size = self.cases(target, given), np.array([rows.count])
+            return as_one(column_information(cases, rows.row[None], size))
 
         def as_one(found: tuple[FloatArray, FloatArray]) -> GTest:
             return GTest(*(float(part[0]) for part in found))
@@ -156,9 +189,8 @@ class TransitionCounts:
                 shifted = row[origin[..., None], steps].reshape(len(shifts), -1)
             else:
                 shifted = row[origin].reshape(len(shifts), -1)
-            columns = Columns.contiguous(shifted, rows.count)
-            each = np.arange(len(shifts))
-            statistic, freedom = columns.information(self.cases(target, given), each)
+            sizes = np.full(len(shifts), rows.count)
+            statistic, freedom = column_information(self.cases(target, given), shifted, sizes)
             found = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
             return [float(ratio) for ratio in found]
 

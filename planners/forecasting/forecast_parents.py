@@ -20,8 +20,8 @@ from exo_envs.core.statistics import chi_squared_log_tail
 from planners.core.arrays import Ints, joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows
-from planners.dependence.forward_selection import select_forward
 from planners.dependence.pairwise import Columns
+from planners.dependence.selection import select_forward
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
 
 #: Steps ahead at which it is tested whether a variable tells about another one.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planners.core.policy import Mask
-from planners.dependence.closure import close_under_parents
+from planners.dependence.selection import close_under_parents
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.scopes import along
 

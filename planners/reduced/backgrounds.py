@@ -21,7 +21,7 @@ from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints, joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows, conditional_information, count_table
-from planners.dependence.forward_selection import select_forward
+from planners.dependence.selection import select_forward
 from planners.samples.rollouts import ExogenousData
 
 #: Values of x that stand for their distribution in the rollouts.

@@ -297,7 +297,7 @@ def _of_record(mdp: ExoMDP, num_rollouts: int | None, steps: int) -> tuple[int |
     if not isinstance(model, TraceMDP):
         return num_rollouts, steps
     steps = max(1, min(steps, model.record.longest - 1))
-    most = model.num_separate(steps)
+    most = model.record.num_separate(steps)
     return most if num_rollouts is None else min(num_rollouts, most), steps
 
 

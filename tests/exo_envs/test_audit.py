@@ -127,7 +127,7 @@ def test_what_is_played_again_is_not_always_the_same():
 
     for env, repeats in ((RingEnv(), True), (OwnNoise(), False)):
         rng = np.random.default_rng(0)
-        trials = Trials(as_subject(env, rng), rng, 10)
+        trials = Trials.play(as_subject(env, rng), rng, 10)
         assert trials.repeats is repeats
         assert not trials.is_carried
 

@@ -16,8 +16,8 @@ import gymnasium as gym
 from exo_envs.core.errors import unknown_name
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
+from exo_envs.domains import ENVIRONMENTS
 from exo_envs.shells.env import ExoEnv
-from exo_envs.shells.registration import ENVIRONMENTS
 from exo_envs.sources.simulators.conversion import as_mdp
 from wrappers.cli.running import CommandError, is_told
 

@@ -21,8 +21,7 @@ from exo_envs.core.arguments import check_level, check_rollouts, check_whole, op
 from exo_envs.core.clock import check_time_limit
 from exo_envs.core.ends import CarriedEnd, carry_end
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.sources.simulators.conversion import as_mdp
-from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from planners.core.memory import Memory, Shelf
 from planners.core.planner import Planner, check_planner
 from planners.core.policy import Mask

@@ -18,7 +18,7 @@ from exo_envs.sources.rddl.operations import DTYPES
 
 
 def tabulate_actions(
-    given: Description,
+    rddl: Description,
     *,
     action_values: Mapping[str, Sequence[Any]],
     most_at_once: int,
@@ -30,18 +30,17 @@ def tabulate_actions(
         RDDLRefusedError: a fluent has no finite choice (``real-actions``, ``unbounded``), or there
             are too many actions (``too-many-actions``).
     """
-    kinds, graph = given.action_kinds, given.graph
-    known = sorted({*kinds, *(given.lifted[name][0] for name in kinds)})
+    kinds, graph = rddl.action_kinds, rddl.graph
+    known = sorted({*kinds, *(rddl.lifted[name][0] for name in kinds)})
     for name in action_values:
         check_choice("action fluent", name, known)
-    together = graph.all(given.preconditions)
-    preconditions = together.args if together.op == "and" else (together,)
+    preconditions = graph.conjuncts(rddl.preconditions)
     limits = limits_of(preconditions, "action")
     choices = {
-        name: _choice(given, name, action_values, limits.get(name, (-math.inf, math.inf)))
+        name: _choice(rddl, name, action_values, limits.get(name, (-math.inf, math.inf)))
         for name in kinds
     }
-    count = _count(choices, given.default, most_at_once)
+    count = _count(choices, rddl.default, most_at_once)
     if count > most_actions:
         raise RDDLRefusedError(
             "too-many-actions",
@@ -49,7 +48,7 @@ def tabulate_actions(
             f"combinations, at most {most_at_once} of them set at once, make {count:,} actions; "
             f"max_actions is {most_actions:,}. Give max_concurrent or action_values",
         )
-    rows = list(_assignments(choices, given.default, most_at_once))
+    rows = list(_assignments(choices, rddl.default, most_at_once))
     columns = {
         name: np.array([row[i] for row in rows], dtype=DTYPES[kinds[name]])
         for i, name in enumerate(choices)
@@ -66,30 +65,29 @@ def tabulate_actions(
     columns = {name: column[allowed] for name, column in columns.items()}
     for name, values in choices.items():
         unused = set(values) - set(columns[name].tolist())
-        if unused and (name in action_values or given.lifted[name][0] in action_values):
+        if unused and (name in action_values or rddl.lifted[name][0] in action_values):
             raise ArgumentError(
                 f"{name!r} cannot be {min(unused)}: no action with it keeps the preconditions and "
                 f"sets at most {most_at_once} fluents"
             )
     kept = itertools.compress(rows, allowed)
-    names = tuple(_name(given, dict(zip(choices, row, strict=True))) for row in kept)
+    names = tuple(_name(rddl, dict(zip(choices, row, strict=True))) for row in kept)
     return ActionTable(names, columns, nodes)
 
 
-def enforce_preconditions(given: Description) -> None:
+def enforce_preconditions(rddl: Description) -> None:
     """Let an action whose precondition does not hold in a state do there what the default does."""
-    graph = given.graph
-    together = graph.all(given.preconditions)
-    conjuncts = together.args if together.op == "and" else (together,)
+    graph = rddl.graph
+    conjuncts = graph.conjuncts(rddl.preconditions)
     needed = graph.all(node for node in conjuncts if leaves([node], "state"))
     if needed.is_constant:
         return
     defaults = {
-        given.actions.leaves[name]: graph.constant(given.default[name], kind)
-        for name, kind in given.action_kinds.items()
+        rddl.actions.leaves[name]: graph.constant(rddl.default[name], kind)
+        for name, kind in rddl.action_kinds.items()
     }
-    given.replace({leaf: graph.choose(needed, leaf, value) for leaf, value in defaults.items()})
-    given.notes.append(
+    rddl.replace({leaf: graph.choose(needed, leaf, value) for leaf, value in defaults.items()})
+    rddl.notes.append(
         "an action whose precondition does not hold does what the default action does"
     )
 
@@ -118,20 +116,20 @@ def limits_of(conjuncts: Sequence[Node], op: str) -> dict[str, tuple[float, floa
 
 
 def _choice(
-    given: Description,
+    rddl: Description,
     name: str,
     action_values: Mapping[str, Sequence[Any]],
     limits: tuple[float, float],
 ) -> tuple[Any, ...]:
     """The values of an action fluent."""
-    lifted, kind, (low, high) = given.lifted[name][0], given.action_kinds[name], limits
+    lifted, kind, (low, high) = rddl.lifted[name][0], rddl.action_kinds[name], limits
     values = action_values.get(name, action_values.get(lifted))
     if values is not None:
         return _given_values(name, kind, values)
     if kind == "bool":
         return (False, True)
-    if name in given.values:
-        return tuple(range(len(given.values[name])))
+    if name in rddl.values:
+        return tuple(range(len(rddl.values[name])))
     if kind == "real":
         raise RDDLRefusedError(
             "real-actions",
@@ -166,12 +164,11 @@ def _count(choices: Mapping[str, tuple[Any, ...]], default: Mapping[str, Any], m
     """How many assignments have at most so many values that are not the default."""
     counts = [1]  # by the number of values that are not the default
     for name, values in choices.items():
-        stay = int(default[name] in values)
+        stay = default[name] in values
         others = len(values) - stay
         padded = [*counts, 0]
-        counts = [
-            stay * padded[k] + (others * padded[k - 1] if k else 0)
-            for k in range(min(len(padded), most + 1))
+        counts = [stay * padded[0]] + [
+            stay * padded[k] + others * padded[k - 1] for k in range(1, min(len(padded), most + 1))
         ]
     return sum(counts)
 
@@ -194,16 +191,16 @@ def _assignments(
                 yield tuple(row)
 
 
-def _name(given: Description, row: Mapping[str, Any]) -> str:
+def _name(rddl: Description, row: Mapping[str, Any]) -> str:
     """The fluents that an action sets, for people."""
     parts = []
     for name, value in row.items():
-        if value == given.default[name]:
+        if value == rddl.default[name]:
             continue
-        if given.action_kinds[name] == "bool" and value:
+        if rddl.action_kinds[name] == "bool" and value:
             parts.append(name)
-        elif name in given.values:
-            parts.append(f"{name}={given.values[name][value]}")
+        elif name in rddl.values:
+            parts.append(f"{name}={rddl.values[name][value]}")
         else:
             parts.append(f"{name}={value:g}")
     return ", ".join(parts) or "noop"

@@ -35,55 +35,34 @@ class Description:
     """State variables, how they move, and what is paid, as expressions.
 
     Grounding makes it; the steps of the import fill in the rest and replace variables.
-
-    Attributes:
-        name: of the domain and the instance.
-        horizon: the length of an episode.
-        discount: the weight of the next step's reward.
-        graph: where all nodes are made.
-        kinds: the state variables and their types.
-        initial: the initial value of each.
-        following: the expression of each one's next value.
-        bounds: the smallest and the largest value of each.
-        action_kinds: the action fluents and their types.
-        default: the value of each action fluent that is not chosen.
-        lifted: the name and the objects of each grounded fluent.
-        values: what the values of a variable or of an action fluent are called, where they have
-            names.
-        reward: what a step pays.
-        terminal: when an episode is over.
-        invariants: what holds in every state, as the author says.
-        preconditions: what holds of every action that may be taken.
-        fluents: each grounded state fluent of the description, as an expression of the variables.
-        actions: all actions.
-        exogenous: the variables of x.
-        terms: the reward by the exogenous variables that it looks at.
-        constants: fluents that never change.
-        notes: what a user should know about the import.
     """
 
-    name: str
+    name: str  # of the domain and the instance
     horizon: int
     discount: float
-    graph: Graph = field(default_factory=Graph)
+    graph: Graph = field(default_factory=Graph)  # where all nodes are made
+    # State variables: types, first values, expressions of next values, smallest and largest values.
     kinds: dict[str, Kind] = field(default_factory=dict)
     initial: dict[str, Any] = field(default_factory=dict)
     following: dict[str, Node] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Action fluents: types, and values of those that are not chosen.
     action_kinds: dict[str, Kind] = field(default_factory=dict)
     default: dict[str, Any] = field(default_factory=dict)
+    # Both: the name and the objects of a grounded fluent, and names of values, where there are any.
     lifted: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reward: Node = field(init=False)
-    terminal: Node = field(init=False)
-    invariants: list[Node] = field(default_factory=list)
-    preconditions: list[Node] = field(default_factory=list)
-    fluents: dict[str, Node] = field(default_factory=dict)
+    terminal: Node = field(init=False)  # when an episode is over
+    invariants: list[Node] = field(default_factory=list)  # hold in every state, the author says
+    preconditions: list[Node] = field(default_factory=list)  # hold of every action that is taken
+    fluents: dict[str, Node] = field(default_factory=dict)  # by the variables: state fluents
+    # The results of the import.
     actions: ActionTable = field(init=False)
     exogenous: tuple[str, ...] = ()
-    terms: dict[tuple[str, ...], Node] = field(default_factory=dict)
-    constants: tuple[str, ...] = ()
-    notes: list[str] = field(default_factory=list)
+    terms: dict[tuple[str, ...], Node] = field(default_factory=dict)  # of the reward, by scope
+    constants: tuple[str, ...] = ()  # fluents that never change
+    notes: list[str] = field(default_factory=list)  # for the user
 
     @property
     def endogenous(self) -> tuple[str, ...]:
@@ -114,15 +93,7 @@ class Description:
                 table.pop(name, None)
 
     def settled(self, roots: list[Node], names: Iterable[str] | None = None) -> list[Node]:
-        """The same expressions with next values written out.
-
-        Args:
-            roots: expressions.
-            names: the variables whose next values are; by default all.
-
-        Raises:
-            RDDLRefusedError: a next value is defined by itself.
-        """
+        """The same expressions with the next values of some variables (of all) written out."""
         open_ones = set(self.kinds if names is None else names)
         order: list[str] = []  # the variables whose next values are looked at, innermost first
         active: list[str] = []
@@ -167,28 +138,28 @@ class Description:
         }
 
 
-def find_exogenous(given: Description) -> tuple[str, ...]:
+def find_exogenous(rddl: Description) -> tuple[str, ...]:
     """The variables that no action reaches, directly or through others, in their order."""
     looks_at = {
         name: {node.value for op in ("state", "next") for node in leaves([root], op)}
-        for name, root in given.following.items()
+        for name, root in rddl.following.items()
     }
-    endogenous = {name for name, root in given.following.items() if leaves([root], "action")}
+    endogenous = {name for name, root in rddl.following.items() if leaves([root], "action")}
     while True:
         more = {name for name, seen in looks_at.items() if seen & endogenous} - endogenous
         if not more:
-            return tuple(name for name in given.kinds if name not in endogenous)
+            return tuple(name for name in rddl.kinds if name not in endogenous)
         endogenous |= more
 
 
-def check_shared_draws(given: Description) -> None:
+def check_shared_draws(rddl: Description) -> None:
     """Refuse a draw that both n' and x' look at: given the state, they would not be independent.
 
     Draws that several exogenous variables share are noted; x' is drawn as a whole.
     """
-    inside = {name: set(given.draws([given.following[name]])) for name in given.kinds}
-    for name in given.endogenous:
-        for other in given.exogenous:
+    inside = {name: set(rddl.draws([rddl.following[name]])) for name in rddl.kinds}
+    for name in rddl.endogenous:
+        for other in rddl.exogenous:
             shared = inside[name] & inside[other]
             if shared:
                 distribution = next(iter(shared))[0]
@@ -199,11 +170,11 @@ def check_shared_draws(given: Description) -> None:
                 )
     together = sorted(
         name
-        for name in given.exogenous
-        if any(inside[name] & inside[other] for other in given.exogenous if other != name)
-        or leaves([given.following[name]], "next")
+        for name in rddl.exogenous
+        if any(inside[name] & inside[other] for other in rddl.exogenous if other != name)
+        or leaves([rddl.following[name]], "next")
     )
     if together:
-        given.notes.append(
+        rddl.notes.append(
             "given x, these are not drawn independently of each other: " + ", ".join(together)
         )

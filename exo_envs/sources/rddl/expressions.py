@@ -109,6 +109,11 @@ class Graph:
         """Whether at least one holds."""
         return self._join("or", nodes, neutral=self.false, absorbing=self.true)
 
+    def conjuncts(self, nodes: Iterable[Node]) -> Sequence[Node]:
+        """What has to hold one by one for all of some nodes to hold."""
+        together = self.all(nodes)
+        return together.args if together.op == "and" else (together,)
+
     def _join(self, op: str, nodes: Iterable[Node], neutral: Node, absorbing: Node) -> Node:
         parts: dict[Node, None] = {}
         for node in nodes:  # lazily: what comes after a decided one is never grounded
@@ -160,36 +165,30 @@ class Graph:
 
     def add(self, nodes: Iterable[Node]) -> Node:
         """The sum."""
-        parts, total = self._flattened("add", nodes, operator.add, 0)
-        if total != 0 or not parts:
-            parts.append(self.constant(total))
-        if len(parts) == 1:
-            return parts[0]
-        return self._make("add", tuple(parts), None, numeric_kind(p.kind for p in parts))
+        return self._combine("add", nodes, operator.add, 0)
 
     def multiply(self, nodes: Iterable[Node]) -> Node:
         """The product."""
-        parts, factor = self._flattened("mul", nodes, operator.mul, 1)
-        if factor == 0 or not parts:
-            return self.constant(factor)
-        if factor != 1:
-            parts.append(self.constant(factor))
-        if len(parts) == 1:
-            return parts[0]
-        return self._make("mul", tuple(parts), None, numeric_kind(p.kind for p in parts))
+        return self._combine("mul", nodes, operator.mul, 1)
 
-    def _flattened(
-        self, op: str, nodes: Iterable[Node], combine: Callable[[Any, Any], Any], constant: Any
-    ) -> tuple[list[Node], Any]:
-        """The parts of a sum or a product that are no constants, and what the constants make."""
+    def _combine(
+        self, op: str, nodes: Iterable[Node], combine: Callable[[Any, Any], Any], neutral: int
+    ) -> Node:
         parts: list[Node] = []
+        constant: Any = neutral
         for node in nodes:
             for part in node.args if node.op == op else (self.number(node),):
                 if part.is_constant:
                     constant = combine(constant, part.value)
                 else:
                     parts.append(part)
-        return parts, constant
+        if not parts or (op == "mul" and constant == 0):
+            return self.constant(constant)
+        if constant != neutral:
+            parts.append(self.constant(constant))
+        if len(parts) == 1:
+            return parts[0]
+        return self._make(op, tuple(parts), None, numeric_kind(p.kind for p in parts))
 
     def minus(self, node: Node) -> Node:
         """The negative of a number."""

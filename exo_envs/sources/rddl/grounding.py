@@ -22,16 +22,16 @@ from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Kind
 Bindings = Mapping[str, str]  # parameter -> object
 
 
-def ground(model: Any, given: Description) -> None:
+def ground(model: Any, rddl: Description) -> None:
     """Ground a lifted model of pyRDDLGym: its fluents, and how they move."""
-    _Grounder(model, given).ground()
+    _Grounder(model, rddl).ground()
 
 
 class _Grounder:
-    def __init__(self, model: Any, given: Description) -> None:
+    def __init__(self, model: Any, rddl: Description) -> None:
         from pyRDDLGym.core.compiler.initializer import RDDLValueInitializer
 
-        self.model, self.given, self.graph = model, given, given.graph
+        self.model, self.rddl, self.graph = model, rddl, rddl.graph
         self.values = RDDLValueInitializer(model).initialize()
         self.inlined: dict[tuple[str, tuple[str, ...]], Node] = {}
         self.open: list[tuple[str, tuple[str, ...]]] = []
@@ -46,34 +46,34 @@ class _Grounder:
         }
 
     def ground(self) -> None:
-        model, given = self.model, self.given
+        model, rddl = self.model, self.rddl
         for fluent in (*model.state_fluents, *model.action_fluents):
             self._declare(fluent)
         for fluent, primed in model.next_state.items():
             for objects in self._tuples(model.variable_params[fluent]):
-                given.following[ground_name(fluent, objects)] = self._inline(primed, objects)
-        given.reward = self.graph.number(self.expression(model.reward, {}))
-        given.invariants, given.preconditions, terminations = (
+                rddl.following[ground_name(fluent, objects)] = self._inline(primed, objects)
+        rddl.reward = self.graph.number(self.expression(model.reward, {}))
+        rddl.invariants, rddl.preconditions, terminations = (
             [self.graph.truth(self.expression(e, {})) for e in expressions]
             for expressions in (model.invariants, model.preconditions, model.terminations)
         )
-        given.terminal = self.graph.any(terminations)
-        given.fluents = {name: given.leaf(name) for name in given.kinds}
+        rddl.terminal = self.graph.any(terminations)
+        rddl.fluents = {name: rddl.leaf(name) for name in rddl.kinds}
 
     def _declare(self, fluent: str) -> None:
-        model, given = self.model, self.given
+        model, rddl = self.model, self.rddl
         values = np.asarray(self.values[fluent])
         is_action = fluent in model.action_fluents
         kinds, defaults = (
-            (given.action_kinds, given.default) if is_action else (given.kinds, given.initial)
+            (rddl.action_kinds, rddl.default) if is_action else (rddl.kinds, rddl.initial)
         )
         for index, objects in enumerate(self._tuples(model.variable_params[fluent])):
             name = ground_name(fluent, objects)
             kinds[name] = self._kind(fluent)
             defaults[name] = values.reshape(-1)[index].item()
-            given.lifted[name] = (fluent, objects)
+            rddl.lifted[name] = (fluent, objects)
             if model.variable_ranges[fluent] in model.type_to_objects:
-                given.values[name] = self._objects(model.variable_ranges[fluent])
+                rddl.values[name] = self._objects(model.variable_ranges[fluent])
 
     # --- objects --------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class _Grounder:
             return graph.random(op[: -len("(p)")], weights, "int")
         if op in ("Discrete", "UnnormDiscrete"):
             return graph.random(op, self._weights(args, bound), "int")
-        if op not in DISTRIBUTIONS or len(args) != DISTRIBUTIONS[op].arity:
+        if op not in DISTRIBUTIONS or len(args) != len(DISTRIBUTIONS[op].ranges):
             raise _unsupported(f"the distribution {op} of {len(args)} arguments", expression)
         nodes = [graph.number(node) for node in self._all(args, bound)]
         if op == "Bernoulli" and nodes[0].is_constant and nodes[0].value in (0, 1):
@@ -295,12 +295,12 @@ class _Grounder:
     def _weights(self, args: Any, bound: Bindings) -> list[Node]:
         """The chances of a ``Discrete``, in the order of its type; what is not listed has none."""
         (_, type_name), *cases = args
-        given = {
+        chances = {
             self.model.strip_literal(literal): self.graph.number(self.expression(chance, bound))
             for _, (literal, chance) in cases
         }
         none = self.graph.constant(0.0)
-        return [given.get(name, none) for name in self._objects(type_name)]
+        return [chances.get(name, none) for name in self._objects(type_name)]
 
 
 def ground_name(fluent: str, objects: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from exo_envs.sources.rddl.description import Description
 from exo_envs.sources.rddl.expressions import Node, sorted_nodes
 from exo_envs.sources.rddl.loading import RDDLRefusedError
-from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Array
+from exo_envs.sources.rddl.operations import COMPARISONS, DISTRIBUTIONS, FUNCTIONS, Array
 
 #: Combinations of values for which the next value of one variable is looked at, at most.
 MOST_LANES = 4096
@@ -49,12 +49,9 @@ ANYTHING = Interval(np.float64(-np.inf), np.float64(np.inf))
 
 
 def intervals(roots: Sequence[Node], known: Mapping[Node, Interval]) -> list[Interval]:
-    """The intervals of some expressions.
+    """The intervals of some expressions, given those of leaves (and of draws).
 
-    Args:
-        roots: the expressions.
-        known: those of leaves (and of draws that are looked at one outcome at a time); other
-            leaves may have any value.
+    Leaves that are not known may have any value.
     """
     found: dict[Node, Interval] = {}
     with np.errstate(all="ignore"):
@@ -77,23 +74,20 @@ def _safe(node: Node, interval: Interval) -> Interval:
     return Interval(low, high)
 
 
-def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911, PLR0912
+def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911
     lows, highs = [a.low for a in args], [a.high for a in args]
     match node.op:
         case "state" | "action" | "next":
             return UNKNOWN_TRUTH if node.kind == "bool" else ANYTHING
         case "random":
             return _range_of_draw(node, args)
-        case "and":
-            return Interval(reduce(np.minimum, lows), reduce(np.minimum, highs))
-        case "or":
-            return Interval(reduce(np.maximum, lows), reduce(np.maximum, highs))
+        case "and" | "or" | "add":
+            join = {"and": np.minimum, "or": np.maximum, "add": np.add}[node.op]
+            return Interval(reduce(join, lows), reduce(join, highs))
         case "not":
             return Interval(1 - highs[0], 1 - lows[0])
         case "int":
             return args[0]
-        case "add":
-            return Interval(reduce(np.add, lows), reduce(np.add, highs))
         case "mul":
             product = args[0]
             for other in args[1:]:
@@ -118,10 +112,9 @@ def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0
             same = args[0].is_one & args[1].is_one & (lows[0] == lows[1])
             apart = (highs[0] < lows[1]) | (highs[1] < lows[0])
             return Interval(same * 1.0, 1.0 - apart)
-        case "<":
-            return Interval((highs[0] < lows[1]) * 1.0, (lows[0] < highs[1]) * 1.0)
-        case "<=":
-            return Interval((highs[0] <= lows[1]) * 1.0, (lows[0] <= highs[1]) * 1.0)
+        case "<" | "<=":
+            holds = COMPARISONS[node.op]
+            return Interval(holds(highs[0], lows[1]) * 1.0, holds(lows[0], highs[1]) * 1.0)
     return _range_of_function(node.op, args)
 
 
@@ -155,18 +148,17 @@ def _range_of_power(base: Interval, exponent: Any) -> tuple[Any, Any]:
 
 
 def _range_of_draw(node: Node, args: list[Interval]) -> Interval:
-    name = node.value[0]
-    distribution = DISTRIBUTIONS[name]
-    low, high = np.float64(distribution.low), np.float64(distribution.high)
-    if name == "Bernoulli":
-        return Interval((args[0].low >= 1) * 1.0, (args[0].high > 0) * 1.0)
-    if name in ("Discrete", "UnnormDiscrete"):
-        return Interval(np.float64(0), np.float64(len(args) - 1))
-    if name == "Uniform":
-        return Interval(args[0].low, args[1].high)
-    if name == "Binomial":
-        return Interval(np.float64(0), args[0].high)
-    return Interval(low, high)
+    match node.value[0]:
+        case "Bernoulli":
+            return Interval((args[0].low >= 1) * 1.0, (args[0].high > 0) * 1.0)
+        case "Discrete" | "UnnormDiscrete":
+            return Interval(np.float64(0), np.float64(len(args) - 1))
+        case "Uniform":
+            return Interval(args[0].low, args[1].high)
+        case "Binomial":
+            return Interval(np.float64(0), args[0].high)
+    distribution = DISTRIBUTIONS[node.value[0]]
+    return Interval(np.float64(distribution.low), np.float64(distribution.high))
 
 
 _ROUNDED: dict[str, Any] = {
@@ -196,62 +188,57 @@ def _hull(values: Any) -> Interval:
 # --- variables ------------------------------------------------------------------------------------
 
 
-def box(given: Description) -> dict[Node, Interval]:
+def box(rddl: Description) -> dict[Node, Interval]:
     """The interval of every variable and of every action fluent."""
-    found = {given.leaf(name): Interval(*given.bounds[name]) for name in given.kinds}
-    for name, leaf in given.actions.leaves.items():
-        column = given.actions.columns[name]
+    found = {rddl.leaf(name): Interval(*rddl.bounds[name]) for name in rddl.kinds}
+    for name, leaf in rddl.actions.leaves.items():
+        column = rddl.actions.columns[name]
         found[leaf] = Interval(float(column.min()), float(column.max()))
     return found
 
 
-def find_bounds(given: Description, stated: Mapping[str, Bounds]) -> None:
+def find_bounds(rddl: Description, stated: Mapping[str, Bounds]) -> None:
     """Set the bounds to what can be reached from the initial state within an episode.
 
-    Real variables that are still growing at the end have the bounds that are stated, or none:
-    intervals are too loose for those that were found to mean much.
-
-    Args:
-        given: its bounds are replaced.
-        stated: bounds that the user or an invariant gives; values stay within these.
+    Values stay within the bounds that are stated, by the user or an invariant. Real variables that
+    are still growing at the end have these, or none: intervals are too loose for those that were
+    found to mean much.
     """
-    names = list(given.kinds)
-    roots = given.settled_following(names)
-    given.bounds = {name: (float(given.initial[name]),) * 2 for name in names}
+    names = list(rddl.kinds)
+    roots = rddl.settled_following(names)
+    rddl.bounds = {name: (float(rddl.initial[name]),) * 2 for name in names}
     moving: set[str] = set()
-    for _ in range(given.horizon):
-        known = box(given)
+    for _ in range(rddl.horizon):
+        known = box(rddl)
         found = intervals(roots, known)
         moving = set()
         for name, root, interval in zip(names, roots, found, strict=True):
             limits = stated.get(name, (-math.inf, math.inf))
-            new = _merged(given, name, interval, limits)
-            if new != given.bounds[name] and given.kinds[name] == "int":
-                new = _merged(given, name, by_values(given, root, name, known), limits)
-            if new != given.bounds[name]:
-                given.bounds[name] = new
+            new = _merged(rddl, name, interval, limits)
+            if new != rddl.bounds[name] and rddl.kinds[name] == "int":
+                new = _merged(rddl, name, by_values(rddl, root, name, known), limits)
+            if new != rddl.bounds[name]:
+                rddl.bounds[name] = new
                 moving.add(name)
         if not moving:
             break
     for name in moving:
-        if given.kinds[name] == "real":
-            given.bounds[name] = stated.get(name, (-math.inf, math.inf))
+        if rddl.kinds[name] == "real":
+            rddl.bounds[name] = stated.get(name, (-math.inf, math.inf))
 
 
-def _merged(given: Description, name: str, found: Interval, limits: Bounds) -> Bounds:
+def _merged(rddl: Description, name: str, found: Interval, limits: Bounds) -> Bounds:
     """The bounds so far and what was found, within limits."""
     low, high = float(np.min(found.low)), float(np.max(found.high))
-    if given.kinds[name] == "int":
+    if rddl.kinds[name] == "int":
         low = math.floor(low) if math.isfinite(low) else low
         high = math.ceil(high) if math.isfinite(high) else high
-    (least, most), old = limits, given.bounds[name]
+    (least, most), old = limits, rddl.bounds[name]
     low, high = min(max(low, least), most), max(min(high, most), least)
     return min(low, old[0]), max(high, old[1])
 
 
-def by_values(
-    given: Description, root: Node, name: str, known: Mapping[Node, Interval]
-) -> Interval:
+def by_values(rddl: Description, root: Node, name: str, known: Mapping[Node, Interval]) -> Interval:
     """The interval of an expression, looked at for each value of its whole variables apart.
 
     ``if month == 0 then 2 else month - 1`` never is -1, which no interval of month tells.
@@ -261,7 +248,7 @@ def by_values(
         for leaf in sorted_nodes([root])
         if leaf.op in ("state", "action") and leaf.kind != "real" and leaf in known
     ]
-    own = given.leaf(name)
+    own = rddl.leaf(name)
     whole.sort(key=lambda leaf: (leaf is not own, known[leaf].high - known[leaf].low))
     taken: dict[Node, Array] = {}
     for leaf in whole:
@@ -275,48 +262,48 @@ def by_values(
     return intervals([root], {**known, **exact})[0]
 
 
-def drop_constants(given: Description) -> bool:
+def drop_constants(rddl: Description) -> bool:
     """Put the values of variables that never change into all expressions; whether there are any."""
-    constant = [name for name, (low, high) in given.bounds.items() if low == high]
+    constant = [name for name, (low, high) in rddl.bounds.items() if low == high]
     values = {}
-    for leaf_of in (given.leaf, given.next_leaf):
+    for leaf_of in (rddl.leaf, rddl.next_leaf):
         for name in constant:
-            value = given.graph.constant(given.initial[name], given.kinds[name])
+            value = rddl.graph.constant(rddl.initial[name], rddl.kinds[name])
             values[leaf_of(name)] = value
-    given.forget(constant)
-    given.replace(values)
-    given.constants += tuple(constant)
+    rddl.forget(constant)
+    rddl.replace(values)
+    rddl.constants += tuple(constant)
     return bool(constant)
 
 
-def keep_within_bounds(given: Description) -> None:
+def keep_within_bounds(rddl: Description) -> None:
     """Let values that a step would carry beyond their bounds stay there."""
-    names = [name for name, kind in given.kinds.items() if kind != "bool"]
-    roots = given.settled_following(names)
+    names = [name for name, kind in rddl.kinds.items() if kind != "bool"]
+    roots = rddl.settled_following(names)
     clipped = []
-    known = box(given)
+    known = box(rddl)
     for name, root in zip(names, roots, strict=True):
-        low, high = given.bounds[name]
-        found = by_values(given, root, name, known)
+        low, high = rddl.bounds[name]
+        found = by_values(rddl, root, name, known)
         if np.min(found.low) < low or np.max(found.high) > high:
-            given.following[name] = given.graph.clip(given.following[name], low, high)
+            rddl.following[name] = rddl.graph.clip(rddl.following[name], low, high)
             clipped.append(name)
     if clipped:
-        given.notes.append(
+        rddl.notes.append(
             "values that a step would carry beyond their bounds stay there (from the initial "
             "state and within the horizon, only at bounds that the user or an invariant gives): "
             + ", ".join(clipped)
         )
 
 
-def check_bounds(given: Description) -> None:
+def check_bounds(rddl: Description) -> None:
     """Refuse variables that may have any value, save for real exogenous ones."""
-    for name, kind in given.kinds.items():
-        low, high = given.bounds[name]
+    for name, kind in rddl.kinds.items():
+        low, high = rddl.bounds[name]
         wide = not math.isfinite(high - low) or (kind == "int" and high - low >= MOST_VALUES)
-        if wide and not (kind == "real" and name in given.exogenous):
-            part = "exogenous" if name in given.exogenous else "endogenous"
-            fluent = given.lifted[name][0] if name in given.lifted else name
+        if wide and not (kind == "real" and name in rddl.exogenous):
+            part = "exogenous" if name in rddl.exogenous else "endogenous"
+            fluent = rddl.lifted[name][0] if name in rddl.lifted else name
             what = "whole" if kind == "int" else "real"
             raise RDDLRefusedError(
                 "unbounded",
@@ -325,25 +312,25 @@ def check_bounds(given: Description) -> None:
             )
 
 
-def keep_draws_valid(given: Description) -> None:
+def keep_draws_valid(rddl: Description) -> None:
     """Keep chances between 0 and 1, variances from being negative, and so on, where needed."""
-    known = box(given)
-    draws = given.draws([*given.following.values(), given.reward]).values()
+    known = box(rddl)
+    draws = rddl.draws([*rddl.following.values(), rddl.reward]).values()
     guarded: dict[Node, list[Node]] = {}
     for draw in draws:
         ranges = DISTRIBUTIONS[draw.value[0]].ranges
-        args = given.settled(list(draw.args))
+        args = rddl.settled(list(draw.args))
         found = intervals(args, known)
         for arg, (low, high), interval in zip(draw.args, ranges, found, strict=False):
             if np.min(interval.low) < low or np.max(interval.high) > high:
                 guarded.setdefault(draw, list(draw.args))
                 position = draw.args.index(arg)
-                guarded[draw][position] = given.graph.clip(arg, low, high)
+                guarded[draw][position] = rddl.graph.clip(arg, low, high)
     if not guarded:
         return
-    values = {draw: given.graph.rebuild(draw, args) for draw, args in guarded.items()}
-    given.replace(values)
-    given.notes.append(
+    values = {draw: rddl.graph.rebuild(draw, args) for draw, args in guarded.items()}
+    rddl.replace(values)
+    rddl.notes.append(
         "in states where a distribution would have an impossible argument (a negative variance, "
         "say), it has the nearest possible one: "
         + ", ".join(sorted({draw.value[0] for draw in guarded}))

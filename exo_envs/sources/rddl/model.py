@@ -1,21 +1,162 @@
-"""The imported model: an :class:`ExoMDP` whose dynamics are compiled expressions."""
+"""From a description to a model, step by step: an :class:`ExoMDP` of compiled expressions."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import check_whole
+from exo_envs.core.arguments import check_choice, check_flag, check_whole, shown
 from exo_envs.core.batches import as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.ends import DONE, CarriedEnd
-from exo_envs.core.errors import ArgumentError
+from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.sources.rddl.description import Description
+from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
+from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
 from exo_envs.sources.rddl.expressions import Node, Program, leaves
+from exo_envs.sources.rddl.grounding import ground
+from exo_envs.sources.rddl.intervals import (
+    check_bounds,
+    drop_constants,
+    find_bounds,
+    keep_draws_valid,
+    keep_within_bounds,
+)
+from exo_envs.sources.rddl.loading import NoExogenousFluentsWarning, RDDLRefusedError, load
 from exo_envs.sources.rddl.operations import Array
+from exo_envs.sources.rddl.rewards import split_reward
+from exo_envs.sources.rddl.variables import defer, merge_exclusive
+
+#: Actions that a model may have at most, unless the user says otherwise.
+MAX_ACTIONS = 10_000
+
+
+def from_rddl(
+    domain: Any,
+    instance: Any,
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    action_values: Mapping[str, Sequence[Any]] | None = None,
+    max_concurrent: int | None = None,
+    max_actions: int = MAX_ACTIONS,
+    preconditions: str = "enforce",
+    merge: bool = True,
+    horizon: int | None = None,
+    discount: float | None = None,
+) -> RDDLMDP:
+    """Import an RDDL description as a batched model.
+
+    A state fluent is exogenous if no action reaches it, directly or through other fluents. What
+    cannot be represented exactly is refused by name; nothing is approximated. See docs/rddl.md.
+
+    Args:
+        domain: a name of rddlrepository, the path of a domain file, or its text.
+        instance: the number of an instance, the path of an instance file, or its text.
+        bounds: the smallest and the largest value of fluents (of all objects, ``"stock"``, or of
+            some, ``"stock___w1"``), where neither an invariant nor what can be reached from the
+            initial state says so, or too generously. A value that would leave them stays at the
+            bound.
+        action_values: a finite choice of values for action fluents.
+        max_concurrent: the number of action fluents that may be set at once, if fewer than the
+            instance allows.
+        max_actions: refuse more actions than this.
+        preconditions: with ``"enforce"``, an action whose precondition does not hold in a state
+            does there what the default action does; with ``"ignore"`` it is taken all the same, as
+            pyRDDLGym does by default.
+        merge: whether fluents of which at most one can hold, as is proved, become one variable.
+        horizon: the length of an episode, if not the instance's.
+        discount: the weight of the next step's reward, if not the instance's.
+
+    Raises:
+        ImportError: pyRDDLGym (or rddlrepository) is missing.
+        RDDLRefusedError: the description cannot be represented; a ``ValueError``.
+
+    Warns:
+        NoExogenousFluentsWarning: actions reach every fluent. The model has no exogenous variable.
+    """
+    check_choice("treatment of preconditions", preconditions, ("enforce", "ignore"))
+    merge = check_flag("merge", merge)
+    model = load(domain, instance)
+    if model.observ_fluents:
+        raise RDDLRefusedError(
+            "partially-observable",
+            f"{model.domain_name!r} shows observations ({', '.join(model.observ_fluents)}) instead "
+            "of its state; import the MDP version of it",
+        )
+    rddl = Description(
+        name=f"{model.domain_name}, {model.instance_name}",
+        horizon=check_whole("horizon", model.horizon if horizon is None else horizon, 1),
+        discount=float(model.discount if discount is None else discount),
+    )
+    ground(model, rddl)
+    most = min(int(model.max_allowed_actions), len(rddl.action_kinds))
+    if max_concurrent is not None:
+        most = min(most, check_whole("max_concurrent", max_concurrent, 0))
+    rddl.actions = tabulate_actions(
+        rddl,
+        action_values=action_values or {},
+        most_at_once=most,
+        most_actions=check_whole("max_actions", max_actions, 1),
+    )
+    stated = _stated_bounds(rddl, bounds or {})
+    if preconditions == "enforce":
+        enforce_preconditions(rddl)
+    find_bounds(rddl, stated)
+    while drop_constants(rddl):  # without these, others may turn out not to change either
+        find_bounds(rddl, stated)
+    keep_within_bounds(rddl)
+    if merge:
+        merge_exclusive(rddl)
+    rddl.exogenous = find_exogenous(rddl)
+    check_shared_draws(rddl)
+    defer(rddl)
+    check_bounds(rddl)
+    keep_draws_valid(rddl)
+    split_reward(rddl)
+    if not rddl.exogenous:
+        constants = rddl.constants
+        more = f" and {len(constants) - 3} more" if len(constants) > 3 else ""
+        unchanging = f" ({', '.join(constants[:3])}{more} never do)" if constants else ""
+        warnings.warn(
+            f"actions reach every fluent of {model.domain_name!r} that changes{unchanging}: the "
+            "model has no exogenous variable, and nothing to mask",
+            NoExogenousFluentsWarning,
+            stacklevel=2,
+        )
+    ends_by_x = not rddl.looks_at(rddl.terminal).isdisjoint(rddl.exogenous)
+    return (CarriedRDDLMDP if ends_by_x else RDDLMDP)(rddl)
+
+
+def _stated_bounds(
+    rddl: Description, bounds: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    """The bounds that the user gives or an invariant states, and those of the types."""
+    known = {*rddl.kinds, *(rddl.lifted[name][0] for name in rddl.kinds)}
+    for name, pair in bounds.items():
+        if name not in known:
+            raise unknown_name("state fluent", name, sorted(known))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not pair[0] < pair[1]:
+            raise ArgumentError(f"bounds of {name!r} are a pair (low, high), not {shown(pair)}")
+    stated = limits_of(rddl.graph.conjuncts(rddl.invariants), "state")
+    for name, kind in rddl.kinds.items():
+        lifted = rddl.lifted[name][0]
+        if kind == "bool":
+            stated[name] = (0, 1)
+        elif name in rddl.values:
+            stated[name] = (0, len(rddl.values[name]) - 1)
+        elif name in bounds or lifted in bounds:
+            low, high = bounds.get(name, bounds.get(lifted, (0, 0)))
+            stated[name] = (float(low), float(high))
+            if not low <= rddl.initial[name] <= high:
+                raise ArgumentError(
+                    f"{name!r} begins with {rddl.initial[name]}, which is outside its bounds "
+                    f"{low} and {high}"
+                )
+    return stated
 
 
 class RDDLMDP(ExoMDP):
@@ -32,42 +173,41 @@ class RDDLMDP(ExoMDP):
         notes: what the import did that a user should know.
     """
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, rddl: Description) -> None:
         """Compile the expressions."""
-        self._describe(description)
-        given, graph = description, description.graph
+        self._describe(rddl)
         self._parts = {
-            "endogenous": _Part(given, given.endogenous),
-            "exogenous": _Part(given, given.exogenous),
+            "endogenous": _Part(rddl, rddl.endogenous),
+            "exogenous": _Part(rddl, rddl.exogenous),
         }
         self.endogenous_variables, self.exogenous_variables = (
             part.variables for part in self._parts.values()
         )
-        self.num_actions = len(given.actions.names)
-        self.discount = given.discount
-        self.horizon = given.horizon
-        scopes = [scope for scope in given.terms if scope]
+        self.num_actions = len(rddl.actions.names)
+        self.discount = rddl.discount
+        self.horizon = rddl.horizon
+        scopes = [scope for scope in rddl.terms if scope]
         if any(len(scope) > 1 for scope in scopes):
             self.reward_scopes = tuple(scopes)
         # Otherwise there is a column for each exogenous variable, as in the paper.
         self._columns = [self.reward_scopes.index(scope) for scope in scopes]
-        self._terms = Program([given.terms[scope] for scope in scopes])
-        self._own_reward = Program([given.terms.get((), graph.constant(0.0))])
-        self._terminal = Program([given.terminal])
-        self._never_ends = given.terminal is graph.false
-        self._fluents = Program(list(given.fluents.values()))
+        self._terms = Program([rddl.terms[scope] for scope in scopes])
+        self._own_reward = Program([rddl.terms.get((), rddl.graph.constant(0.0))])
+        self._terminal = Program([rddl.terminal])
+        self._never_ends = rddl.terminal is rddl.graph.false
+        self._fluents = Program(list(rddl.fluents.values()))
 
-    def _describe(self, given: Description) -> None:
+    def _describe(self, rddl: Description) -> None:
         """Set the attributes that say what became of the description."""
-        self._description = given
-        self.name = given.name
-        self.action_names = given.actions.names
-        self.value_names = {name: v for name, v in given.values.items() if name in given.kinds}
-        self.constants = given.constants
-        self.parents = given.parents()
-        looked_at = given.looks_at(given.terminal)
-        self.end_looks_at = tuple(name for name in given.exogenous if name in looked_at)
-        self.notes = tuple(given.notes)
+        self._description = rddl
+        self.name = rddl.name
+        self.action_names = rddl.actions.names
+        self.value_names = {name: v for name, v in rddl.values.items() if name in rddl.kinds}
+        self.constants = rddl.constants
+        self.parents = rddl.parents()
+        looked_at = rddl.looks_at(rddl.terminal)
+        self.end_looks_at = tuple(name for name in rddl.exogenous if name in looked_at)
+        self.notes = tuple(rddl.notes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a description; it is compiled again."""
@@ -180,9 +320,9 @@ class RDDLMDP(ExoMDP):
         No other variable can matter for what the agent does. These may matter: the graph knows
         who looks at whom, not whether it makes a difference.
         """
-        given = self._description
-        moves = leaves(given.settled_following(given.endogenous), "state")
-        found = {leaf.value for leaf in moves}.union(self.end_looks_at, *given.terms)
+        rddl = self._description
+        moves = leaves(rddl.settled_following(rddl.endogenous), "state")
+        found = {leaf.value for leaf in moves}.union(self.end_looks_at, *rddl.terms)
         waiting = [name for name in self.exogenous_names if name in found]
         found = set(waiting)
         while waiting:
@@ -203,10 +343,10 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
 
     model: RDDLMDP
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, rddl: Description) -> None:
         """Compile the expressions of the description, and carry its end."""
-        model = RDDLMDP(description)
-        self._describe(description)
+        model = RDDLMDP(rddl)
+        self._describe(rddl)
         CarriedEnd.__init__(self, model, model.end_looks_at)
         note = (
             f"the end of an episode depends on exogenous variables "
@@ -223,16 +363,16 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
 class _Part:
     """One part of the state: rows as values of leaves, and how it moves."""
 
-    def __init__(self, given: Description, names: tuple[str, ...]) -> None:
-        self.moves = Program(given.settled_following(names))
-        bounds = [given.bounds[name] for name in names]
-        self._leaves = [given.leaf(name) for name in names]
+    def __init__(self, rddl: Description, names: tuple[str, ...]) -> None:
+        self.moves = Program(rddl.settled_following(names))
+        bounds = [rddl.bounds[name] for name in names]
+        self._leaves = [rddl.leaf(name) for name in names]
         self._offsets = [
             int(low) if leaf.kind == "int" else 0
             for leaf, (low, _) in zip(self._leaves, bounds, strict=True)
         ]
         self.initial = [
-            given.initial[name] - offset for name, offset in zip(names, self._offsets, strict=True)
+            rddl.initial[name] - offset for name, offset in zip(names, self._offsets, strict=True)
         ]
         self.variables = tuple(
             Variable(leaf.value, low=low, high=high)

@@ -1,7 +1,4 @@
-"""The functions and distributions of RDDL, for arrays, with pyRDDLGym's conventions.
-
-A function says what it computes and the type of its values, a distribution how it is drawn.
-"""
+"""The functions and distributions of RDDL, for arrays, with pyRDDLGym's conventions."""
 
 from __future__ import annotations
 
@@ -98,16 +95,15 @@ class Distribution:
     """A distribution: ``draw(rng, size, *arguments)``.
 
     Attributes:
-        arity: the number of arguments; None for any.
         draw: draws ``size`` values, the arguments being numbers or arrays of that size.
         kind: the type of its values.
-        ranges: the (low, high) within which each argument makes sense.
+        ranges: the (low, high) within which each argument makes sense; none if it takes any number
+            of them.
         low: no value is smaller.
         high: no value is larger.
         mean: its mean, given the arguments as nodes of a graph, if that is simple.
     """
 
-    arity: int | None
     draw: Callable[..., Any]
     kind: Kind
     ranges: tuple[tuple[float, float], ...] = ()
@@ -118,6 +114,16 @@ class Distribution:
 
 _ANY, _NONNEGATIVE, _CHANCE = (-math.inf, math.inf), (0.0, math.inf), (0.0, 1.0)
 _POSITIVE = (float(np.finfo(np.float64).tiny), math.inf)
+
+
+def _by_numpy(name: str) -> Callable[..., Any]:
+    """A method of generators, with the arguments in its order."""
+    return lambda rng, n, *args: getattr(rng, name)(*args, n)
+
+
+def _scaled(name: str) -> Callable[..., Any]:
+    """A method of generators times the last argument."""
+    return lambda rng, n, *args: args[-1] * getattr(rng, name)(*args[:-1], n)
 
 
 def _draw_index(rng: np.random.Generator, size: int, *weights: Any) -> Any:
@@ -134,98 +140,61 @@ def _draw_gompertz(rng: np.random.Generator, size: int, shape: Any, scale: Any) 
     return np.log(1.0 - np.log1p(-rng.random(size)) / shape) / scale
 
 
+def _first(_graph: Any, first: Any, *_: Any) -> Any:
+    return first
+
+
+def _product(graph: Any, *args: Any) -> Any:
+    return graph.multiply(args)
+
+
+def _middle(graph: Any, low: Any, high: Any) -> Any:
+    return graph.multiply((graph.constant(0.5), graph.add((low, high))))
+
+
 #: The names are RDDL's; ``Normal`` has a variance and ``Exponential`` a scale, as in pyRDDLGym.
 DISTRIBUTIONS: dict[str, Distribution] = {
-    "Bernoulli": Distribution(
-        1, lambda rng, n, p: rng.random(n) < p, "bool", (_CHANCE,), mean=lambda graph, p: p
-    ),
-    "Discrete": Distribution(None, _draw_index, "int", low=0),
-    "UnnormDiscrete": Distribution(None, _draw_index, "int", low=0),
+    "Bernoulli": Distribution(lambda rng, n, p: rng.random(n) < p, "bool", (_CHANCE,), mean=_first),
+    "Discrete": Distribution(_draw_index, "int", low=0),
+    "UnnormDiscrete": Distribution(_draw_index, "int", low=0),
     "Normal": Distribution(
-        2,
         lambda rng, n, mean, variance: mean + np.sqrt(variance) * rng.standard_normal(n),
         "real",
         (_ANY, _NONNEGATIVE),
-        mean=lambda graph, mean, variance: mean,
+        mean=_first,
     ),
     "Uniform": Distribution(
-        2,
         lambda rng, n, low, high: low + (high - low) * rng.random(n),
         "real",
         (_ANY, _ANY),
-        mean=lambda graph, low, high: graph.multiply((graph.constant(0.5), graph.add((low, high)))),
+        mean=_middle,
     ),
-    "Poisson": Distribution(
-        1,
-        lambda rng, n, rate: rng.poisson(rate, n),
-        "int",
-        (_NONNEGATIVE,),
-        low=0,
-        mean=lambda graph, rate: rate,
-    ),
+    "Poisson": Distribution(_by_numpy("poisson"), "int", (_NONNEGATIVE,), low=0, mean=_first),
     "Exponential": Distribution(
-        1,
-        lambda rng, n, scale: scale * rng.standard_exponential(n),
-        "real",
-        (_POSITIVE,),
-        low=0,
-        mean=lambda graph, scale: scale,
+        _scaled("standard_exponential"), "real", (_POSITIVE,), low=0, mean=_first
     ),
-    "Weibull": Distribution(
-        2, lambda rng, n, a, scale: scale * rng.weibull(a, n), "real", (_POSITIVE,) * 2, low=0
-    ),
+    "Weibull": Distribution(_scaled("weibull"), "real", (_POSITIVE,) * 2, low=0),
     "Gamma": Distribution(
-        2,
-        lambda rng, n, a, scale: scale * rng.standard_gamma(a, n),
-        "real",
-        (_POSITIVE,) * 2,
-        low=0,
-        mean=lambda graph, a, scale: graph.multiply((a, scale)),
+        _scaled("standard_gamma"), "real", (_POSITIVE,) * 2, low=0, mean=_product
     ),
     "Binomial": Distribution(
-        2,
-        lambda rng, n, count, p: rng.binomial(count, p, n),
-        "int",
-        (_NONNEGATIVE, _CHANCE),
-        low=0,
-        mean=lambda graph, count, p: graph.multiply((count, p)),
+        _by_numpy("binomial"), "int", (_NONNEGATIVE, _CHANCE), low=0, mean=_product
     ),
     "NegativeBinomial": Distribution(
-        2,
-        lambda rng, n, count, p: rng.negative_binomial(count, p, n),
-        "int",
-        (_POSITIVE, _CHANCE),
-        low=0,
+        _by_numpy("negative_binomial"), "int", (_POSITIVE, _CHANCE), low=0
     ),
-    "Beta": Distribution(
-        2, lambda rng, n, a, b: rng.beta(a, b, n), "real", (_POSITIVE,) * 2, low=0, high=1
-    ),
-    "Geometric": Distribution(
-        1, lambda rng, n, p: rng.geometric(p, n), "int", ((_POSITIVE[0], 1.0),), low=1
-    ),
-    "Pareto": Distribution(
-        2, lambda rng, n, a, scale: scale * rng.pareto(a, n), "real", (_POSITIVE,) * 2, low=0
-    ),
-    "Student": Distribution(1, lambda rng, n, df: rng.standard_t(df, n), "real", (_POSITIVE,)),
-    "Gumbel": Distribution(
-        2, lambda rng, n, mean, scale: rng.gumbel(mean, scale, n), "real", (_ANY, _POSITIVE)
-    ),
-    "Laplace": Distribution(
-        2,
-        lambda rng, n, mean, scale: rng.laplace(mean, scale, n),
-        "real",
-        (_ANY, _POSITIVE),
-        mean=lambda graph, mean, scale: mean,
-    ),
+    "Beta": Distribution(_by_numpy("beta"), "real", (_POSITIVE,) * 2, low=0, high=1),
+    "Geometric": Distribution(_by_numpy("geometric"), "int", ((_POSITIVE[0], 1.0),), low=1),
+    "Pareto": Distribution(_scaled("pareto"), "real", (_POSITIVE,) * 2, low=0),
+    "Student": Distribution(_by_numpy("standard_t"), "real", (_POSITIVE,)),
+    "Gumbel": Distribution(_by_numpy("gumbel"), "real", (_ANY, _POSITIVE)),
+    "Laplace": Distribution(_by_numpy("laplace"), "real", (_ANY, _POSITIVE), mean=_first),
     "Cauchy": Distribution(
-        2,
         lambda rng, n, mean, scale: mean + scale * rng.standard_cauchy(n),
         "real",
         (_ANY, _POSITIVE),
     ),
-    "Gompertz": Distribution(2, _draw_gompertz, "real", (_POSITIVE,) * 2, low=0),
-    "ChiSquare": Distribution(
-        1, lambda rng, n, df: rng.chisquare(df, n), "real", (_POSITIVE,), low=0
-    ),
-    "Kumaraswamy": Distribution(2, _draw_kumaraswamy, "real", (_POSITIVE,) * 2, low=0, high=1),
+    "Gompertz": Distribution(_draw_gompertz, "real", (_POSITIVE,) * 2, low=0),
+    "ChiSquare": Distribution(_by_numpy("chisquare"), "real", (_POSITIVE,), low=0),
+    "Kumaraswamy": Distribution(_draw_kumaraswamy, "real", (_POSITIVE,) * 2, low=0, high=1),
 }

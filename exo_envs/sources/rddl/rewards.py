@@ -22,24 +22,24 @@ from exo_envs.sources.rddl.operations import DISTRIBUTIONS
 MOST_OUTCOMES = 64
 
 
-def split_reward(given: Description) -> None:
+def split_reward(rddl: Description) -> None:
     """Find the terms of the reward by their scopes; that of the empty scope looks at no x.
 
     Draws are averaged: what a step pays is its mean given the state and the action.
     """
-    graph, exogenous = given.graph, frozenset(given.exogenous)
-    (reward,) = given.settled([given.reward])
+    graph, exogenous = rddl.graph, frozenset(rddl.exogenous)
+    (reward,) = rddl.settled([rddl.reward])
     parts: dict[tuple[str, ...], list[Node]] = {}
     for term in _terms(graph, expectation(graph, reward), exogenous):
         seen = _scope(term, exogenous)
-        scope = tuple(name for name in given.exogenous if name in seen)
+        scope = tuple(name for name in rddl.exogenous if name in seen)
         parts.setdefault(scope, []).append(term)
     for scope, nodes in parts.items():
         total = graph.add(nodes)
         if not total.is_constant or total.value:
-            given.terms[scope] = total
+            rddl.terms[scope] = total
     if _draws(reward):
-        given.notes.append("the reward looks at what is drawn in the step; its mean is paid")
+        rddl.notes.append("the reward looks at what is drawn in the step; its mean is paid")
 
 
 def _scope(term: Node, exogenous: frozenset[str]) -> set[str]:

@@ -8,7 +8,7 @@ generative model all the same: put it there, seed it, take one step, read what c
 
 What the environment cannot say is whether what was split in two is all of its state, whether its
 exogenous variables really move by themselves and whether its reward really is a sum of terms
-(section 3.1 of the paper). Those are claims of whoever splits its state. :func:`check_played`
-compares them with episodes of the environment itself, :func:`exo_envs.testing.check_mdp` with
-:meth:`AdaptedMDP.observed_step`, and :func:`compare_with_play` compares the returns.
+(section 3.1 of the paper). :meth:`AdaptedMDP.check_claims` compares these claims with episodes of
+the environment itself (:mod:`exo_envs.sources.simulators.played`), and
+:func:`exo_envs.testing.check_mdp` with :meth:`AdaptedMDP.observed_step`.
 """

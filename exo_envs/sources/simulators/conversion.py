@@ -1,16 +1,55 @@
-"""The model behind what a user has."""
+"""The model behind what a user has, and wrappers whose effect is lost when it is taken out."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.vector import VectorEnv
+from gymnasium import wrappers
+from gymnasium.vector import (
+    VectorActionWrapper,
+    VectorEnv,
+    VectorObservationWrapper,
+    VectorRewardWrapper,
+    VectorWrapper,
+)
 
 from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, num_shown
 from exo_envs.sources.simulators.mdp import AdaptedMDP
+
+#: Wrappers that look on, or that change observations or pictures only.
+_HARMLESS = (
+    gym.ObservationWrapper,
+    VectorObservationWrapper,
+    wrappers.Autoreset,
+    wrappers.FrameStackObservation,
+    wrappers.HumanRendering,
+    wrappers.OrderEnforcing,
+    wrappers.PassiveEnvChecker,
+    wrappers.RecordEpisodeStatistics,
+    wrappers.RecordVideo,
+    wrappers.RenderCollection,
+    wrappers.vector.RecordEpisodeStatistics,
+    # Gymnasium 1.1 does not have these.
+    *(
+        getattr(wrappers, name)
+        for name in ("AddWhiteNoise", "ObstructView")
+        if name in dir(wrappers)
+    ),
+)
+#: Packages whose wrappers of ``step`` look on only: this suite's, and Stable-Baselines3's Monitor.
+_KNOWN = ("exo_envs.", "wrappers.", "stable_baselines3.")
+#: Wrappers that change what an agent does or gets, by the methods of their own.
+_EFFECTIVE = (
+    gym.ActionWrapper,
+    gym.RewardWrapper,
+    VectorActionWrapper,
+    VectorRewardWrapper,
+)
 
 
 def as_mdp(mdp_or_env: Any) -> ExoMDP:
@@ -49,3 +88,59 @@ def _that_shows_most(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     while isinstance(layers[-1], gym.ObservationWrapper):
         layers.append(layers[-1].env)
     return max(layers, key=num_shown)  # of equals, the outermost
+
+
+# --- wrappers that are ignored -------------------------------------------------------------------
+
+
+class IgnoredWrapperWarning(UserWarning):
+    """A wrapper changes rewards, actions or the length of episodes; learning does not see it."""
+
+
+def warn_of_ignored_wrappers(mdp_or_env: Any, mdp: ExoMDP) -> None:
+    """Warn if wrappers around an environment change what its model ``mdp`` does not know about.
+
+    :func:`as_mdp` takes the model out of an environment of this suite. So a wrapper that changes
+    rewards, actions or the length of episodes has no effect on what is learned and planned.
+    """
+    own = getattr(getattr(mdp_or_env, "unwrapped", None), "mdp", None)
+    if not isinstance(own, ExoMDP):
+        return  # a model, or an environment of somebody else, whose wrappers stay in effect
+    ignored = [_describe(layer) for layer in _layers(mdp_or_env) if _has_effect(layer, mdp)]
+    if ignored:
+        warnings.warn(
+            f"what {' and '.join(ignored)} changes is ignored: the model is taken from the "
+            "environment underneath. Rewards and the horizon are arguments of the model",
+            IgnoredWrapperWarning,
+            stacklevel=4,
+        )
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    while isinstance(env, (gym.Wrapper, VectorWrapper)):
+        yield env
+        env = env.env
+
+
+def _describe(layer: Any) -> str:
+    limit = f"(max_episode_steps={_limit(layer)})" if isinstance(layer, wrappers.TimeLimit) else ""
+    return f"{type(layer).__name__}{limit}"
+
+
+def _limit(layer: Any) -> int:
+    return int(vars(layer)["_max_episode_steps"])  # Gymnasium has no public name for it
+
+
+def _has_effect(layer: Any, mdp: ExoMDP) -> bool:
+    if isinstance(layer, wrappers.TimeLimit):
+        return _limit(layer) < mdp.horizon
+    if isinstance(layer, _HARMLESS) or type(layer).__module__.startswith(_KNOWN):
+        return False
+    return isinstance(layer, _EFFECTIVE) or any("step" in vars(c) for c in _own_classes(layer))
+
+
+def _own_classes(layer: Any) -> list[type]:
+    """Its classes up to Gymnasium's base class."""
+    mro = type(layer).__mro__
+    base = gym.Wrapper if isinstance(layer, gym.Wrapper) else VectorWrapper
+    return list(mro[: mro.index(base)])

@@ -5,32 +5,37 @@ Here a state is one row of numbers, n followed by x: integers, or floats if a va
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.util import Finalize
 from typing import Any, NamedTuple, TypeAlias
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import CloudpickleWrapper
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import as_array, as_integers
-from exo_envs.core.batches import PARTS
 from exo_envs.core.clock import tick
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ExoError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
-from exo_envs.core.spaces import Variables
-from exo_envs.core.variable import Ranges
-from exo_envs.sources.simulators.workers import Workers
+from exo_envs.sources.access.episodes import walk
+from exo_envs.sources.access.state_access import Env, Row, SplitState
 
-NUM_PROBES = 16  # states that an environment is put into to see whether it obeys
+#: States that an environment is put into to see whether it obeys.
+NUM_PROBES = 16
+#: Steps of episodes in which these are met.
+NUM_LOOKED_AT = 64
 #: How far a real value may be from where it was put, relative to it.
 ROUNDING = 1e-6
 
-Env: TypeAlias = gym.Env[Any, Any]
-Row: TypeAlias = NDArray[Any]  # (k + m,)
+#: Rows that a process is handed at a time.
+CHUNK = 16
+#: Seconds between two looks at the time limit while processes are busy.
+INTERVAL = 0.1
+
 Rows: TypeAlias = NDArray[Any]  # (B, k + m)
-Split: TypeAlias = Callable[[Any], Any]
-SetState: TypeAlias = Callable[[Any, IntArray, IntArray], object]
 
 
 class Steps(NamedTuple):
@@ -48,68 +53,43 @@ class Steps(NamedTuple):
 
 
 class ForeignEnv:
-    """An environment that was seen to go where it is put.
+    """An environment that is put into states.
 
     Attributes:
-        num_actions: the number of its actions.
-        tells_terms: whether each step gives ``info["reward_terms"]``, of the right number.
         env: the environment.
-        parts: the variables of n and of x.
-        ranges: the values of all of them.
+        access: how its state is read and set.
+        ranges: the values of the variables of n and of x.
+        num_actions: the number of its actions.
+        num_terms: how many reward terms it may tell.
+        tells_terms: whether each step gives ``info["reward_terms"]``, of that number.
         workers: processes that step copies of the environment, if there are any.
     """
 
     def __init__(
-        self,
-        env: Env,
-        parts: tuple[Variables, Variables],
-        *,
-        split: Split | None,
-        get_state: Split | None,
-        set_state: SetState | None,
-        num_terms: int | None = None,
-        tells_terms: bool | None = None,
+        self, env: Env, access: SplitState, num_terms: int, *, tells_terms: bool = False
     ) -> None:
-        """See :class:`exo_envs.AdaptedMDP`.
-
-        Args:
-            env: the environment.
-            parts: the variables of n and of x.
-            split: reads a state from an observation,
-            get_state: or from the environment.
-            set_state: puts the environment into a state.
-            num_terms: how many reward terms it may tell; by default one for each variable of x.
-            tells_terms: whether it does. By default that is found out, with whether it obeys.
-        """
         if not isinstance(env.action_space, spaces.Discrete) or env.action_space.start != 0:
             raise ArgumentTypeError(
                 f"the action space must be Discrete(n) with actions from 0, not {env.action_space}"
             )
+        self.env, self.access, self.ranges = env, access, access.ranges
         self.num_actions = int(env.action_space.n)
-        self.num_terms = len(parts[1]) if num_terms is None else num_terms
-        self.tells_terms = bool(tells_terms)
-        self.tick: Callable[[], object] | None = tick  # is called before every step
-        self.env = env
-        self.parts = parts
-        self.ranges = Ranges(parts[0] + parts[1])
+        self.num_terms, self.tells_terms = num_terms, tells_terms
         self.workers: Workers | None = None
-        self._types = [Ranges(variables).dtype for variables in parts]
-        self._split = split
-        self._get_state = get_state
-        self._set_state = set_state
-        if tells_terms is None:
-            self._probe()
 
     def initial(self, seed: int) -> Row:
         """The state after a reset, shape (k + m,)."""
-        if self.tick is not None:
-            self.tick()
-        return self.in_range(self.read(self.env.reset(seed=seed)[0]))
+        tick()
+        return self.read(self.env.reset(seed=seed)[0])
+
+    def read(self, observation: Any, env: Env | None = None) -> Row:
+        """The state of an environment, by default this one, that just showed ``observation``."""
+        return self.in_range(self.access.read(self.env if env is None else env, observation))
 
     def step(self, rows: Rows, actions: IntArray, seeds: IntArray) -> Steps:
         """One seeded step from each row, an episode of its own."""
         if self.workers is not None and self.workers.are_worth(len(rows)):
-            steps = Steps.join(self.workers.ask("step_all", (rows, actions, seeds), self.tick))
+            steps = Steps.join(self.workers.ask((rows, actions, seeds)))
         else:
             steps = self.step_all(rows, actions, seeds)
         self.check(steps.following, self.out_of_range(steps.following) & ~steps.terminated[:, None])
@@ -122,11 +102,10 @@ class ForeignEnv:
         terms = np.zeros((len(rows), self.num_terms))
         queries = zip(rows, actions.tolist(), seeds.tolist(), strict=True)
         for i, (row, action, seed) in enumerate(queries):
-            if self.tick is not None:
-                self.tick()
-            self.start(row, seed)
+            tick()
+            self.access.put(self.env, row, seed)
             observation, reward[i], terminated[i], _, info = self.env.step(action)
-            following[i] = self.read(observation)
+            following[i] = self.access.read(self.env, observation)
             if self.tells_terms:
                 terms[i] = self._terms(info)
         return Steps(following, reward, terminated, terms)
@@ -137,27 +116,7 @@ class ForeignEnv:
             self.workers.close()
         self.env.close()
 
-    def as_row(self, source: str, given: Any) -> Row:
-        """A pair (n, x), or a mapping with these parts, as a row of the right length."""
-        if isinstance(given, Mapping):  # an empty part may be missing
-            given = tuple(given.get(part, ()) for part in PARTS)
-        if not isinstance(given, (tuple, list)) or len(given) != len(PARTS):
-            raise ArgumentTypeError(
-                f"{source} a pair (endogenous, exogenous) or a mapping with these keys, "
-                f"not {given!r}"
-            )
-        vectors = []
-        everything = zip(PARTS, self.parts, self._types, given, strict=True)
-        for part, variables, kind, values in everything:
-            vector = _numbers(f"the {part} part of the state", values, kind)
-            if vector.shape != (len(variables),):
-                names = ", ".join(v.name for v in variables)
-                raise ArgumentError(
-                    f"the {part} part of the state has shape {vector.shape}; it should be "
-                    f"({len(variables)},), one value for each of: {names or 'nothing'}"
-                )
-            vectors.append(vector)
-        return np.concatenate(vectors).astype(self.ranges.dtype)
+    # --- ranges -----------------------------------------------------------------------------
 
     def in_range(self, row: Row) -> Row:
         """The row, if each of its values is one of its variable's."""
@@ -182,31 +141,6 @@ class ForeignEnv:
                 f"{variable.range}{hint}"
             )
 
-    # --- where it is ------------------------------------------------------------------------
-
-    def start(self, row: Row, seed: int) -> Any:
-        """Put the environment into a state; what the reset showed."""
-        n, x = self.split_row(row)  # copies, which the environment may keep, and write to
-        if self._set_state is None:
-            state = {part: v for part, v in zip(PARTS, (n, x), strict=True) if len(v)}
-            return self.env.reset(seed=seed, options={"state": state})[0]
-        observation, _ = self.env.reset(seed=seed)
-        self._set_state(self.env.unwrapped, n, x)
-        return observation
-
-    def split_row(self, rows: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Copies of n and x, each in its own type; rows may be one or a batch."""
-        k, (n, x) = len(self.parts[0]), self._types
-        return rows[..., :k].astype(n), rows[..., k:].astype(x)
-
-    def read(self, observation: Any, env: Env | None = None) -> Row:
-        """The state of an environment, by default this one, that just showed ``observation``."""
-        if self._get_state is not None:
-            shown = self._get_state((self.env if env is None else env).unwrapped)
-            return self.as_row("get_state should return", shown)
-        given = observation if self._split is None else self._split(observation)
-        return self.as_row("split should return", given)
-
     def _terms(self, info: Mapping[str, Any]) -> FloatArray:
         terms = np.asarray(info.get("reward_terms"), dtype=np.float64)
         if terms.shape != (self.num_terms,):
@@ -216,76 +150,143 @@ class ForeignEnv:
             )
         return terms
 
-    # --- whether it obeys -------------------------------------------------------------------
 
-    def _probe(self) -> None:
-        """Find out whether the environment goes where it is put, and tells its reward terms."""
-        rows, infos = self._walk()
-        self.tells_terms = self.num_terms > 0 and all(
-            np.asarray(info.get("reward_terms")).shape == (self.num_terms,) for info in infos
-        )
-        if self._set_state is None or self._get_state is not None:
-            for row in rows:
-                self._check_arrival(row)
-        elif len(rows) > 1 and not self._is_moved(rows):
-            # Here nothing shows the state before a step, so this is all that can be found out.
-            raise ArgumentError(
-                f"set_state has no effect: put into {len(rows)} different states, the "
-                "environment always took the same step"
-            )
-
-    def _walk(self) -> tuple[Rows, list[dict[str, Any]]]:
-        """Different states met on the way from a few initial ones, and what steps said there."""
-        met: dict[bytes, Row] = {}
-        infos = []
-        rng = np.random.default_rng(0)
-        for seed in range(NUM_PROBES // 2):
-            row = self.initial(seed)
-            for action in rng.integers(self.num_actions, size=NUM_PROBES // 2).tolist():
-                met.setdefault(row.tobytes(), row)
-                observation, _, terminated, truncated, info = self.env.step(action)
-                infos.append(info)
-                if terminated or truncated:  # in a state that need not be one to start in
-                    break
-                row = self.in_range(self.read(observation))
-        return np.array(list(met.values()))[:NUM_PROBES], infos
-
-    def _check_arrival(self, row: Row) -> None:
-        """Put the environment into a state and see whether it is there."""
-        found = self.read(self.start(row, 0))
-        if np.allclose(found, row, rtol=ROUNDING, atol=0.0):
-            return
-        k = len(self.parts[0])
-        wanted, got = (f"n = {r[:k].tolist()}, x = {r[k:].tolist()}" for r in (row, found))
-        if self._set_state is not None:
-            raise ArgumentError(f"set_state was given {wanted}, but get_state then says {got}")
+def probe(foreign: ForeignEnv) -> None:
+    """Find out whether an environment goes where it is put, and tells its reward terms."""
+    rng, access, env = np.random.default_rng(0), foreign.access, foreign.env
+    visits = list(walk(env, rng, NUM_LOOKED_AT, foreign.read, max_episode=NUM_PROBES // 2))
+    foreign.tells_terms = foreign.num_terms > 0 and all(
+        np.asarray(visit.info.get("reward_terms")).shape == (foreign.num_terms,) for visit in visits
+    )
+    rows = np.array(list({visit.before.tobytes(): visit.before for visit in visits}.values()))
+    rows = rows[:NUM_PROBES]
+    if access.shows_state:
+        for row in rows:
+            _check_arrival(foreign, row)
+    elif len(rows) > 1 and not _is_moved(foreign, rows):
+        # Here nothing shows the state before a step, so this is all that can be found out.
         raise ArgumentError(
-            f'reset(options={{"state": ...}}) was to start at {wanted}, but the environment is at '
-            f"{got}; if it does not know this option, give a set_state function"
+            f"set_state has no effect: put into {len(rows)} different states, the environment "
+            "always took the same step"
         )
 
-    def _is_moved(self, rows: Rows) -> bool:
-        """Whether what a step does depends on the state the environment is put into."""
-        for action in range(min(self.num_actions, NUM_PROBES)):
-            same = np.full(len(rows), action), np.zeros(len(rows), dtype=np.int64)
-            outcomes = self.step(rows, *same)
-            if any((values != values[:1]).any() for values in outcomes):
-                return True
-        return False
+
+def _check_arrival(foreign: ForeignEnv, row: Row) -> None:
+    """Put the environment into a state and see whether it is there."""
+    env, access = foreign.env, foreign.access
+    found = access.read(env, access.put(env, row, 0))
+    if np.allclose(found, row, rtol=ROUNDING, atol=0.0):
+        return
+    k = len(access.parts[0])
+    wanted, got = (f"n = {r[:k].tolist()}, x = {r[k:].tolist()}" for r in (row, found))
+    if not access.obeys_option:
+        raise ArgumentError(f"set_state was given {wanted}, but get_state then says {got}")
+    raise ArgumentError(
+        f'reset(options={{"state": ...}}) was to start at {wanted}, but the environment is at '
+        f"{got}; if it does not know this option, give a set_state function"
+    )
 
 
-def _numbers(what: str, values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Whole numbers, or any if a variable is real."""
-    if kind.kind == "i":
-        return as_integers(what, values)
-    array = as_array(what, values)
-    if array.dtype.kind not in "iufb":
-        raise ArgumentTypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
-    return array.astype(np.float64)
+def _is_moved(foreign: ForeignEnv, rows: Rows) -> bool:
+    """Whether a step depends on the state that the environment is put into."""
+    for action in range(min(foreign.num_actions, NUM_PROBES)):
+        same = np.full(len(rows), action), np.zeros(len(rows), dtype=np.int64)
+        if any((values != values[:1]).any() for values in foreign.step(rows, *same)):
+            return True
+    return False
 
 
-def copy_of(
-    env: Env, make_env: Callable[[], Env] | None, parts: Any, arguments: dict[str, Any]
-) -> ForeignEnv:
-    """What a process has: a copy of the environment, which need not be looked at again."""
-    return ForeignEnv(env if make_env is None else make_env(), parts, **arguments)
+# --- copies in other processes --------------------------------------------------------------------
+
+
+class WorkerError(ExoError, RuntimeError):
+    """A process that stepped a copy of the environment came to an end."""
+
+
+class Workers:
+    """Processes that each hold something with ``step_all`` of rows, made by one function.
+
+    They are started when they are first asked, and again after :meth:`close`. Copies, and what is
+    unpickled, start their own.
+
+    Args:
+        count: the number of processes.
+        make: makes what a process holds; any function, it is sent by ``cloudpickle``.
+    """
+
+    def __init__(self, count: int, make: Callable[[], Any]) -> None:
+        self.count = count
+        self._make = make
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the processes, which belong to this object."""
+        return {"count": self.count, "make": CloudpickleWrapper(self._make)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Processes are started when they are asked."""
+        self.__init__(state["count"], state["make"].fn)  # type: ignore[misc]
+
+    def are_worth(self, num_rows: int) -> bool:
+        """Whether so many rows are enough to hand out."""
+        return num_rows >= 2 * self.count
+
+    def ask(self, arrays: tuple[NDArray[Any], ...]) -> list[Any]:
+        """What ``step_all`` gives for arrays of equal length, in chunks of their rows, in order.
+
+        Raises:
+            WorkerError: a process ended before it answered.
+        """
+        rows = len(arrays[0])
+        size = min(CHUNK, -(-rows // self.count))
+        chunks = [tuple(array[i : i + size] for array in arrays) for i in range(0, rows, size)]
+        try:
+            asked = [self._started().submit(_step_all, *chunk) for chunk in chunks]
+            pending: set[Future[Any]] = set(asked)
+            while pending:
+                _, pending = wait(pending, timeout=INTERVAL)
+                tick()
+            return [future.result() for future in asked]
+        except BrokenProcessPool as error:
+            self.close()
+            raise WorkerError(
+                "a process with a copy of the environment ended before it answered: was it killed, "
+                "is memory short, or is the script that starts it without "
+                '`if __name__ == "__main__":`?'
+            ) from error
+        except BaseException:
+            self.close()  # what was asked already is not waited for
+            raise
+
+    def close(self) -> None:
+        """End the processes, once they have taken the steps that they were handed."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.count,
+                multiprocessing.get_context("spawn"),
+                initializer=_begin,
+                initargs=(CloudpickleWrapper(self._make),),
+            )
+        return self._pool
+
+
+# --- in a process with a copy ---------------------------------------------------------------------
+
+_copy: dict[str, Any] = {}
+
+
+def _begin(make: CloudpickleWrapper) -> None:
+    _copy["make"] = make.fn
+
+
+def _step_all(*arrays: NDArray[Any]) -> Any:
+    """Steps of the copy, which is made when it is first asked: so its errors are raised there."""
+    if "env" not in _copy:
+        _copy["env"] = _copy["make"]()
+        Finalize(None, _copy["env"].close, exitpriority=0)
+    return _copy["env"].step_all(*(np.array(array) for array in arrays))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,29 +15,43 @@ from exo_envs.core.arguments import (
     check_choice,
     check_discount,
     check_function,
+    check_horizon,
+    check_lanes,
     check_whole,
 )
-from exo_envs.core.batches import as_action, as_size
-from exo_envs.core.ends import DONE
+from exo_envs.core.batches import as_action, as_batch, as_size
+from exo_envs.core.clock import tick
+from exo_envs.core.ends import DONE, EndCarryingMDP
 from exo_envs.core.errors import ArgumentTypeError
-from exo_envs.core.mdp import FloatArray, IntArray, State, Variable
+from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
+from exo_envs.core.original import WatchStep
 from exo_envs.core.spaces import observed_variables
-from exo_envs.sources.simulators.discovery import Discovery, adapt
-from exo_envs.sources.simulators.foreign import Env, ForeignEnv, copy_of
-from exo_envs.sources.simulators.payment import Payment
-from exo_envs.sources.simulators.playing import PlayableMDP, draw_seeds
-from exo_envs.sources.simulators.variables import (
+from exo_envs.sources.access.episodes import NUM_SEEDS
+from exo_envs.sources.access.state_access import Env, Row, SplitState
+from exo_envs.sources.simulators.discovery import (
+    Discovery,
     as_scopes,
     check_all_shown,
     check_functions,
     check_names,
     declared_variables,
+    discover,
     horizon_of,
 )
-from exo_envs.sources.simulators.workers import Workers
+from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, Workers, probe
+from exo_envs.sources.simulators.played import (
+    PlayedDifferentlyError,
+    PlayedDifferentlyWarning,
+    find_differences,
+    find_moved,
+)
+from exo_envs.sources.simulators.stepped import SteppedModel, affordable_samples, find_chance
+
+#: The share of actions that are taken at random where a policy leads the way.
+EXPLORED = 0.1
 
 
-class AdaptedMDP(PlayableMDP):
+class AdaptedMDP(EndCarryingMDP):
     """An :class:`ExoMDP` made of a Gymnasium environment.
 
     Without further arguments the environment has the interface of :class:`exo_envs.ExoEnv`:
@@ -56,7 +71,7 @@ class AdaptedMDP(PlayableMDP):
       there n' (or the end of the episode) looks at x' instead of x.
     * **Reward terms** are ``info["reward_terms"]`` where ``step`` gives as many numbers as there
       are exogenous variables (or ``reward_scopes``). Otherwise they are recovered by changing some
-      variables at a time (:mod:`exo_envs.sources.simulators.rewards`): with x° the reference
+      variables at a time (:mod:`exo_envs.sources.rewards`): with x° the reference
       state's x, the endogenous reward is R(n, x°, a) and the term of variable i is
       R(n, x° with x^i, a) - R(n, x°, a). Variables that pay only together are looked for in states
       that occur, and get a term together.
@@ -64,9 +79,8 @@ class AdaptedMDP(PlayableMDP):
       the same seeds. One that depends on chance is averaged over ``reward_samples`` of them.
 
     * **What is played.** Before something is learned or planned, episodes of the environment itself
-      are compared with what the model says of the same states
-      (:func:`exo_envs.sources.simulators.check_played`). :meth:`play` plays a policy in the
-      environment.
+      are compared with what the model says of the same states (:meth:`check_claims`).
+      :meth:`play` plays a policy in the environment.
 
     The environment is stepped one state at a time; it should not be used elsewhere meanwhile.
     It is asked about any combination of values in range, also about those that never occur.
@@ -122,8 +136,9 @@ class AdaptedMDP(PlayableMDP):
         reference: the pair (n, x) described above, a :class:`State` without ``done``.
         tells_reward_terms: whether the environment tells its reward terms; else they are recovered.
         found: what :meth:`from_env` found, or None.
-        foreign: the environment as something to be put into states.
-        payment: its rewards.
+        access: how the state of the environment is read and set.
+        stepped: the model in rows of n and x.
+        is_played_as_claimed: whether :meth:`check_claims` has looked, and refused nothing.
 
     Raises:
         TypeError: if the environment lacks something; the message says what to give.
@@ -176,34 +191,38 @@ class AdaptedMDP(PlayableMDP):
         self.differences = differences
         self.found: Discovery | None = None
         self.is_played_as_claimed = False  # until it was looked at
-        scopes = None if reward_scopes is None else as_scopes(self, reward_scopes)
-        functions: dict[str, Any] = {
-            "split": split,
-            "get_state": get_state,
-            "set_state": set_state,
-        }
-        num_terms = len(x_variables if scopes is None else scopes)
-        parts = (n_variables, x_variables)
-        self.foreign = ForeignEnv(env, parts, **functions, num_terms=num_terms)
-        self.num_actions = self.foreign.num_actions
-        self.tells_reward_terms = self.foreign.tells_terms
         self.num_workers = check_whole("num_workers", num_workers, 1)
-        if self.num_workers > 1:
-            functions |= {"num_terms": num_terms, "tells_terms": self.tells_reward_terms}
-            copied = partial(copy_of, env, make_env, parts, functions)
-            self.foreign.workers = Workers(self.num_workers, copied)
+        scopes = None if reward_scopes is None else as_scopes(self, reward_scopes)
+        self.access = SplitState(
+            (n_variables, x_variables), split=split, get_state=get_state, set_state=set_state
+        )
+        num_terms = len(x_variables if scopes is None else scopes)
+        foreign = ForeignEnv(env, self.access, num_terms)
+        self.num_actions = foreign.num_actions
         self.reference_action = as_action(self, reference_action)
-        self.reference = self._as_reference(reference)
-        self.payment = Payment(
-            self.foreign,
-            self.reference.exogenous,
+        probe(foreign)
+        self.tells_reward_terms = foreign.tells_terms
+        if self.num_workers > 1:
+            make = partial(_copy_of, env, make_env, self.access, num_terms, foreign.tells_terms)
+            foreign.workers = Workers(self.num_workers, make)
+        if reference is None:
+            row = foreign.initial(0)
+        else:
+            row = foreign.in_range(self.access.as_row("reference is", reference))
+        self.reference = State(*self.access.split_row(row))
+        self.stepped = SteppedModel(
+            foreign,
+            row,
+            self.reference_action,
             reward_samples=self.reward_samples,
             scopes=scopes,
             horizon=self.horizon,
         )
+        if scopes is None and not foreign.tells_terms and len(x_variables) > 1:
+            self.stepped.find_joint_scopes()
         names = self.exogenous_names
         self.reward_scopes = tuple(
-            tuple(names[i] for i in sorted(scope)) for scope in self.payment.scopes
+            tuple(names[i] for i in sorted(scope)) for scope in self.stepped.scopes
         )
 
     @classmethod
@@ -244,33 +263,42 @@ class AdaptedMDP(PlayableMDP):
             ValueError: no way to put the environment into a state works; it says what was tried.
         """
         rng = as_generator("rng", rng)
-        return adapt(
-            cls, env, actions=actions, names=names, endogenous=endogenous, rng=rng, given=arguments
-        )
+        found = discover(env, actions, names, endogenous, rng, given=arguments)
+        mdp = cls(found.env, **{**found.arguments, **arguments})
+        if "reward_samples" not in arguments:
+            chance = find_chance(mdp.stepped)
+            if chance is not None and chance.samples > 1:
+                samples = min(chance.samples, affordable_samples(mdp.stepped))
+                arguments = {**arguments, "reward_samples": samples}
+                mdp = cls(found.env, **{**found.arguments, **arguments})
+        while found.may_be_split_anew and mdp.exogenous_variables:
+            moved = find_moved(mdp.stepped)
+            if moved is None:
+                break
+            found = found.with_moved(moved)
+            mdp = cls(found.env, **{**found.arguments, **arguments})
+        mdp.found = found
+        return mdp
+
+    # --- the model --------------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """What ``size`` resets give."""
+        """The states after ``size`` resets."""
         size = as_size(self, size)
-        rows = np.zeros((size, sum(map(len, self.reference))), dtype=self.foreign.ranges.dtype)
-        for i, seed in enumerate(draw_seeds(rng, size).tolist()):
-            rows[i] = self.foreign.initial(seed)
-        return self.as_state(rows, np.zeros(size, dtype=np.bool_), (size,))
+        rows = np.zeros((size, len(self.access.names)), dtype=self.access.ranges.dtype)
+        for i, seed in enumerate(_seeds(rng, size).tolist()):
+            rows[i] = self.stepped.foreign.initial(seed)
+        return self._as_state(rows, np.zeros(size, dtype=np.bool_), (size,))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """The x' after one step from (the reference's n, x) with the reference action."""
-        n = self.reference.endogenous
-        state = State(self._with_end(n, 0), exogenous)
-        batch, rows, _, actions = self._flatten(state, np.array(self.reference_action))
-        seeds = draw_seeds(rng, len(rows))
+        state = State(self._with_end(self.reference.endogenous, 0), exogenous)
+        batch, rows, _, _ = self._flatten(state, np.array(self.reference_action))
+        seeds, shape = _seeds(rng, len(rows)), (*batch, len(self.exogenous_variables))
         if not self.exogenous_variables:
-            return np.zeros((*batch, 0), dtype=np.int64)
-        following = self.foreign.step(rows, actions, seeds).following
-        wrong = self.foreign.out_of_range(following)
-        wrong[:, : len(n)] = False
-        hint = "; the step ended the episode: give a reference (or its action) that never does"
-        self.foreign.check(following, wrong, hint)
-        x = self.foreign.split_row(following)[1]
-        return x.reshape(*batch, len(self.exogenous_variables))
+            return np.zeros(shape, dtype=np.int64)
+        x = rows[:, len(self.reference.endogenous) :]
+        return self.stepped.exogenous_after(x, seeds).reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
@@ -279,28 +307,208 @@ class AdaptedMDP(PlayableMDP):
         return self.observed_step(state, action, rng)[0].endogenous
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """What the variables of each scope pay, see the class; nothing once ``done``."""
+        """The payment of the variables of each scope, see the class; nothing once ``done``."""
         batch, rows, alive, actions = self._flatten(state, action)
         terms = np.zeros((len(rows), len(self.reward_scopes)))
-        terms[alive] = self.payment.terms(rows[alive], actions[alive])
+        terms[alive] = self.stepped.terms(rows[alive], actions[alive])
         return terms.reshape(*batch, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """What is paid at the reference's x beyond the terms there; nothing once ``done``."""
+        """The payment at the reference's x beyond the terms there; nothing once ``done``."""
         state = State(endogenous, self.reference.exogenous)
         batch, rows, alive, actions = self._flatten(state, action)
         rewards = np.zeros(len(rows))
-        total, terms = self.payment.pay(rows[alive], actions[alive])
-        rewards[alive] = total - terms.sum(axis=-1)
+        rewards[alive] = self.stepped.endogenous(rows[alive], actions[alive])
         return rewards.reshape(batch)
+
+    # --- the environment itself -------------------------------------------------------------
+
+    def observed_step(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> tuple[State, FloatArray]:
+        """One step of the environment itself from each state: s' and the reward.
+
+        Here n' and x' come from one step, with the reward that it paid: the truth that the
+        factored model claims to equal. States that are ``done`` stay and pay nothing. After the
+        end of an episode, a variable whose value is out of range stays as it was.
+        """
+        batch, rows, alive, actions = self._flatten(state, action)
+        seeds = _seeds(rng, len(rows))
+        done, reward = ~alive, np.zeros(len(rows))
+        steps = self.stepped.foreign.step(rows[alive], actions[alive], seeds[alive])
+        nowhere = self.stepped.foreign.out_of_range(steps.following)
+        rows[alive] = np.where(nowhere, rows[alive], steps.following)
+        done[alive] = steps.terminated
+        reward[alive] = steps.reward
+        return self._as_state(rows, done, batch), reward.reshape(batch)
+
+    def sample_outcome(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> tuple[IntArray, FloatArray]:
+        """The n' (and ``done``) of one step of the environment, and the reward that it paid.
+
+        That is how a policy is played in the model: noise in the reward is drawn anew in each
+        step, so nobody can count on it, and one step is asked for instead of many.
+        """
+        following, reward = self.observed_step(state, action, rng)
+        return following.endogenous, reward
+
+    def play(
+        self, policy: Callable[[State], Any], episodes: int = 100, seed: int = 0
+    ) -> FloatArray:
+        """Discounted returns of episodes of the environment itself, shape (episodes,).
+
+        Nothing of the model is asked: the environment is reset and stepped, and the policy acts
+        on what its observations show (:meth:`state_of`). Episodes end when the environment says
+        so, or at the model's horizon. :func:`planners.evaluate` does this for such a model.
+
+        Args:
+            policy: maps a :class:`State` to an action; a :class:`planners.Policy`, say.
+            episodes: how many.
+            seed: of the resets.
+        """
+        return np.array(list(self.play_episodes(policy, episodes, seed)), dtype=np.float64)
+
+    def play_episodes(
+        self,
+        policy: Callable[[State], Any],
+        episodes: int,
+        seed: int,
+        *,
+        horizon: int | None = None,
+        watch: WatchStep | None = None,
+    ) -> Iterator[float]:
+        """The same, one episode after another.
+
+        Args:
+            policy: maps a :class:`State` to an action.
+            episodes: how many.
+            seed: of the resets.
+            horizon: the length of an episode; by default the model's.
+            watch: is shown every step: its number in the episode, the state and the action.
+        """
+        check_function("policy", policy)
+        check_function("watch", watch, optional=True)
+        episodes = check_lanes("episodes", episodes, len(self.access.names) + 1, least=1)
+        steps = check_horizon("horizon", self.horizon if horizon is None else horizon)
+        rng = np.random.default_rng(check_whole("seed", seed, 0))
+        return (
+            self._return_of_episode(policy, own, steps, watch)
+            for own in _seeds(rng, episodes).tolist()
+        )
+
+    def _return_of_episode(
+        self, policy: Callable[[State], Any], seed: int, horizon: int, watch: WatchStep | None
+    ) -> float:
+        total = 0.0
+        observation, _ = self.env.reset(seed=seed)
+        for step in range(horizon):
+            tick()
+            state = self.state_of(observation)
+            action = as_action(self, np.asarray(policy(state)).item())
+            if watch is not None:
+                watch(step, state, action)
+            observation, reward, terminated, truncated, _ = self.env.step(action)
+            total += self.discount**step * float(reward)
+            if terminated or truncated:
+                break
+        return total
+
+    def state_of(self, observation: Any, env: Env | None = None) -> State:
+        """The state that an observation of the environment shows, for a policy to act on.
+
+        >>> from gymnasium.envs.toy_text.taxi import TaxiEnv
+        >>> mdp = AdaptedMDP(
+        ...     TaxiEnv(),
+        ...     split=lambda s: ((s // 4,), (s % 4,)),
+        ...     set_state=lambda taxi, n, x: setattr(taxi, "s", 4 * n[0] + x[0]),
+        ...     endogenous_variables=[Variable("place and rider", 125)],
+        ...     exogenous_variables=[Variable("destination", 4)],
+        ...     horizon=200,
+        ... )
+        >>> mdp.state_of(41)  # not done
+        State(endogenous=array([10,  0]), exogenous=array([1]))
+
+        Args:
+            observation: the answer of ``reset`` or ``step`` of the environment, or of another one
+                of its kind, while the episode goes on.
+            env: the environment that showed it, which ``get_state`` reads; by default the one that
+                was adapted. Where observations tell the state it is not needed.
+        """
+        row = self.stepped.foreign.read(observation, env)
+        return self._as_state(row[None], np.zeros(1, dtype=np.bool_), ())
+
+    def check_claims(self) -> None:
+        """Refuse the model, or warn, once, if episodes of the environment itself differ.
+
+        Learners and :func:`planners.estimate_objective` do this before anything is learned or
+        planned (:func:`exo_envs.sources.simulators.played.find_differences`).
+
+        Raises:
+            PlayedDifferentlyError: its ``reason`` says why, and its message what to do about it.
+        """
+        if self.is_played_as_claimed:
+            return
+        found = next(find_differences(self.stepped), None)
+        if found is not None and self.differences == "refuse":
+            raise PlayedDifferentlyError(found)
+        self.is_played_as_claimed = True
+        if found is not None:
+            warnings.warn(
+                f"{found}; the model is an approximation: compare what it claims with what "
+                "AdaptedMDP.play earns",
+                PlayedDifferentlyWarning,
+                stacklevel=3,
+            )
+
+    def why_different(self, policy: Callable[[State], Any]) -> str:
+        """In which way the environment is not what the model says, where a policy leads.
+
+        Episodes of random actions need not show it: they may never come so far. Empty if there is
+        nothing to be found in a few hundred steps.
+        """
+        check_function("policy", policy)
+
+        def follow(row: Row, rng: np.random.Generator) -> int:
+            if rng.random() < EXPLORED:
+                return int(rng.integers(self.num_actions))
+            state = self._as_state(row[None], np.zeros(1, dtype=np.bool_), ())
+            return int(np.asarray(policy(state)).item())
+
+        return str(next(find_differences(self.stepped, choose=follow), ""))
 
     def close(self) -> None:
         """Close the environment, and the processes with its copies."""
-        self.foreign.close()
+        self.stepped.foreign.close()
 
-    def _as_reference(self, given: Any) -> State:
-        if given is None:
-            row = self.foreign.initial(0)
-        else:
-            row = self.foreign.in_range(self.foreign.as_row("reference is", given))
-        return State(*self.foreign.split_row(row))
+    # --- rows -------------------------------------------------------------------------------
+
+    def _flatten(
+        self, state: State, action: IntArray
+    ) -> tuple[tuple[int, ...], Rows, BoolArray, IntArray]:
+        """The batch, its rows of n (without ``done``) and x, which are alive, and the actions."""
+        batch, n, x, actions = as_batch(self, state, action)
+        return batch, np.concatenate([n[:, :-1], x], axis=1), n[:, -1] == 0, actions
+
+    def _as_state(self, rows: Rows, done: BoolArray, batch: tuple[int, ...]) -> State:
+        """The states of rows (B, k + m) of n and x."""
+        n, x = self.access.split_row(rows)
+        n = self._with_end(n, done)
+        return State(n.reshape(*batch, n.shape[1]), x.reshape(*batch, x.shape[1]))
+
+
+def _seeds(rng: np.random.Generator, size: int) -> IntArray:
+    """Seeds that every environment takes."""
+    return rng.integers(NUM_SEEDS, size=size)
+
+
+def _copy_of(
+    env: Env,
+    make_env: Callable[[], Env] | None,
+    access: SplitState,
+    num_terms: int,
+    tells_terms: bool,
+) -> ForeignEnv:
+    """The copy of a process, which need not be looked at again."""
+    own = env if make_env is None else make_env()
+    return ForeignEnv(own, access, num_terms, tells_terms=tells_terms)

@@ -1,31 +1,67 @@
-"""Whether an adapted environment is what its model says, by episodes of the environment itself.
+"""Whether an environment is what its model says, by episodes of the environment itself.
 
 A model of somebody else's environment makes claims that nobody has checked: that n and x are all
 of its state, that x moves by itself, that n' does not look at x', and that the reward is what its
-terms add up to. :func:`check_played` plays the environment as it is (reset and step, no state is
-set) and compares every step with what the model says of the same state and action.
+terms add up to. So the environment is played as it is (reset and step, no state is set), and every
+step is compared with what the model says of the same state and action.
 """
 
 from __future__ import annotations
 
+import math
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from exo_envs.core.errors import ContractError
-from exo_envs.core.mdp import State
-from exo_envs.sources.simulators.comparison import NUM_DRAWS, Comparison, Difference
-
-if TYPE_CHECKING:
-    from exo_envs.sources.simulators.playing import PlayableMDP
+from exo_envs.audit.pasts import SetStates, show_state
+from exo_envs.core.arguments import as_array, check_level
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ContractError
+from exo_envs.core.mdp import BoolArray, FloatArray
+from exo_envs.core.statistics import Ranks, normal_quantile
+from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
+from exo_envs.sources.rewards import ScopesError
+from exo_envs.sources.simulators.foreign import Steps
+from exo_envs.sources.simulators.stepped import Choose, SteppedModel, find_chance
 
 #: Steps of the environment itself that are compared.
-NUM_STEPS = 300
-#: Seconds after which fewer steps are compared.
-SECONDS = 10.0
+NUM_STEPS = 400
+#: Seconds after which fewer steps are compared, but for a few.
+SECONDS, FEW_STEPS = 10.0, 32
+#: Steps that the model draws for each of them.
+NUM_DRAWS = 6
+#: The probability that a right model is refused.
+ERROR_PROBABILITY = 1e-6
+#: So many steps that differ decide, if the model leaves nothing to chance in any step. (What
+#: happens once in 470 steps is six times in 400 that are played and never in 2,400 that are drawn
+#: with a probability of 1e-6, and that is the worst case.)
+CERTAIN_STEPS = 6
+#: Steps in which rewards that depend on chance are compared.
+NUM_NOISY = 64
+#: Actions that are looked at one by one.
+MAX_ACTIONS = 8
+#: States in which it is looked for variables that pay only together.
+NUM_BLAMED = 8
+#: Standard errors that two means are apart: by chance with a probability below ERROR_PROBABILITY.
+STANDARD_ERRORS = 5.0
+ROUNDING = 1e-7
+#: The probability that two equal mean returns are said to differ, by default.
+AGREEMENT_ERROR = 1e-3
+
+
+class Difference(NamedTuple):
+    """A way in which the environment is not what its model says."""
+
+    reason: str
+    message: str
+    variable: str = ""  # that is not what it was said to be
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.message} (reason: {self.reason})"
 
 
 class PlayedDifferentlyError(ContractError):
@@ -38,7 +74,7 @@ class PlayedDifferentlyError(ContractError):
 
     def __init__(self, difference: Difference) -> None:
         """Say why the model is not what is played."""
-        super().__init__("played", f"{difference.message} (reason: {difference.reason})")
+        super().__init__("played", str(difference))
         self.reason = difference.reason
 
 
@@ -46,61 +82,25 @@ class PlayedDifferentlyWarning(UserWarning):
     """The same, of a model that is meant as an approximation."""
 
 
-def check_played(
-    mdp: PlayableMDP,
-    *,
-    num_steps: int = NUM_STEPS,
-    seed: int = 0,
-    seconds: float = SECONDS,
-) -> None:
-    """Refuse a model of which episodes of the environment itself differ (or warn, as it says).
+def find_differences(
+    model: SteppedModel, *, choose: Choose | None = None, seed: int = 0
+) -> Iterator[Difference]:
+    """All that differs, the deepest cause first.
 
-    Learners and :func:`planners.estimate_objective` do this once for each model, before anything
-    is learned or planned. What is certain is compared exactly, what depends on chance by tests that
-    refuse a right model with a probability of at most 1e-6 each.
+    What is certain is compared exactly, what depends on chance by tests that refuse a right model
+    with a probability of at most 1e-6 each.
 
     Args:
-        mdp: the model.
-        num_steps: how many steps of the environment are compared.
-        seed: of its episodes.
-        seconds: where steps are slow, fewer are compared, so that it takes about that long.
-
-    Raises:
-        PlayedDifferentlyError: its ``reason`` says why, and its message what to do about it.
-    """
-    if mdp.is_played_as_claimed:
-        return
-    found = next(find_differences(mdp, num_steps=num_steps, seed=seed, seconds=seconds), None)
-    if found is not None and mdp.differences == "refuse":
-        raise PlayedDifferentlyError(found)
-    mdp.is_played_as_claimed = True
-    if found is not None:
-        warnings.warn(
-            f"{found.message} (reason: {found.reason}); the model is an approximation: "
-            "compare what it claims with what AdaptedMDP.play earns",
-            PlayedDifferentlyWarning,
-            stacklevel=3,
-        )
-
-
-def find_differences(
-    mdp: PlayableMDP,
-    *,
-    num_steps: int = NUM_STEPS,
-    seed: int = 0,
-    seconds: float = SECONDS,
-    policy: Callable[[State], Any] | None = None,
-) -> Iterator[Difference]:
-    """All that :func:`check_played` looks for, the deepest cause first.
-
-    With a policy the episodes are its own, but for one random action in ten.
+        model: what is claimed.
+        choose: takes a state, as a row, to an action; by default actions are random.
+        seed: of the episodes.
     """
     start = time.perf_counter()
-    episodes = mdp.record(min(num_steps, 32), seed, policy)
+    episodes = model.record(FEW_STEPS, seed, choose)
     a_step = (time.perf_counter() - start) / len(episodes)
-    affordable = int(seconds / (a_step * (2 + 2 * NUM_DRAWS)))
-    episodes = mdp.record(max(32, min(num_steps, affordable)), seed, policy)
-    comparison = Comparison(mdp, episodes, np.random.default_rng([seed, 1]))
+    affordable = int(SECONDS / (a_step * (2 + 2 * NUM_DRAWS)))
+    episodes = model.record(max(FEW_STEPS, min(NUM_STEPS, affordable)), seed, choose)
+    comparison = Comparison(model, episodes, np.random.default_rng([seed, 1]))
     for look in (
         comparison.hidden_state,
         comparison.joint_rewards,
@@ -113,9 +113,292 @@ def find_differences(
             yield found
 
 
-def find_moved(mdp: PlayableMDP, *, num_steps: int = NUM_STEPS, seed: int = 0) -> str | None:
+def find_moved(model: SteppedModel, seed: int = 0) -> str | None:
     """An exogenous variable that does not move by itself, or whose next value n' looks at."""
-    episodes = mdp.record(num_steps, seed)
-    comparison = Comparison(mdp, episodes, np.random.default_rng([seed, 1]))
+    episodes = model.record(NUM_STEPS, seed)
+    comparison = Comparison(model, episodes, np.random.default_rng([seed, 1]))
     found = comparison.exogeneity() or comparison.looks_ahead()
     return None if found is None else found.variable
+
+
+class Comparison:
+    """Steps that were played, beside what the model says of them."""
+
+    def __init__(self, model: SteppedModel, episodes: Episodes, rng: np.random.Generator) -> None:
+        self.model, self.episodes, self.rng = model, episodes, rng
+        self.foreign, self.k, self.names = model.foreign, model.k, model.names
+        self.actions, self.goes_on = np.array(episodes.actions), ~episodes.terminated
+        self._drawn: list[Steps] = []
+        self._exogenous: list[Ranks] | None = None
+
+    # --- what the model draws ---------------------------------------------------------------
+
+    def drawn(self) -> list[Steps]:
+        """Steps of the model from the states that were played, ``NUM_DRAWS`` from each."""
+        for _ in range(NUM_DRAWS - len(self._drawn)):
+            seeds = self.rng.integers(NUM_SEEDS, size=len(self.episodes))
+            steps = self.foreign.step(self.episodes.rows, self.actions, seeds)
+            self._drawn.append(steps)
+        return self._drawn
+
+    def exogenous(self) -> list[Ranks]:
+        """Of each exogenous variable, the x' that was played among those that the model draws."""
+        if self._exogenous is None:
+            going = self.goes_on
+            x = self.foreign.access.split_row(self.episodes.rows[going])[1]
+            seeds = self.rng.integers(NUM_SEEDS, size=(NUM_DRAWS, len(x)))
+            drawn = [self.model.exogenous_after(x, own) for own in seeds] if x.size else []
+            following = self.episodes.following[going, self.k :]
+            self._exogenous = [
+                Ranks(following[:, i], np.column_stack([other[:, i] for other in drawn]))
+                for i in range(x.shape[1] if x.size else 0)
+            ]
+        return self._exogenous
+
+    # --- n and x are all of the state -------------------------------------------------------
+
+    def hidden_state(self) -> Difference | None:
+        """Steps from a state that was set against the same steps in an episode."""
+        states = SetStates(self.foreign.env, self.foreign.access, self.names, self.episodes)
+        states.compare(self.rng)
+        found = states.surely_hidden()
+        found += states.hidden(states.uncertain, self.rng, ERROR_PROBABILITY)
+        if not found:
+            return None
+        alike = states.looks_alike()
+        if alike is not None:
+            one, two = (_shorten(self.episodes.shown[i]) for i in alike)
+            both = show_state(self.names, self.episodes.rows[alike[0]])
+            return Difference(
+                "coarse state",
+                f"the state leaves out what matters: {found[0].seen}. Different observations are "
+                f"read as one state, such as {one} and {two}, both {both}. "
+                "Make finer bins, or none: Variable(name, low=..., high=...) is real",
+            )
+        return Difference(
+            "hidden state",
+            f"n and x are not all of the state: {found[0].seen}. Something that set_state does not "
+            "set matters, such as a clock. Make it a variable that split (or get_state) reads and "
+            "set_state writes",
+        )
+
+    # --- the reward is what its terms add up to ------------------------------------------------
+
+    def joint_rewards(self) -> Difference | None:
+        """The reward of whole states against the sum of its terms, under the same seeds."""
+        lanes = self._reward_lanes()
+        rows, actions = self.episodes.rows[lanes], self.actions[lanes]
+        paid, total = self.model.pay(rows, actions)[0], self._total(lanes)
+        wrong = np.flatnonzero(~_are_close(paid, total))
+        if not len(wrong):
+            return None
+        few = wrong[:NUM_BLAMED]
+        try:
+            scopes = self.model.joint_scopes(rows[few], actions[few])
+        except ScopesError as error:
+            hint = str(error)
+        else:
+            names = self.names[self.k :]
+            joint = [tuple(names[i] for i in sorted(scope)) for scope in scopes if len(scope) > 1]
+            hint = (
+                f"{' and '.join(map(str, joint))} pay only together: give reward_scopes="
+                f"{[*joint, '...']}, a scope for each term"
+            )
+        return Difference(
+            "joint rewards",
+            f"the environment pays {paid[wrong[0]]:g} at {self._show(int(lanes[wrong[0]]))}, but "
+            f"its terms add up to {total[wrong[0]]:g}; {hint}",
+        )
+
+    def noisy_rewards(self) -> Difference | None:
+        """The mean reward of states against what the model pays there."""
+        samples = self.model.reward_samples
+        hint = f"Give AdaptedMDP a larger reward_samples, such as {max(100, 4 * samples)}"
+        chance = find_chance(self.model, len(self.episodes) * NUM_DRAWS)
+        if chance is not None and chance.is_large(samples):
+            return Difference(
+                "noise in the reward",
+                f"the reward depends on chance: at {show_state(self.names, chance.row)}, action "
+                f"{chance.action}, it is between {chance.low:g} and {chance.high:g}, so that its "
+                f"mean over reward_samples={samples} seeds means little. {hint}",
+            )
+        drawn = np.column_stack([steps.reward for steps in self.drawn()])
+        ranks = Ranks(self.episodes.rewards, drawn)
+        if ranks.certain.all() and not ranks.alone.any():
+            return None
+        lanes = self._reward_lanes()
+        drawn = np.column_stack([self.episodes.rewards[lanes], drawn[lanes]])
+        off = drawn - self._total(lanes)[:, None]
+        # All states are asked about under the same seeds, so their errors do not average out.
+        shared = math.sqrt(float(drawn.var(axis=1, ddof=1).mean()) / samples)
+        half = off.shape[1] // 2
+        first, second = off[:, :half].mean(axis=1), off[:, half:].mean(axis=1)
+        for values in (off.mean(axis=1), np.sign(first) * second):
+            error = math.hypot(_standard_error(values), shared)
+            if abs(values.mean()) > max(STANDARD_ERRORS * error, ROUNDING):
+                break
+        else:
+            return None
+        lane = int(lanes[np.ptp(drawn, axis=1).argmax()])
+        return Difference(
+            "noise in the reward",
+            f"the reward depends on chance: at {self._show(lane)} it is between "
+            f"{drawn.min():g} and {drawn.max():g}, and the mean over reward_samples={samples} "
+            f"seeds is off by {abs(values.mean()):.3g} a step (± {error:.2g}). {hint}",
+        )
+
+    def _reward_lanes(self) -> NDArray[np.intp]:
+        count = len(self.episodes)
+        few = count if self.model.reward_samples == 1 else min(count, NUM_NOISY)
+        return np.linspace(0, count - 1, few).astype(np.intp)
+
+    def _total(self, lanes: NDArray[np.intp]) -> FloatArray:
+        rows, actions = self.episodes.rows[lanes], self.actions[lanes]
+        terms = self.model.terms(rows, actions).sum(axis=1)
+        return np.asarray(self.model.endogenous(rows, actions) + terms)
+
+    # --- x moves by itself ---------------------------------------------------------------------
+
+    def exogeneity(self) -> Difference | None:
+        """The x' that was played against P(x'|x) of the model."""
+        played, going, model = self.episodes, self.goes_on, self.model
+        weights = {"": np.ones(len(played))}
+        for action in range(min(self.foreign.num_actions, MAX_ACTIONS)):
+            weights[f" with action {action}"] = (self.actions == action).astype(float)
+        for j, name in enumerate(self.names[: self.k]):
+            own = played.rows[:, j]
+            large = np.where(own > np.median(own), 1.0, -1.0)
+            weights[f" with a large or small {name!r}"] = large
+        limit = _limit(len(weights) * max(1, len(self.exogenous())))
+        for name, ranks in zip(self.names[self.k :], self.exogenous(), strict=False):
+            certain = ranks.alone[:, 0] & ranks.certain.all()
+            won = {where: ranks.evidence(weight[going]) for where, weight in weights.items()}
+            where = max(won, key=won.__getitem__)
+            if won[where] > limit or certain.sum() >= CERTAIN_STEPS:
+                return Difference(
+                    "exogeneity",
+                    f"{name!r} does not move by itself: with the same x, its next value is not "
+                    f"what it is from the reference n = {model.reference[: self.k].tolist()} "
+                    f"with its action {model.reference_action}{where}. If actions move it, make "
+                    "it endogenous; the end of an episode may also depend on it",
+                    name,
+                )
+        return None
+
+    def looks_ahead(self) -> Difference | None:
+        """Whether n' was played together with x' as if they were independent, given s and a."""
+        going, drawn = self.goes_on, self.drawn()
+        limit = _limit(max(1, self.k * len(self.exogenous())))
+        for j, name in enumerate(self.names[: self.k]):
+            others = np.column_stack([steps.following[going, j] for steps in drawn])
+            moved = Ranks(self.episodes.following[going, j], others)
+            if moved.certain.all():
+                continue  # nothing of it is left to chance
+            for other, ranks in zip(self.names[self.k :], self.exogenous(), strict=False):
+                if moved.joint_evidence(ranks) > limit:
+                    return Difference(
+                        "looks ahead",
+                        f"{name!r} looks at the next {other!r}: from the same state, their next "
+                        f"values are not independent of each other. Make {other!r} endogenous, or "
+                        "let the environment use what it showed before the step",
+                        other,
+                    )
+        return None
+
+    def _show(self, lane: int) -> str:
+        return f"{show_state(self.names, self.episodes.rows[lane])}, action {self.actions[lane]}"
+
+
+def _limit(num_tests: int) -> float:
+    """What may be won by chance, as a logarithm, in the best of several tests."""
+    return math.log(num_tests / ERROR_PROBABILITY)
+
+
+def _standard_error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def _are_close(one: Any, other: Any) -> BoolArray:
+    return np.asarray(np.isclose(one, other, rtol=ROUNDING, atol=ROUNDING))
+
+
+def _shorten(numbers: FloatArray) -> str:
+    shown = ", ".join(f"{number:g}" for number in numbers[:8])
+    return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"
+
+
+# --- returns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Mean returns of one policy, in the model and in the environment that it was made of.
+
+    Attributes:
+        claimed: the mean in the model.
+        claimed_error: its standard error.
+        played: the mean in episodes of the environment itself.
+        played_error: its standard error.
+        difference_error: the standard error of the difference, if both have one distribution.
+        error_probability: that two equal means are said to differ (normal approximation).
+    """
+
+    claimed: float
+    claimed_error: float
+    played: float
+    played_error: float
+    difference_error: float
+    error_probability: float = AGREEMENT_ERROR
+
+    @classmethod
+    def of(
+        cls,
+        claimed: FloatArray,
+        played: FloatArray,
+        error_probability: float = AGREEMENT_ERROR,
+    ) -> Agreement:
+        """From returns, of the model and of the environment.
+
+        >>> found = Agreement.of([1.0, 2.0, 3.0, 2.0], [8.0, 9.0, 8.0, 7.0])
+        >>> found.agrees
+        False
+        """
+        level = check_level("error_probability", error_probability)
+        samples = [_returns("claimed", claimed), _returns("played", played)]
+        sums = [((values - values.mean()) ** 2).sum() for values in samples]
+        (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
+        pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
+        (mean, error), (paid, paid_error) = map(_mean, samples)
+        return cls(mean, error, paid, paid_error, pooled, level)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference may well be chance."""
+        limit = normal_quantile(1 - self.error_probability / 2) * self.difference_error
+        rounding = 1e-9 * (1 + abs(self.claimed) + abs(self.played))
+        return abs(self.claimed - self.played) <= limit + rounding
+
+    def __str__(self) -> str:
+        """Both means, with halves of their 95 % intervals."""
+        half = normal_quantile(0.975)
+        return (
+            f"the model claims {self.claimed:.4g} ± {half * self.claimed_error:.2g} where the "
+            f"environment itself pays {self.played:.4g} ± {half * self.played_error:.2g}"
+        )
+
+
+def _returns(name: str, values: Any) -> FloatArray:
+    """Two finite returns at least."""
+    array = as_array(name, values)
+    if array.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"{name} has dtype {array.dtype}; it should hold returns")
+    if array.ndim != 1 or len(array) < 2:
+        raise ArgumentError(f"{name} has shape {array.shape}; two returns are needed at least")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} has returns that are not finite")
+    return array.astype(np.float64)
+
+
+def _mean(values: FloatArray) -> tuple[float, float]:
+    """The mean and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

@@ -111,10 +111,3 @@ def codings_of(
         else:
             found.append(Coding.of(name, values, max_levels))
     return tuple(found)
-
-
-def encoded(columns: Mapping[str, Column], codings: tuple[Coding, ...]) -> NDArray[Any]:
-    """All columns as the rows of a model, (rows, columns): int64, or float64 if one is real."""
-    parts = [coding.encode(columns[coding.name]) for coding in codings]
-    dtype = np.float64 if any(coding.levels is None for coding in codings) else np.int64
-    return np.ascontiguousarray(np.stack(parts, axis=1).astype(dtype))

@@ -69,7 +69,7 @@ def with_lags_and_forecasts(
             )
         made, here = handler.columns(table, name)
         for key, values in made.items():
-            columns[key] = as_column(key, values)
+            columns[key] = as_column(key, np.asarray(values))
             if len(columns[key]) != len(table):
                 raise ArgumentError(
                     f"{type(handler).__name__} made {key!r} with {len(columns[key])} values for "

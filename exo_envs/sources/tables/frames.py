@@ -8,10 +8,10 @@ each other in UTC; days and hours are those of the clock on the wall of the tabl
 from __future__ import annotations
 
 import importlib
-import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,10 @@ def _by_name(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     for name, values in pairs:
         if str(name) in found:
             raise ArgumentError(f"the table has more than one column {str(name)!r}")
-        _check_axes(str(name), values)
+        if values.ndim != 1:
+            raise ArgumentError(
+                f"column {str(name)!r} has one axis, a value for each row, not shape {values.shape}"
+            )
         found[str(name)] = values
     lengths = {len(values) for values in found.values()}
     if len(lengths) > 1:
@@ -193,52 +196,39 @@ def _by_name(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_axes(name: str, values: Any) -> None:
-    if values.ndim != 1:
-        raise ArgumentError(
-            f"column {name!r} has one axis, a value for each row, not shape {values.shape}"
-        )
-
-
 # --- times and episodes ---------------------------------------------------------------------------
 
 
 def _as_time(name: str, values: Any) -> Any:
     """Times as a DatetimeIndex, or as numbers of 64 bits; none is missing."""
     kind = values.dtype.kind
-    if kind in "OUTM":
-        time = _as_dates(name, values)
-        missing = np.asarray(time.isna())
-    elif kind in "iuf":
+    if kind not in "OUTMiuf":
+        raise ArgumentTypeError(f"the times in {name!r} are dates or numbers, not {values.dtype}")
+    if kind in "iuf":
         is_whole = kind != "f" and int(values.max()) < 2**63
         time = values.astype(np.int64 if is_whole else np.float64)
         missing = ~np.isfinite(time)
     else:
-        raise ArgumentTypeError(f"the times in {name!r} are dates or numbers, not {values.dtype}")
+        pandas, dates = require("pandas"), values
+        try:
+            if kind != "M":
+                dates = pandas.to_datetime(values.astype(object), format="ISO8601")
+            time = pandas.DatetimeIndex(dates)
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentError(
+                f"the times in {name!r} are no dates that pandas reads (such as "
+                f"'2024-01-31T12:00'): {shown(values[0])}"
+            ) from None
+        if kind != "M" and time.tz is not None:
+            raise ArgumentError(
+                f"the times in {name!r} have a time zone each: {shown(values[0])}; give them as a "
+                "pandas or polars column with one time zone, or without"
+            )
+        missing = np.asarray(time.isna())
     if missing.any():
         raise ArgumentError(
             f"{int(missing.sum())} times in {name!r} are missing, the first in row "
             f"{int(np.argmax(missing))}"
-        )
-    return time
-
-
-def _as_dates(name: str, values: Any) -> Any:
-    pandas = require("pandas")
-    if values.dtype.kind == "M":
-        return pandas.DatetimeIndex(values)
-    try:
-        dates = pandas.to_datetime(values.astype(object), format="ISO8601")
-        time = pandas.DatetimeIndex(dates)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(
-            f"the times in {name!r} are no dates that pandas reads (such as "
-            f"'2024-01-31T12:00'): {shown(values[0])}"
-        ) from None
-    if time.tz is not None:
-        raise ArgumentError(
-            f"the times in {name!r} have a time zone each: {shown(values[0])}; give them as a "
-            "pandas or polars column with one time zone, or without"
         )
     return time
 
@@ -269,13 +259,11 @@ def _episodes(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
 
 def as_column(name: str, values: Any) -> Column:
     """Numbers as they are; strings and what is missing among them as objects."""
-    if getattr(getattr(values, "dtype", None), "kind", "-") in "mM":
+    kind = values.dtype.kind
+    if kind in "mM":
         raise ArgumentError(
             f"column {name!r} holds dates or durations; give time={name!r}, or drop it"
         )
-    values = as_array(f"column {name!r}", values)
-    _check_axes(name, values)
-    kind = values.dtype.kind
     if kind == "S":
         try:
             return np.char.decode(values).astype(object)
@@ -284,37 +272,33 @@ def as_column(name: str, values: Any) -> Column:
                 f"column {name!r} holds bytes that are no text; decode them first"
             ) from None
     if kind == "U":
-        return values.astype(object)
+        return np.asarray(values.astype(object))
     if kind in "OT":
-        values = _as_text_or_numbers(name, values.astype(object))
+        values = values.astype(object)
+        missing = np.asarray(require("pandas").isna(values))
+        if all(isinstance(value, str) for value in values[~missing]):
+            values[missing] = None
+            return np.asarray(values)
+        numbers = np.full(len(values), np.nan)
+        numbers[~missing] = [_as_float(name, value) for value in values[~missing]]
+        values = numbers
     elif kind not in "biuf":
         raise ArgumentTypeError(f"column {name!r} holds numbers or strings, not {values.dtype}")
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
         raise ArgumentError(f"column {name!r} holds {values[row]} in row {row}")
-    return values
+    return np.asarray(values)
 
 
-def _as_text_or_numbers(name: str, values: NDArray[Any]) -> Column:
-    """Objects that are strings or missing as they are, and other numbers as floats."""
-    missing = np.asarray(require("pandas").isna(values))
-    present = values[~missing]
-    if all(isinstance(value, str) for value in present):
-        out = values.copy()
-        out[missing] = None
-        return out
-    for value in present:
-        if not isinstance(value, (numbers.Real, Decimal, np.bool_)):
-            raise ArgumentTypeError(
-                f"column {name!r} holds numbers or strings, not both or something else: "
-                f"{shown(value)}"
-            )
-    out = np.full(len(values), np.nan)
+def _as_float(name: str, value: Any) -> float:
+    if not isinstance(value, (Real, Decimal, np.bool_)):
+        raise ArgumentTypeError(
+            f"column {name!r} holds numbers or strings, not both or something else: {shown(value)}"
+        )
     try:
-        out[~missing] = present.astype(np.float64)
+        return float(value)
     except (ValueError, OverflowError):
         raise ArgumentError(f"column {name!r} holds a number that no 64-bit float is") from None
-    return out
 
 
 def missing_values(values: Column) -> BoolArray:

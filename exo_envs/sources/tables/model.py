@@ -29,7 +29,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of, encoded
+from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of
 from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_lags_and_forecasts
 from exo_envs.sources.tables.frames import Table, is_table, read_table, split
 from exo_envs.sources.tables.functions import Columns, Interface, fitting
@@ -202,12 +202,12 @@ class TraceMDP(ExoMDP):
             by_segment = episode is not None
             table, later = split(table, test, gap=horizon + reach, by_segment=by_segment)
         interface = Interface(variables, codings, actions, step, reward, terminal)
-        record = Record(encoded(table.columns, codings), table, codings, horizon)
+        record = Record(table, codings, horizon)
         rewards = split_reward(interface, _probes_of(interface, record), scopes)
         settings: Any = {"horizon": horizon, "discount": discount, "initial": initial}
         held_out = None
         if later is not None:
-            judged = Record(encoded(later.columns, codings), later, codings, horizon)
+            judged = Record(later, codings, horizon)
             held_out = cls(judged, interface, rewards, **settings)
         mdp = cls(record, interface, rewards, **settings, held_out=held_out)
         mdp._try_out()
@@ -246,13 +246,6 @@ class TraceMDP(ExoMDP):
         """Windows of the record, with n to begin in."""
         size = as_size(self, size)
         return self.windows(self.record.draw(size, num_steps, rng), num_steps, rng)
-
-    def num_separate(self, num_steps: int) -> int:
-        """How many windows of so many steps use up the record with no transition in common.
-
-        Statistical tests count transitions, and one that was recorded once counts once.
-        """
-        return self.record.num_separate(num_steps)
 
     def windows(
         self, starts: NDArray[np.int64], num_steps: int, rng: np.random.Generator
@@ -304,7 +297,7 @@ class TraceMDP(ExoMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """What the user's step says."""
-        shape, n, a, x = self._lanes(state, action)
+        shape, n, x, a = self._lanes(state, action)
         return self.interface.next_endogenous(n, a, x, rng).reshape(*shape, n.shape[1])
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
@@ -315,7 +308,7 @@ class TraceMDP(ExoMDP):
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The terms of the user's reward, one for each of ``reward_scopes``."""
-        shape, n, a, x = self._lanes(state, action)
+        shape, n, x, a = self._lanes(state, action)
         return self._terms.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
@@ -336,16 +329,16 @@ class TraceMDP(ExoMDP):
 
     def _lanes(
         self, state: State, action: IntArray
-    ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[np.int64], NDArray[Any]]:
-        """The shape of a batch; n (B, k), actions (B,) and x (B, m)."""
+    ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        """The shape of a batch; n (B, k), x (B, m) and actions (B,)."""
         state = as_pair(state)
         n = as_part(self, "endogenous", state.endogenous)
         x = as_part(self, "exogenous", state.exogenous)
         shape, (n, x), a = self._flat((n, x), action)
-        return shape, n, a, x
+        return shape, n, x, a
 
     def _flat(
-        self, parts: tuple[NDArray[Any], ...], action: Any
+        self, parts: tuple[NDArray[Any], ...], action: IntArray
     ) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
         """The shape of a batch; its parts and actions with one batch dimension."""
         shape = getattr(action, "shape", ())
@@ -403,14 +396,9 @@ def _probes_of(interface: Interface, record: Record) -> Probes:
     """States to find out what the reward looks at: rows of the record, any n and action."""
     rng = np.random.default_rng(0)
     rows, others = rng.integers(len(record), size=(2, NUM_PROBES))
-    n = np.stack(
-        [
-            rng.uniform(*v.bounds, NUM_PROBES)
-            if v.is_real
-            else rng.integers(v.size, size=NUM_PROBES)
-            for v in interface.endogenous
-        ],
-        axis=1,
-    )
+    columns = [
+        rng.uniform(*v.bounds, NUM_PROBES) if v.is_real else rng.integers(v.size, size=NUM_PROBES)
+        for v in interface.endogenous
+    ]
     a = rng.integers(len(interface.actions), size=NUM_PROBES)
-    return Probes(n, a, record.rows[rows], record.rows[others])
+    return Probes(np.stack(columns, axis=1), a, record.rows[rows], record.rows[others])

@@ -28,25 +28,18 @@ SHOWN = 4
 class Record:
     """The rows of a table, as a model has them.
 
-    Args:
-        rows: (T, m), int64 or float64.
-        table: what they were made from.
-        codings: of the columns, for error messages.
-        horizon: rows of an episode.
-
     Attributes:
-        rows: (T, m).
+        rows: (T, m), int64, or float64 if a column is real.
         remaining: rows that follow each row in its segment, shape (T,).
         labels: when each row was recorded: its time, by the clock on the wall if the table has a
             time zone, or the number of the row, shape (T,).
     """
 
-    def __init__(
-        self, rows: NDArray[Any], table: Table, codings: tuple[Coding, ...], horizon: int
-    ) -> None:
-        if rows.dtype.kind == "f":
-            rows = rows + 0.0  # there is one zero, and not a negative one beside it
-        self.rows = rows
+    def __init__(self, table: Table, codings: tuple[Coding, ...], horizon: int) -> None:
+        dtype = np.float64 if any(coding.levels is None for coding in codings) else np.int64
+        rows = np.stack([c.encode(table.columns[c.name]) for c in codings], axis=1).astype(dtype)
+        # With floats, there is one zero, and not a negative one beside it.
+        self.rows: NDArray[Any] = np.ascontiguousarray(rows + dtype(0))
         self.horizon = horizon
         times = table.wall_time
         self.labels: NDArray[Any] = table.row if times is None else times
@@ -127,7 +120,10 @@ class Record:
         return rng.permutation(np.concatenate(found))
 
     def num_separate(self, num_steps: int) -> int:
-        """Windows with no transition in common that use up the record, save for some slack."""
+        """Windows with no transition in common that use up the record, save for some slack.
+
+        Statistical tests count transitions, and one that was recorded once counts once.
+        """
         num_steps = _check_steps("num_steps", num_steps)
         looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
         has_room = self._transitions >= max(num_steps, 1)

@@ -9,7 +9,7 @@ import numpy as np
 from exo_envs import Variable
 from exo_envs.contract.check import check_quickly
 from exo_envs.core.clock import check_time_limit
-from exo_envs.sources.simulators.ignored import warn_of_ignored_wrappers
+from exo_envs.sources.simulators.conversion import warn_of_ignored_wrappers
 from planners import (
     Bracket,
     Clock,

@@ -11,7 +11,7 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from exo_envs import AdaptedMDP, ExoMDP, carry_end, from_rddl
 from exo_envs.core.ends import CarriedEnd
 from exo_envs.sources.rddl.loading import RDDLRefusedError
-from exo_envs.sources.simulators.claims import Agreement
+from exo_envs.sources.simulators.played import Agreement
 from exo_envs.testing import Audit, Finding, Problem, audit
 from planners import estimate_objective
 from reliability import subjects

@@ -13,12 +13,13 @@ from exo_envs.sources.tables.forecasts import FromColumns, Noisy, Perfect, Persi
 from exo_envs.sources.tables.functions import Columns
 from planners import backtest, cross_check
 from planners.backtesting import Backtest
-from planners.dependence.nearest_neighbours import (
+from planners.dependence.cross_check import (
+    CheckedEdge,
+    CrossCheck,
     NeighbourTest,
     neighbour_information,
     neighbour_test,
 )
-from planners.dependence.neighbour_check import CheckedEdge, CrossCheck
 from planners.discretization.bin_edges import Responses
 from planners.discretization.coarse import Bins, CoarseMDP
 from planners.discretization.grid import Grid
@@ -253,7 +254,7 @@ def records(odd: Odd) -> None:
         size = 5  # asks for that much memory, and gets it
     kind = odd.below(9)
     if kind == 0:
-        odd.call(mdp.num_separate, steps)
+        odd.call(record.num_separate, steps)
     elif kind == 1:
         state, following = odd.call(mdp.windows, odd.damaged(np.array([0, 5]), 20), steps, rng)
         odd.must_work(lambda: (state, list(following)))
@@ -270,7 +271,7 @@ def records(odd: Odd) -> None:
     elif kind == 6:
         odd.call(record.spaced, odd.pick((3, steps)), odd.sound_or(4))
         odd.must_work(lambda: (record.segments(), record.longest, record.starts(3)))
-        odd.must_work(mdp.num_separate, 3)
+        odd.must_work(record.num_separate, 3)
     elif kind == 7:
         odd.call(TraceMDP, odd.anything(), mdp.interface, odd.anything(), horizon=3, discount=0.9)
     else:

@@ -10,7 +10,7 @@ from walks import Exhausted, Jackpot, Pushed, Walk
 
 from exo_envs import AdaptedMDP, PlayedDifferentlyError, PlayedDifferentlyWarning
 from exo_envs.core.original import HasOriginal
-from exo_envs.sources.simulators.claims import Agreement, compare_with_play
+from exo_envs.sources.simulators.played import Agreement
 from planners import Scenarios, estimate_objective, evaluate
 from wrappers import CalibratedMaskLearner
 
@@ -125,7 +125,4 @@ def test_agreement_is_a_matter_of_standard_errors():
     assert Agreement.of(rare, np.zeros(5)).agrees
     with pytest.raises(ValueError, match="two returns are needed"):
         Agreement.of(one, one[:1])
-    mdp = AdaptedMDP.from_env(Walk(), horizon=5)
-    found = compare_with_play(mdp, lambda state: 1, mdp.play(lambda state: 1, 50, 1), episodes=50)
-    assert found.agrees
-    assert "the model claims" in str(found)
+    assert "the model claims" in str(Agreement.of(one, rare))

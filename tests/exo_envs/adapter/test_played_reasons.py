@@ -8,7 +8,6 @@ from airline import adapt_by_hand
 from walks import FirstVisit, Jackpot, LooksAhead, Pushed, TwoLevels, Walk
 
 from exo_envs import AdaptedMDP, PlayedDifferentlyError, PlayedDifferentlyWarning, Variable
-from exo_envs.sources.simulators.played import check_played
 
 LEVEL = [Variable("level", 4)]
 
@@ -51,28 +50,28 @@ PLANTED = {
 def test_a_difference_is_refused_and_named(reason):
     make, message = PLANTED[reason]
     with pytest.raises(PlayedDifferentlyError, match=message) as caught:
-        check_played(make())
+        make().check_claims()
     assert caught.value.reason == reason
 
 
 def test_a_model_that_is_right_passes():
     mdp = adapt(Walk())
-    check_played(mdp)
+    mdp.check_claims()
     assert mdp.is_played_as_claimed
 
 
 def test_an_approximation_is_warned_of_once():
     mdp = adapt(Pushed(), differences="warn")
     with pytest.warns(PlayedDifferentlyWarning, match="approximation"):
-        check_played(mdp)
-    check_played(mdp)  # a second warning would be an error
+        mdp.check_claims()
+    mdp.check_claims()  # a second warning would be an error
 
 
 def test_few_seeds_are_too_few_where_chance_decides_far_away():
     """Random actions never come to the end of the way, so every n is asked about."""
     with pytest.raises(PlayedDifferentlyError, match=re.escape("reward_samples=4")):
-        check_played(adapt(Jackpot(), reward_samples=4))
-    check_played(adapt(Jackpot(), reward_samples=100))
+        adapt(Jackpot(), reward_samples=4).check_claims()
+    adapt(Jackpot(), reward_samples=100).check_claims()
 
 
 def test_rewards_are_asked_for_under_the_same_seeds_in_all_states():

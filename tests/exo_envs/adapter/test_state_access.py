@@ -10,9 +10,8 @@ from gymnasium.envs.toy_text.taxi import TaxiEnv
 from walks import Springs, Walk, Words
 
 from exo_envs import AdaptedMDP, State
-from exo_envs.sources.simulators.attributes import AttributeState
-from exo_envs.sources.simulators.played import check_played
-from exo_envs.sources.simulators.variables import horizon_of
+from exo_envs.sources.access.found import AttributeState
+from exo_envs.sources.simulators.discovery import horizon_of
 
 WAYS = {
     "env.s": (TaxiEnv, ("dest_idx",)),
@@ -28,13 +27,13 @@ def test_a_way_is_found_and_is_what_is_played(way):
     mdp = AdaptedMDP.from_env(make(), horizon=20)
     assert mdp.found.way == way
     assert mdp.exogenous_names == exogenous
-    check_played(mdp)
+    mdp.check_claims()
 
 
 def test_attributes_are_set_apart_by_what_they_follow_from():
     """500 states: each place and each weather is met, and not every pair of them has to be."""
     env = Words()
-    access = AttributeState(env, np.random.default_rng(0))
+    access = AttributeState.of(env, np.random.default_rng(0))
     found = {group.names: group.columns for group in access.groups}
     assert found == {("place",): (0, 1), ("weather",): (2,)}
     for row in np.ndindex(10, 10, 5):
@@ -71,7 +70,7 @@ def test_what_no_episode_met_is_refused_by_name():
             return self.observe(), {}
 
     env = Rare()
-    access = AttributeState(env, np.random.default_rng(0))
+    access = AttributeState.of(env, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"no episode met .*'observation_0': 9.*'place'"):
         access.write(env, np.array([9.0, 9.0, 0.0]))
 

@@ -3,7 +3,7 @@
 import gymnasium as gym
 
 from exo_envs import AdaptedMDP
-from exo_envs.sources.simulators.claims import Agreement
+from exo_envs.sources.simulators.played import Agreement
 from planners import estimate_objective
 from wrappers import CalibratedMaskLearner
 

@@ -9,7 +9,7 @@ import pytest
 from walks import Walk
 
 from exo_envs import AdaptedMDP
-from exo_envs.sources.simulators.workers import WorkerError
+from exo_envs.sources.simulators.foreign import WorkerError
 
 
 @pytest.fixture
@@ -48,4 +48,4 @@ def test_a_killed_process_is_said_and_others_are_started(two):
 
 def children():
     """The processes with copies that this one started, by multiprocessing's own list."""
-    return [p.pid for p in multiprocessing.active_children() if p.name.startswith("environment-")]
+    return [process.pid for process in multiprocessing.active_children()]

@@ -82,7 +82,7 @@ def test_an_x_out_of_range_is_named_and_not_looked_up():
 def test_numbers_of_steps_are_checked(number):
     mdp = battery(with_clock())
     for ask in (
-        lambda: mdp.num_separate(number),
+        lambda: mdp.record.num_separate(number),
         lambda: mdp.trajectories(3, number, rng()),
         lambda: mdp.windows(np.array([0, 5]), number, rng()),
         lambda: mdp.record.starts(number),
@@ -94,7 +94,7 @@ def test_numbers_of_steps_are_checked(number):
         mdp.record.spaced(3, number)
     with pytest.raises(ValueError, match="size is a whole number"):
         mdp.record.draw(number, 3, rng())
-    assert mdp.num_separate(np.uint64(11)) == mdp.num_separate(11)
+    assert mdp.record.num_separate(np.uint64(11)) == mdp.record.num_separate(11)
     assert len(mdp.record.draw(np.uint8(3), np.uint64(11), rng())) == 3
 
 

@@ -262,3 +262,18 @@ def test_a_line_cannot_be_drawn_through_strings_and_the_message_says_what_can():
     mdp = battery(frame, fill=each)
     assert len(mdp.record) == 600
     assert mdp.decoded(mdp.record.rows)["sky"][100:103].tolist() == [frame["sky"].iloc[99]] * 3
+
+
+def test_decoded_states_have_any_shape():
+    mdp = battery()
+    rows = mdp.record.rows[:6]
+    assert mdp.decoded(rows.reshape(2, 3, -1))["price"].shape == (2, 3)
+    assert mdp.decoded(rows[0])["price"] == mdp.decoded(rows)["price"][0]
+
+
+def test_a_column_of_strings_stays_one():
+    sky = {"price": np.arange(600) % 5, "sky": ["sun", "rain"] * 300}
+    with pytest.raises(TypeError, match="'sky' holds strings in one table and numbers in another"):
+        battery(sky, test={"price": [1] * 90, "sky": [1] * 90})
+    mdp = battery(sky, test={"price": [1] * 90, "sky": ["fog"] * 90})
+    assert mdp.exogenous_variables[1].size == 3  # what later rows say is declared, too

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 
 from exo_envs.domains.synthetic import RealSyntheticMDP, RealSyntheticParameters
 from planners import cross_check
-from planners.dependence.nearest_neighbours import neighbour_information
+from planners.dependence.cross_check import neighbour_information
 from planners.dependence.parents import ParentSearch
 from planners.samples.rollouts import ExogenousData
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from planners.dependence.forward_selection import select_forward
+from planners.dependence.selection import select_forward
 
 #: What a candidate is worth once 1 is chosen; before, 3 is worth most. 2 never passes its test.
 WORTH = {1: 2.0, 2: 3.0, 3: 1.0, 4: 0.0}

@@ -1,8 +1,8 @@
-"""The variables that an observation shows, whatever its space."""
+"""The numbers that an observation shows, whatever its space."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,3 +97,15 @@ def bounded(column: Column, values: FloatArray) -> Column:
     low = column.low if np.isfinite(column.low) else float(values.min()) - spread
     high = column.high if np.isfinite(column.high) else float(values.max()) + spread
     return replace(column, low=low, high=high)
+
+
+def flat(observation: Any) -> FloatArray:
+    """All numbers of an observation in one row, by the keys' alphabet; what is none is left out."""
+    if isinstance(observation, Mapping):
+        observation = tuple(observation[key] for key in sorted(observation))
+    if isinstance(observation, tuple):
+        return np.concatenate([np.zeros(0), *map(flat, observation)])
+    array = np.asarray(observation)
+    if array.dtype.kind not in "biuf":
+        return np.zeros(0)
+    return array.astype(np.float64).reshape(-1)

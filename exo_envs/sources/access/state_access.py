@@ -1,0 +1,205 @@
+"""Ways to read the state of an environment and to put it into one: those that are known."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.arguments import as_array, as_integers
+from exo_envs.core.batches import PARTS
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.mdp import IntArray
+from exo_envs.core.spaces import Variables, observed_variables
+from exo_envs.core.variable import Ranges
+from exo_envs.sources.access.columns import Column, flat
+
+Env: TypeAlias = gym.Env[Any, Any]
+Row: TypeAlias = NDArray[Any]  # (columns,)
+#: The numbers that describe where an environment is, given what it just showed.
+Read: TypeAlias = Callable[[Env, Any], Row]
+#: Puts ``env.unwrapped``, which was just reset, into the state that such numbers describe.
+SetState: TypeAlias = Callable[[Any, Row], object]
+#: Errors of an environment that is asked for a state that it does not have.
+REFUSALS = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
+
+
+class StateAccess(ABC):
+    """A way to read the state of an environment and to put the environment into one.
+
+    A state is a row of numbers. An access can be copied and pickled, so that it can be sent to
+    other processes.
+
+    Attributes:
+        names: of the numbers.
+        puts: whether the environment can be put into a state.
+    """
+
+    names: list[str]
+    puts: bool = True
+
+    @abstractmethod
+    def read(self, env: Env, observation: Any) -> Row:
+        """The numbers of the state of an environment that just showed ``observation``."""
+
+    def put(self, env: Env, row: Row, seed: int) -> Any:
+        """Begin an episode in a state; what the reset showed."""
+        observation, _ = env.reset(seed=seed)
+        self.write(env.unwrapped, row.copy())
+        return observation
+
+    def write(self, env: Any, row: Row) -> None:
+        """Put ``env.unwrapped``, which was just reset, into a state."""
+        raise NotImplementedError
+
+    def refusal(self, env: Env, row: Row, seed: int) -> Exception | None:
+        """Begin an episode in a state; the error if that fails: not any numbers go together."""
+        try:
+            self.put(env, row, seed)
+        except REFUSALS as error:
+            return error
+        return None
+
+
+class ShownState(StateAccess):
+    """The numbers of the observation, unless a function reads others.
+
+    Args:
+        names: of the numbers.
+        read: reads them from the environment and what it showed.
+        set_state: puts ``env.unwrapped`` into a state; without it, nothing does.
+    """
+
+    def __init__(
+        self, names: Sequence[str], read: Read | None = None, set_state: SetState | None = None
+    ) -> None:
+        self.names, self._read, self._set_state = list(names), read, set_state
+        self.puts = set_state is not None
+
+    def read(self, env: Env, observation: Any) -> Row:
+        """What is shown, or what the function reads."""
+        return flat(observation) if self._read is None else self._read(env, observation)
+
+    def write(self, env: Any, row: Row) -> None:
+        """Let the function write."""
+        if self._set_state is None:
+            raise NotImplementedError
+        self._set_state(env, row)
+
+
+class ColumnState(StateAccess):
+    """A state whose numbers are columns of an observation, or are like them.
+
+    Attributes:
+        columns: the numbers.
+        reads_env: whether the environment is read, and not what it showed.
+    """
+
+    reads_env = False
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = list(columns)
+        self.names = [column.name for column in columns]
+
+
+class SplitState(StateAccess):
+    """A state in two parts, n and then x, each a vector of variables.
+
+    Args:
+        parts: the variables of n and of x.
+        split: takes an observation to the pair (n, x); by default the observation is that pair.
+        get_state: reads the pair from ``env.unwrapped``, if observations do not tell it.
+        set_state: puts ``env.unwrapped`` into n and x; by default they are an option of ``reset``.
+
+    Attributes:
+        parts: the variables of n and of x.
+        ranges: the values of all of them.
+    """
+
+    def __init__(
+        self,
+        parts: tuple[Variables, Variables],
+        *,
+        split: Callable[[Any], Any] | None = None,
+        get_state: Callable[[Any], Any] | None = None,
+        set_state: Callable[[Any, IntArray, IntArray], object] | None = None,
+    ) -> None:
+        self.parts = parts
+        self.names = [variable.name for variable in parts[0] + parts[1]]
+        self.ranges = Ranges(parts[0] + parts[1])
+        self.types = [Ranges(variables).dtype for variables in parts]
+        self._split, self._get_state, self._set_state = split, get_state, set_state
+
+    @classmethod
+    def shown_by(cls, env: Env) -> SplitState:
+        """The state of an environment that shows n and x, and takes them as an option of reset."""
+        space = env.observation_space
+        n, x = (observed_variables(space, part, None) for part in PARTS)
+        return cls((n, x))
+
+    @property
+    def obeys_option(self) -> bool:
+        """Whether the environment is put into states by an option of reset."""
+        return self._set_state is None
+
+    @property
+    def shows_state(self) -> bool:
+        """Whether the state can be read between a reset and the first step."""
+        return self._set_state is None or self._get_state is not None
+
+    def read(self, env: Env, observation: Any) -> Row:
+        """The numbers of n and of x."""
+        if self._get_state is not None:
+            return self.as_row("get_state should return", self._get_state(env.unwrapped))
+        shown = observation if self._split is None else self._split(observation)
+        return self.as_row("split should return", shown)
+
+    def put(self, env: Env, row: Row, seed: int) -> Any:
+        """By the option of the reset, or by the function."""
+        n, x = self.split_row(row)  # copies, which the environment may keep, and write to
+        if self._set_state is None:
+            state = {part: v for part, v in zip(PARTS, (n, x), strict=True) if len(v)}
+            return env.reset(seed=seed, options={"state": state})[0]
+        observation, _ = env.reset(seed=seed)
+        self._set_state(env.unwrapped, n, x)
+        return observation
+
+    def split_row(self, rows: Row) -> tuple[Row, Row]:
+        """Copies of n and x, each in its own type; rows may be one or a batch."""
+        k, (n, x) = len(self.parts[0]), self.types
+        return rows[..., :k].astype(n), rows[..., k:].astype(x)
+
+    def as_row(self, source: str, given: Any) -> Row:
+        """A pair (n, x), or a mapping with these parts, as a row of the right length."""
+        if isinstance(given, Mapping):  # an empty part may be missing
+            given = tuple(given.get(part, ()) for part in PARTS)
+        if not isinstance(given, (tuple, list)) or len(given) != len(PARTS):
+            raise ArgumentTypeError(
+                f"{source} a pair (endogenous, exogenous) or a mapping with these keys, "
+                f"not {given!r}"
+            )
+        vectors = []
+        for part, variables, kind, values in zip(PARTS, self.parts, self.types, given, strict=True):
+            vector = _numbers(f"the {part} part of the state", values, kind)
+            if vector.shape != (len(variables),):
+                names = ", ".join(v.name for v in variables)
+                raise ArgumentError(
+                    f"the {part} part of the state has shape {vector.shape}; it should be "
+                    f"({len(variables)},), one value for each of: {names or 'nothing'}"
+                )
+            vectors.append(vector)
+        return np.concatenate(vectors).astype(self.ranges.dtype)
+
+
+def _numbers(what: str, values: Any, kind: np.dtype[Any]) -> Row:
+    """Whole numbers, or any if a variable is real."""
+    if kind.kind == "i":
+        return as_integers(what, values)
+    array = as_array(what, values)
+    if array.dtype.kind not in "iufb":
+        raise ArgumentTypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
+    return array.astype(np.float64)

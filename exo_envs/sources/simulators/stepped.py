@@ -1,0 +1,278 @@
+"""A model of an environment, in rows: what it says of x', of the reward and of its terms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.mdp import FloatArray, IntArray
+from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
+from exo_envs.sources.access.state_access import Row
+from exo_envs.sources.rewards import Pay, Scope, SplitReward, find_scopes
+from exo_envs.sources.simulators.foreign import ForeignEnv, Rows
+
+#: States in which it is looked for variables that pay only together, at most and at least.
+MAX_STATES, MIN_STATES = 256, 8
+#: Rewards that are asked for to find them.
+MAX_REWARDS = 4_000
+#: Seeds under which they are looked for: what two variables pay together shows under few.
+FEW_SEEDS = 4
+#: Steps that one recorded episode has at most: the states near the start of one are all alike.
+MAX_EPISODE = 100
+#: Draws the seeds under which rewards are asked for.
+SEED = 1
+
+#: Steps that are taken to find out, at most, in states that were met and in others.
+MAX_CHANCE_STEPS = 2048
+#: Seeds under which each state and action is asked about, at least and at most. (What happens
+#: once in ten times is missed under 32 seeds with a probability of 3 %.)
+MIN_SEEDS, MAX_SEEDS = 4, 32
+#: Steps of episodes whose states are looked at.
+NUM_MET = 128
+#: The standard error of a mean reward that is wanted, and one that is too large, as shares of the
+#: distance between the smallest and the largest reward.
+WANTED_ERROR, LARGE_ERROR = 0.03, 0.1
+#: Seeds over which a reward is averaged at most, unless somebody wants more.
+MOST_SAMPLES = 100
+#: Seeds over which a reward is averaged at least, however many states there are.
+FEWEST_SAMPLES = 16
+#: Rewards that a planner may ask for in all.
+MAX_PLANNED = 400_000
+#: Values of a real variable of n and of x that planners look at, and pairs (n, a), at most.
+REAL_POINTS, REAL_VALUES, MAX_PAIRS = 41, 20, 40_000
+#: Rewards that differ by no more than this, relative to their size, are the same.
+ROUNDING = 1e-9
+#: An action for a state, which may depend on chance.
+Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
+
+
+class SteppedModel:
+    """What :class:`exo_envs.AdaptedMDP` says, in rows of n and x.
+
+    Args:
+        foreign: the environment.
+        reference: the state from whose n x' is drawn, and at whose x recovered terms are 0.
+        reference_action: the action with which x' is drawn.
+        reward_samples: the number of seeds a reward is averaged over.
+        scopes: positions in x that each term looks at; by default one each.
+        horizon: the length of an episode.
+
+    Attributes:
+        names: of the variables of n and x.
+        k: the number of variables of n.
+    """
+
+    def __init__(
+        self,
+        foreign: ForeignEnv,
+        reference: Row,
+        reference_action: int,
+        *,
+        reward_samples: int,
+        scopes: Sequence[Scope] | None,
+        horizon: int,
+    ) -> None:
+        self.foreign, self.reference, self.reference_action = foreign, reference, reference_action
+        self.reward_samples, self.horizon = reward_samples, horizon
+        self.names, self.k = foreign.access.names, len(foreign.access.parts[0])
+        self._seeds = np.random.default_rng(SEED).integers(NUM_SEEDS, size=reward_samples)
+        if scopes is None:
+            scopes = [frozenset({i}) for i in range(len(self.names) - self.k)]
+        self._split = SplitReward(scopes, reference[self.k :])
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """Positions in x that each term looks at."""
+        return self._split.scopes
+
+    def record(self, num_steps: int, seed: int = 0, choose: Choose | None = None) -> Episodes:
+        """Steps of episodes of the environment itself, in which no state is set."""
+        foreign, limit = self.foreign, min(self.horizon, MAX_EPISODE)
+        rng = np.random.default_rng(seed)
+        met = Episodes.record(
+            foreign.env, foreign.access, rng, num_steps, max_episode=limit, choose=choose
+        )
+        foreign.check(met.rows, foreign.out_of_range(met.rows))
+        foreign.check(met.following, foreign.out_of_range(met.following) & ~met.terminated[:, None])
+        return met
+
+    # --- x' ---------------------------------------------------------------------------------
+
+    def exogenous_after(self, x: Rows, seeds: IntArray) -> Rows:
+        """The x' (B, m) after one step from (the reference's n, x) with its action."""
+        rows = np.repeat(self.reference[None], len(x), axis=0)
+        rows[:, self.k :] = x
+        actions = np.full(len(rows), self.reference_action)
+        following = self.foreign.step(rows, actions, seeds).following
+        wrong = self.foreign.out_of_range(following)
+        wrong[:, : self.k] = False
+        hint = "; the step ended the episode: give a reference (or its action) that never does"
+        self.foreign.check(following, wrong, hint)
+        return self.foreign.access.split_row(following)[1]
+
+    # --- rewards ----------------------------------------------------------------------------
+
+    def pay(
+        self, rows: Rows, actions: IntArray, num_seeds: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """R(n, x, a) and what the environment says of its terms (0 if nothing), per row.
+
+        With ``num_seeds`` it is averaged over so many seeds at most.
+
+        Rows that occur more than once are asked for once. All rows are asked for under the same
+        seeds. So what n, x or the action changes is seen under the same random numbers, and no
+        state looks better than another one because its noise happened to be larger.
+        """
+        queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
+        asked, took = queries[:, :-1], queries[:, -1].astype(np.int64)
+        reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self.foreign.num_terms))
+        seeds = self._seeds[:num_seeds]
+        for seed in seeds:
+            steps = self.foreign.step(asked, took, np.full(len(asked), seed))
+            reward += steps.reward
+            terms += steps.reward_terms
+        where = inverse.reshape(-1)
+        return (reward / len(seeds))[where], (terms / len(seeds))[where]
+
+    def terms(self, rows: Rows, actions: IntArray) -> FloatArray:
+        """What the variables of each scope pay, shape (B, scopes)."""
+        if self.foreign.tells_terms:
+            return self.pay(rows, actions)[1]
+        return self._split.terms(rows[:, self.k :], self._paid(rows, actions))
+
+    def endogenous(self, rows: Rows, actions: IntArray) -> FloatArray:
+        """What is paid at the reference's x beyond the terms there, shape (B,)."""
+        there = rows.copy()
+        there[:, self.k :] = self.reference[self.k :]
+        total, terms = self.pay(there, actions)
+        return np.asarray(total - terms.sum(axis=-1))
+
+    def find_joint_scopes(self) -> None:
+        """Look for variables that pay only together, which get a term together."""
+        seeds = min(FEW_SEEDS, self.reward_samples)
+        affordable = MAX_REWARDS // ((len(self.names) - self.k + 2) * seeds)
+        wanted = max(MIN_STATES, min(MAX_STATES, affordable))
+        met = self.record(2 * wanted)
+        chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
+        scopes = self.joint_scopes(met.rows[chosen], np.array(met.actions)[chosen], seeds)
+        self._split = SplitReward(scopes, self.reference[self.k :])
+
+    def joint_scopes(
+        self, rows: Rows, actions: IntArray, num_seeds: int | None = None
+    ) -> list[Scope]:
+        """The variables that pay only together in some states, and each other one by itself."""
+        pay = self._paid(rows, actions, num_seeds)
+        x, names = rows[:, self.k :], self.names[self.k :]
+        return find_scopes(x, pay, self.reference[self.k :], names)
+
+    def _paid(self, rows: Rows, actions: IntArray, num_seeds: int | None = None) -> Pay:
+        """The reward of some states, with another x."""
+
+        def pay(x: Rows, lanes: NDArray[np.intp]) -> FloatArray:
+            changed = np.column_stack([rows[lanes, : self.k], x]).astype(rows.dtype)
+            return self.pay(changed, actions[lanes], num_seeds)[0]
+
+        return pay
+
+
+# --- chance ---------------------------------------------------------------------------------------
+
+
+class Chance(NamedTuple):
+    """A state and an action whose reward depends on chance, more than in others."""
+
+    row: Rows  # (k + m,)
+    action: int
+    low: float  # the smallest reward there
+    high: float  # the largest
+    deviation: float  # the standard deviation of the reward there
+    span: float  # the distance between the smallest and the largest reward anywhere
+
+    @property
+    def samples(self) -> int:
+        """The number of seeds that a reward should be averaged over."""
+        wanted = math.ceil((self.deviation / self.span / WANTED_ERROR) ** 2)
+        return min(MOST_SAMPLES, max(1, wanted))
+
+    def is_large(self, samples: int) -> bool:
+        """Whether the mean over so many seeds still depends on chance, by much."""
+        return self.deviation / self.span / math.sqrt(samples) > LARGE_ERROR
+
+
+def find_chance(model: SteppedModel, max_steps: int = MAX_CHANCE_STEPS) -> Chance | None:
+    """Where the reward of an environment depends on chance the most, if it does.
+
+    Looked at are states of episodes, and every n with every action, if there are not too many, each
+    with an x that was met: random actions may never come where chance decides, and a plan does.
+
+    Args:
+        model: the adapted environment.
+        max_steps: how many steps are taken in states that were met, and as many in others.
+    """
+    met = model.record(min(NUM_MET, max(1, max_steps // MIN_SEEDS)))
+    everywhere = _everywhere(model, met.rows, max_steps)
+    asked = ((met.rows, np.array(met.actions)), everywhere)
+    found = [
+        chance
+        for rows, actions in asked
+        if len(rows) and (chance := _largest(model, rows, actions, max_steps)) is not None
+    ]
+    if not found:
+        return None
+    worst = max(found, key=lambda own: own.deviation)
+    if worst.high - worst.low <= ROUNDING * (1 + abs(worst.high)):
+        return None
+    return worst._replace(span=max(own.span for own in found))
+
+
+def affordable_samples(model: SteppedModel) -> int:
+    """The number of seeds over which all rewards that a planner asks for can be averaged."""
+    n, x = model.foreign.access.parts
+    sizes = [REAL_POINTS if own.is_real else int(own.size) for own in n]
+    pairs = min(MAX_PAIRS, math.prod(sizes) * model.foreign.num_actions)
+    values = [REAL_VALUES if own.is_real else int(own.size) for own in x]
+    joint = [math.prod(values[i] for i in scope) for scope in model.scopes]
+    rows = pairs * (1 + sum(min(number, MAX_PAIRS) for number in joint))
+    return max(FEWEST_SAMPLES, min(MOST_SAMPLES, MAX_PLANNED // rows))
+
+
+def _largest(model: SteppedModel, rows: Rows, actions: IntArray, max_steps: int) -> Chance | None:
+    """The state whose reward varies the most from seed to seed; None if all rewards are equal."""
+    number = min(MAX_SEEDS, max(MIN_SEEDS, max_steps // len(rows)))
+    seeds = np.random.default_rng(0).integers(NUM_SEEDS, size=number)
+    try:
+        steps = [model.foreign.step(rows, actions, np.full(len(rows), seed)) for seed in seeds]
+    except ValueError:
+        return None  # a combination of values that never occurs, and cannot be set
+    paid = np.array([step.reward for step in steps])
+    if np.ptp(paid) == 0.0:
+        return None
+    deviation = paid.std(axis=0, ddof=1)
+    lane = int(deviation.argmax())
+    own = paid[:, lane]
+    low, high, span = float(own.min()), float(own.max()), float(np.ptp(paid))
+    return Chance(rows[lane], int(actions[lane]), low, high, float(deviation[lane]), span)
+
+
+def _everywhere(model: SteppedModel, met: Rows, max_steps: int) -> tuple[Rows, IntArray]:
+    """All n, or some of them, with all actions, each with an x that was met."""
+    k, num_actions = model.k, model.foreign.num_actions
+    rng = np.random.default_rng(0)
+    variables = model.foreign.access.parts[0]
+    most = max_steps // (MIN_SEEDS * num_actions)
+    if not most:
+        return met[:0], np.zeros(0, dtype=np.int64)
+    sizes = [int(variable.size) for variable in variables]
+    if any(variable.is_real for variable in variables):
+        n = met[rng.integers(len(met), size=min(most, len(met))), :k]
+    elif math.prod(sizes) <= most:
+        n = np.indices(sizes).reshape(k, math.prod(sizes)).T
+    else:
+        n = np.column_stack([rng.integers(size, size=most) for size in sizes])
+    rows = np.column_stack([n, met[rng.integers(len(met), size=len(n)), k:]])
+    rows = np.repeat(rows.astype(met.dtype), num_actions, axis=0)
+    return rows, np.tile(np.arange(num_actions), len(n))
