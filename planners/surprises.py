@@ -29,7 +29,7 @@ from planners.core.arrays import Ints, joint_index, joint_values
 from planners.core.evaluation import ActionRule, Scenarios, play, returns_on
 from planners.core.policy import Mask
 from planners.core.rare_events import MANY, most_per_episode, rounded, shown
-from planners.discretization.coarse import MANY_VALUES
+from planners.discretization.bins import MANY_VALUES
 
 if TYPE_CHECKING:
     from planners.samples.rollouts import ExogenousData

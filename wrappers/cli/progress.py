@@ -16,7 +16,7 @@ from typing_extensions import Self
 from planners.core.planner import PlanCutShortWarning
 from wrappers.cli.console import columns, wrap, write
 from wrappers.fitting.history import Progress, Record
-from wrappers.fitting.results import LearningStoppedWarning
+from wrappers.fitting.session import LearningStoppedWarning
 
 BAR = 20  # characters
 REFRESH = 0.2  # seconds

@@ -12,7 +12,7 @@ from planners.core.memory import Shelf
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
-from planners.discretization.coarse import Bins
+from planners.discretization.bins import Bins
 from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective

@@ -21,10 +21,10 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from planners.worth import cost_function
-from wrappers.fitting.fitted import FittedLearner
 from wrappers.fitting.history import Progress
 from wrappers.fitting.importance import importance as guess_importance
 from wrappers.fitting.relevance import Relevance, find_relevance
+from wrappers.fitting.session import FittedLearner
 from wrappers.reports.tables import Table, Tabular, listed, number, variables
 
 #: All masks are tried if there are at most so many.
