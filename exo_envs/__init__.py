@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from exo_envs.core.ends import carry_end
 from exo_envs.core.mdp import ExoMDP, State, Successors, Variable
+from exo_envs.domains import register_envs
 from exo_envs.shells.env import ExoEnv
-from exo_envs.shells.registration import register_envs
 from exo_envs.shells.vector_env import ExoVectorEnv
 from exo_envs.sources.simulators.conversion import IgnoredWrapperWarning, as_mdp
 from exo_envs.sources.simulators.mdp import AdaptedMDP

@@ -39,7 +39,7 @@ def test_files_that_it_points_to_exist(link):
 
 
 def test_it_names_every_environment():
-    from exo_envs.shells.registration import ENVIRONMENTS
+    from exo_envs.domains import ENVIRONMENTS
 
     assert [env_id for env_id in ENVIRONMENTS if env_id not in README] == []
 

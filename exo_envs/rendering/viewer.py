@@ -58,7 +58,7 @@ class Viewer:
             )
         self.mdp = mdp
         self.mask: tuple[str, ...] | None = None  # drawn over the picture where there is one
-        self._window: Window | None = None
+        self._window: tuple[Any, Any] | None = None  # pygame's screen and clock
 
     def text(self, state: State) -> str:
         """The state as lines of text; by default every variable with its value."""
@@ -86,55 +86,35 @@ class Viewer:
             logger.warning("render_mode='human' has no screen to open a window on")
             self.draw(state)
             return
-        if self._window is None:
-            self._window = Window(type(self.mdp).__name__, fps=self.metadata["render_fps"])
-        self._window.show(self.draw(state))
-
-    def close(self) -> None:
-        """Free what drawing needed; calling it again does nothing."""
-        if self._window is not None:
-            self._window.close()
-            self._window = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the window behind: copies open their own."""
-        return {**self.__dict__, "_window": None}
-
-
-class Window:
-    """A window on the screen that shows frames, by pygame."""
-
-    def __init__(self, title: str, *, fps: int) -> None:
-        """Prepare a window; it opens at the size of the first frame."""
         try:
             import pygame
         except ImportError as error:
             raise ImportError(
                 "render_mode='human' opens its window with pygame: pip install \"exo-envs[human]\""
             ) from error
-        self._pygame = pygame
-        self._title = title
-        self._fps = fps
-        self._screen: Any = None
-
-    def show(self, frame: Frame) -> None:
-        """Put ``frame`` on the screen and wait until it is time for the next one."""
-        pygame = self._pygame
-        if self._screen is None:
+        frame = self.draw(state)
+        if self._window is None:
             pygame.display.init()
-            pygame.display.set_caption(self._title)
-            self._screen = pygame.display.set_mode((frame.shape[1], frame.shape[0]))
-            self._clock = pygame.time.Clock()
-        self._screen.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
+            pygame.display.set_caption(type(self.mdp).__name__)
+            screen = pygame.display.set_mode((frame.shape[1], frame.shape[0]))
+            self._window = (screen, pygame.time.Clock())
+        screen, clock = self._window
+        screen.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
         pygame.event.pump()
         pygame.display.flip()
-        self._clock.tick(self._fps)
+        clock.tick(self.metadata["render_fps"])
 
     def close(self) -> None:
-        """Close the window."""
-        if self._screen is not None:
-            self._pygame.display.quit()
-            self._screen = None
+        """Free what drawing needed; calling it again does nothing."""
+        if self._window is not None:
+            import pygame
+
+            pygame.display.quit()
+            self._window = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the window behind: copies open their own."""
+        return {**self.__dict__, "_window": None}
 
 
 class SceneViewer(Viewer, ABC):

@@ -13,7 +13,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
-from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_initial
@@ -83,15 +82,6 @@ def as_observation(state: State) -> Observation:
     return observation
 
 
-def check_model(mdp: Any) -> ExoMDP:
-    """The model, or an error that says what is wrong with it, or what it is instead."""
-    if not isinstance(mdp, ExoMDP):
-        what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
-        raise ArgumentTypeError(f"an environment is made of an ExoMDP, not of {what}")
-    check_declaration(mdp)
-    return mdp
-
-
 def viewer_at(place: str, **arguments: Any) -> MakeViewer:
     """A function that makes the viewer ``"module:Class"`` of a model, imported only then."""
     return partial(_make_viewer, place, arguments)
@@ -103,27 +93,8 @@ def _make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
     return viewer
 
 
-def viewer_maker(viewer: Any) -> MakeViewer:
-    """A function that makes the viewer of a model, for a viewer, such a function, or None."""
-    if viewer is None:
-        return viewer_at("exo_envs.rendering.viewer:Viewer")
-    if callable(viewer):
-        return viewer
-    from exo_envs.rendering.viewer import Viewer
-
-    if not isinstance(viewer, Viewer):
-        raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
-    return partial(_given, viewer)
-
-
 def _given(viewer: Viewer, _: ExoMDP) -> Viewer:
     return viewer
-
-
-def metadata_of(env: ExoEnv | VectorEnv[Any, Any, Any], viewer: Any) -> dict[str, Any]:
-    """What a viewer says it can draw; of one that is not made yet, the class of the environment."""
-    said = TEXT_ONLY if viewer is None else getattr(viewer, "metadata", type(env).metadata)
-    return dict(said)
 
 
 def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
@@ -167,14 +138,91 @@ def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> d
     return options or {}
 
 
-def check_render_mode(render_mode: str | None, choices: list[str]) -> str | None:
-    """The render mode, or an error for one that the environment does not have."""
-    if render_mode is not None:
-        check_choice("render mode", render_mode, choices)
-    return render_mode
+class Shell:
+    """What an environment of one state and one of many lanes have in common."""
+
+    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY
+    mdp: ExoMDP
+    make_viewer: MakeViewer
+    render_mode: str | None
+    _lanes: tuple[int, ...] = ()  # (num_envs,) in a vector environment
+    _state: State | None = None  # always a batch
+    _terminal: BoolArray | None = None  # whether it is terminal, once that was asked
+    _elapsed_steps: Any = 0  # int, or (num_envs,)
+    _ended: Any = False  # lanes that wait for a reset
+    _noise: Noise
+    _np_random: np.random.Generator | None
+    _np_random_seed: int | None
+
+    def _set_up(
+        self, mdp: Any, viewer: Any, render_mode: str | None, not_offered: tuple[str, ...] = ()
+    ) -> None:
+        """Check and keep what an environment is made of."""
+        if not isinstance(mdp, ExoMDP):
+            what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
+            raise ArgumentTypeError(f"an environment is made of an ExoMDP, not of {what}")
+        check_declaration(mdp)
+        self.mdp = mdp
+        self._noise = Noise.unseeded()
+        # A viewer that is not made yet draws what the class of the environment says.
+        said: Any = getattr(viewer, "metadata", type(self).metadata)
+        said = TEXT_ONLY if viewer is None else said
+        modes = [mode for mode in said["render_modes"] if mode not in not_offered]
+        self.metadata = {**said, "render_modes": modes}  # type: ignore[misc]
+        if viewer is None:
+            viewer = viewer_at("exo_envs.rendering.viewer:Viewer")
+        elif not callable(viewer):
+            from exo_envs.rendering.viewer import Viewer
+
+            if not isinstance(viewer, Viewer):
+                raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
+            viewer = partial(_given, viewer)
+        self.make_viewer = viewer
+        if render_mode is not None:
+            check_choice("render mode", render_mode, modes)
+        self.render_mode = render_mode
+
+    @cached_property
+    def viewer(self) -> Viewer:
+        """The viewer, made when it is first asked for."""
+        return self.make_viewer(self.mdp)
+
+    @property
+    def state(self) -> State:
+        """The current state, or those of all lanes (a copy)."""
+        n, x = self._require_state()
+        return State(n.reshape(*self._lanes, -1).copy(), x.reshape(*self._lanes, -1).copy())
+
+    def get_state(self) -> Snapshot:
+        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
+        return Snapshot(
+            self.state,
+            copy.copy(self._elapsed_steps),
+            copy.deepcopy(self._noise),
+            copy.deepcopy(self.np_random),  # type: ignore[attr-defined]
+            self._np_random_seed,
+            copy.copy(self._ended),
+        )
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot; to start at a plain :class:`State`, give it to :meth:`reset`."""
+        check_snapshot(snapshot, self._lanes)
+        self._state = as_state(self.mdp, snapshot.state, self._lanes or (1,))
+        self._terminal = None
+        steps, ended = np.array(snapshot.elapsed_steps, dtype=np.int64), np.array(snapshot.ended)
+        self._elapsed_steps = steps if self._lanes else int(steps)
+        self._ended = ended if self._lanes else bool(ended)
+        self._noise = copy.deepcopy(snapshot.noise)
+        self._np_random = copy.deepcopy(snapshot.np_random)
+        self._np_random_seed = snapshot.np_random_seed
+
+    def _require_state(self) -> State:
+        if self._state is None:
+            raise ResetNeeded("call reset() first: the environment has no state yet")
+        return self._state
 
 
-class ExoEnv(gym.Env[Observation, np.int64]):
+class ExoEnv(Shell, gym.Env[Observation, np.int64]):
     """A Gymnasium environment over an :class:`ExoMDP`.
 
     Observations are ``Dict(endogenous=MultiDiscrete, exogenous=MultiDiscrete)``, with a ``Box`` for
@@ -194,8 +242,6 @@ class ExoEnv(gym.Env[Observation, np.int64]):
             are drawn as text.
     """
 
-    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
-
     def __init__(
         self,
         mdp: ExoMDP,
@@ -203,27 +249,9 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         *,
         viewer: Viewer | MakeViewer | None = None,
     ) -> None:
-        self.mdp = mdp = check_model(mdp)
+        self._set_up(mdp, viewer, render_mode)
         self.observation_space: spaces.Dict = observation_space(mdp)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(mdp.num_actions)
-        self.make_viewer = viewer_maker(viewer)
-        self.metadata = metadata_of(self, viewer)  # type: ignore[misc]
-        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self._state: State | None = None  # a batch of one
-        self._terminal: BoolArray | None = None  # whether it is terminal, once that was asked
-        self._elapsed_steps = 0
-        self._noise = Noise.unseeded()
-
-    @cached_property
-    def viewer(self) -> Viewer:
-        """The viewer, made when it is first asked for."""
-        return self.make_viewer(self.mdp)
-
-    @property
-    def state(self) -> State:
-        """The current state (a copy)."""
-        state = self._require_state()
-        return State(state.endogenous[0].copy(), state.exogenous[0].copy())
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -267,27 +295,6 @@ class ExoEnv(gym.Env[Observation, np.int64]):
         info = {"reward_terms": terms[0].copy()}
         return self._observe(), float(reward[0]), terminated, truncated, info
 
-    def get_state(self) -> Snapshot:
-        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
-        self._require_state()
-        return Snapshot(
-            self.state,
-            self._elapsed_steps,
-            copy.deepcopy(self._noise),
-            copy.deepcopy(self.np_random),
-            self._np_random_seed,
-        )
-
-    def set_state(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot; to start at a plain :class:`State`, give it to :meth:`reset`."""
-        check_snapshot(snapshot, ())
-        self._state = as_state(self.mdp, snapshot.state, (1,))
-        self._terminal = None
-        self._elapsed_steps = int(snapshot.elapsed_steps)
-        self._noise = copy.deepcopy(snapshot.noise)
-        self._np_random = copy.deepcopy(snapshot.np_random)
-        self._np_random_seed = snapshot.np_random_seed
-
     def render(self) -> Any:
         """Draw the current state as ``render_mode`` says."""
         if self.render_mode is None:
@@ -314,8 +321,3 @@ class ExoEnv(gym.Env[Observation, np.int64]):
     def _observe(self) -> Observation:
         endogenous, exogenous = self._require_state()
         return observe(State(endogenous[0], exogenous[0]))
-
-    def _require_state(self) -> State:
-        if self._state is None:
-            raise ResetNeeded("call reset() first: the environment has no state yet")
-        return self._state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,22 +19,15 @@ from exo_envs.core.arguments import check_choice, check_flag, check_lanes, check
 from exo_envs.core.batches import as_actions, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
-from exo_envs.core.noise import Noise
 from exo_envs.core.spaces import batched_space
 from exo_envs.shells.env import (
-    TEXT_ONLY,
     MakeViewer,
     Observation,
-    Snapshot,
+    Shell,
     as_observation,
-    check_model,
     check_options,
-    check_render_mode,
-    check_snapshot,
-    metadata_of,
     observation_space,
     observe,
-    viewer_maker,
 )
 from exo_envs.shells.stepper import CompiledStepper, compiled_stepper
 
@@ -45,7 +37,7 @@ if TYPE_CHECKING:
 VectorStep = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
-class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` lanes of an :class:`ExoMDP`, stepped as one batch.
 
     Observations, infos (see ``reward_terms``) and all three autoreset modes are those of
@@ -66,8 +58,6 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         viewer: what draws the states, or a function that makes it, as in :class:`ExoEnv`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = TEXT_ONLY  # type: ignore[misc]
-
     def __init__(
         self,
         mdp: ExoMDP,
@@ -79,10 +69,10 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         viewer: Viewer | MakeViewer | None = None,
         reward_terms: bool = False,
     ) -> None:
-        self.mdp = check_model(mdp)
-        self.make_viewer = viewer_maker(viewer)
+        self._set_up(mdp, viewer, render_mode, not_offered=("human",))
         num_variables = len(mdp.endogenous_sizes) + len(mdp.exogenous_sizes)
         self.num_envs = check_lanes("num_envs", num_envs, num_variables, least=1)
+        self._lanes = (self.num_envs,)
         max_steps = optional(check_whole)("max_episode_steps", max_episode_steps, 1)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
@@ -91,38 +81,19 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        metadata = metadata_of(self, viewer)
-        modes = [mode for mode in metadata["render_modes"] if mode != "human"]
-        self.render_mode = check_render_mode(render_mode, modes)
-        self.metadata = {  # type: ignore[misc]
-            **metadata,
-            "render_modes": modes,
-            "autoreset_mode": self.autoreset_mode,
-        }
+        self.metadata["autoreset_mode"] = self.autoreset_mode
         limit = min(mdp.horizon, max_steps or mdp.horizon)
         # Arrays, because NumPy takes as long to make one of a number as to add a few.
         self._limits = np.full(self.num_envs, limit)
         self._one_step = np.ones(self.num_envs, dtype=np.int64)
-        self._state: State | None = None
         self._elapsed_steps = np.zeros(self.num_envs, dtype=np.int64)
-        self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # lanes that wait for a reset
-        self._noise = Noise.unseeded()
+        self._ended = np.zeros(self.num_envs, dtype=np.bool_)
         self._shows_terms = check_flag("reward_terms", reward_terms)
-
-    @cached_property
-    def viewer(self) -> Viewer:
-        """The viewer, made when it is first asked for."""
-        return self.make_viewer(self.mdp)
 
     @cached_property
     def _stepper(self) -> CompiledStepper | None:
         """Makes steps in one call, if the model can."""
         return compiled_stepper(self.mdp, self.num_envs)
-
-    @property
-    def state(self) -> State:
-        """The current states (a copy)."""
-        return State(*(np.array(part) for part in self._require_state()))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -205,27 +176,6 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 self._restart((self._state, shown), ended)
         return as_observation(shown), rewards, terminations, truncations, infos
 
-    def get_state(self) -> Snapshot:
-        """A snapshot from which :meth:`set_state` continues exactly, random numbers included."""
-        return Snapshot(
-            self.state,
-            self._elapsed_steps.copy(),
-            copy.deepcopy(self._noise),
-            copy.deepcopy(self.np_random),
-            self._np_random_seed,
-            self._ended.copy(),
-        )
-
-    def set_state(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot of this environment or of one with as many lanes."""
-        check_snapshot(snapshot, (self.num_envs,))
-        self._state = as_state(self.mdp, snapshot.state, (self.num_envs,))
-        self._elapsed_steps = np.array(snapshot.elapsed_steps, dtype=np.int64)
-        self._noise = copy.deepcopy(snapshot.noise)
-        self._np_random = copy.deepcopy(snapshot.np_random)
-        self._np_random_seed = snapshot.np_random_seed
-        self._ended = np.array(snapshot.ended)
-
     def render(self) -> tuple[Any, ...] | None:
         """Draw the state of every lane as ``render_mode`` says."""
         if self.render_mode is None:
@@ -280,11 +230,6 @@ class ExoVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 f"not {lanes}"
             )
         return lanes
-
-    def _require_state(self) -> State:
-        if self._state is None:
-            raise ResetNeeded("call reset() first: the environment has no state yet")
-        return self._state
 
 
 def infos_of(terms: FloatArray | None, lanes: BoolArray) -> dict[str, Any]:

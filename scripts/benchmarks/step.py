@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from benchmarks.timing import Contender, peak_memory, race, random_steps
-from exo_envs.shells.registration import ENVIRONMENTS
+from exo_envs.domains import ENVIRONMENTS
 
 LANES = (1, 512, 4096)
 SYNC_LANES = 512

@@ -6,7 +6,7 @@ import pytest
 
 import exo_envs  # noqa: F401 - registers the domains
 from exo_envs import State
-from exo_envs.shells.registration import ENVIRONMENTS
+from exo_envs.domains import ENVIRONMENTS
 from exo_envs.testing import audit
 
 

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from crowds import FixedNoise, assert_consistent, crowd, some_states
+from crowds import assert_consistent, crowd
 
-from exo_envs import ExoVectorEnv, State
+from exo_envs import State
 from exo_envs.domains.crowd import CrowdEnv, CrowdMDP, CrowdParameters, CrowdVectorEnv
 from exo_envs.domains.crowd.model import place_tables
 from exo_envs.domains.floor import Floor, Move
@@ -135,51 +135,6 @@ def test_contract(name):
     check_mdp(crowd(name), rng=np.random.default_rng(10))
 
 
-def test_batches_of_any_shape_agree():
-    mdp, rng = CrowdMDP(), np.random.default_rng(11)
-    states = some_states(mdp, 6, rng)
-    actions, noise = rng.integers(5, size=6), rng.random((6, 16))
-    terms = mdp.reward_terms(states, actions)
-    robots = mdp.sample_endogenous(states, actions, rng)
-    following = mdp.sample_exogenous(states.exogenous, FixedNoise(noise))
-    square = State(states.endogenous.reshape(2, 3, 1), states.exogenous.reshape(2, 3, -1))
-    assert (mdp.reward_terms(square, actions.reshape(2, 3)).reshape(6, -1) == terms).all()
-    assert (mdp.sample_endogenous(square, actions.reshape(2, 3), rng).ravel() == robots[:, 0]).all()
-    y = mdp.sample_exogenous(square.exogenous, FixedNoise(noise))
-    assert y.shape == (2, 3, 124)
-    assert (y.reshape(6, -1) == following).all()
-    for lane in range(6):
-        state = State(states.endogenous[lane], states.exogenous[lane])
-        assert (mdp.reward_terms(state, actions[lane]) == terms[lane]).all()
-        assert mdp.sample_endogenous(state, actions[lane], rng).tolist() == robots[lane].tolist()
-        y = mdp.sample_exogenous(state.exogenous, FixedNoise(noise[[lane]]))
-        assert y.shape == (124,)
-        assert (y == following[lane]).all()
-
-
-def test_layout_and_integer_type_do_not_matter():
-    mdp, rng = CrowdMDP(), np.random.default_rng(12)
-    states, noise = some_states(mdp, 8, rng), rng.random((8, 16))
-    following = mdp.sample_exogenous(states.exogenous, FixedNoise(noise))
-    frozen = states.exogenous.copy()
-    frozen.flags.writeable = False
-    for x in (np.asfortranarray(states.exogenous), states.exogenous.astype(np.int16), frozen):
-        assert (mdp.sample_exogenous(x, FixedNoise(noise)) == following).all()
-
-
-def test_a_batch_of_none_and_actions_that_broadcast():
-    mdp, rng = CrowdMDP(), np.random.default_rng(13)
-    none = mdp.sample_initial(0, rng)
-    assert mdp.sample_next(none, np.zeros(0, dtype=int), rng).exogenous.shape == (0, 124)
-    assert mdp.reward_terms(none, np.zeros(0, dtype=int)).shape == (0, 124)
-    states = mdp.sample_initial(4, rng)
-    every_action = State(states.endogenous[:, None], states.exogenous[:, None])
-    terms = mdp.reward_terms(every_action, np.arange(5))
-    assert terms.shape == (4, 5, 124)
-    for action in range(5):
-        assert (terms[:, action] == mdp.reward_terms(states, np.full(4, action))).all()
-
-
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -257,12 +212,3 @@ def test_the_shells_pass_their_arguments_on():
     assert vector_env.step(np.zeros(4, dtype=int))[3].all()
     with pytest.raises(ValueError, match="did you mean 'num_agents'"):
         CrowdEnv(num_agent=3)
-
-
-def test_the_exogenous_trajectory_does_not_depend_on_the_robot():
-    def trajectory(action):
-        env = ExoVectorEnv(CrowdMDP(), 8)
-        env.reset(seed=1)
-        return [env.step(np.full(8, action))[0]["exogenous"] for _ in range(4)]
-
-    assert np.array_equal(trajectory(Move.UP), trajectory(Move.RIGHT))

@@ -6,7 +6,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from factories import GivenNoise, each_size, random_cases
+from factories import each_size
 
 from exo_envs import State
 from exo_envs.domains.factory import (
@@ -61,51 +61,6 @@ def test_slices_find_their_variables(parameters):
 @each_size
 def test_it_keeps_the_contract(parameters):
     check_mdp(FactoryMDP(parameters), rng=0)
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (6,), (2, 3), (0,)])
-def test_any_leading_dimensions_give_the_same_values(shape):
-    mdp = FactoryMDP()
-    count = math.prod(shape)
-    (n, x), action, rng = random_cases(mdp, count, seed=2)
-    uniforms = rng.random(x.shape)
-    flat = State(n, x)
-    state = State(n.reshape(*shape, 2), x.reshape(*shape, 22))
-    one_by_one = mdp.sample_exogenous(x, GivenNoise(uniforms))
-    together = mdp.sample_exogenous(state.exogenous, GivenNoise(uniforms.reshape(*shape, 22)))
-    np.testing.assert_array_equal(together, one_by_one.reshape(*shape, 22), strict=True)
-    for method, width in ((mdp.reward_terms, 22), (_endogenous(mdp), 2)):
-        np.testing.assert_array_equal(
-            method(state, action.reshape(shape)),
-            method(flat, action).reshape(*shape, width),
-            strict=True,
-        )
-
-
-def _endogenous(mdp):
-    return lambda state, action: mdp.sample_endogenous(state, action, np.random.default_rng())
-
-
-def test_small_integers_and_strided_or_read_only_arrays_will_do():
-    mdp = FactoryMDP()
-    state, action, _ = random_cases(mdp, 40, seed=3)
-    wide = State(*(np.repeat(part, 2, axis=-1).astype(np.int8) for part in state))
-    odd = State(*(part[..., ::2] for part in wide))
-    for part in wide:
-        part.flags.writeable = False
-    expected = mdp.transition(state, action, np.random.default_rng(0))
-    found = mdp.transition(odd, action.astype(np.int32), np.random.default_rng(0))
-    np.testing.assert_array_equal(found.reward_terms, expected.reward_terms)
-    for part, right in zip(found.state, expected.state, strict=True):
-        np.testing.assert_array_equal(part, right, strict=True)
-
-
-@pytest.mark.parametrize("action", [6, 1000])
-def test_an_action_that_does_not_exist_is_an_error_in_the_model_too(action):
-    mdp = FactoryMDP()
-    state = mdp.sample_initial(3, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=f"no action {action}; actions are 0 ... 5"):
-        mdp.sample_next(state, np.full(3, action), np.random.default_rng(0))
 
 
 # --- the flag --------------------------------------------------------------------------------

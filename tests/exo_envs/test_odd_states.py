@@ -3,6 +3,8 @@
 Nothing else will do: an index out of range would kill the process, or silently read something else.
 """
 
+import math
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -50,6 +52,14 @@ METHODS = {
     "reward": lambda mdp, s, a, rng: mdp.reward(s, a),
     "transition": lambda mdp, s, a, rng: mdp.transition(s, a, rng),
 }
+
+
+def read_only(values):
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
 #: What part of a batch of states or actions becomes, by the name of the oddness.
 ODD = {
     "as they are": lambda v: v,
@@ -79,10 +89,15 @@ ODD = {
     "the largest uint64": lambda v: np.full(v.shape, 2**64 - 1, dtype=np.uint64),
     "other byte order": lambda v: v.astype(">i8"),
     "columns first": lambda v: np.asfortranarray(v)[::-1],
+    "in columns": np.asfortranarray,
+    "read-only": read_only,
     "a list": lambda v: v.tolist(),
 }
 #: Of which there is only one right answer: the one for the same values as they are.
-HARMLESS = ("floats", "uint8", "int8", "uint64", "other byte order")
+HARMLESS = (
+    *("floats", "uint8", "int8", "uint64", "other byte order"),
+    *("in columns", "read-only"),
+)
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -188,21 +203,49 @@ def test_one_wrong_value_among_many_is_named(mdp, seed, lanes, value):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", HARMLESS)
-def test_the_type_of_whole_numbers_makes_no_difference(mdp, method, kind):
+def test_types_and_layouts_of_arrays_make_no_difference(mdp, method, kind):
     rng = np.random.default_rng(0)
     state, action = batch(mdp, 40, rng)
     odd = State(*(ODD[kind](part) for part in state))
-    wanted, found = ask(mdp, method, state, action), ask(mdp, method, odd, ODD[kind](action))
+    assert_same(ask(mdp, method, state, action), ask(mdp, method, odd, ODD[kind](action)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+def test_any_leading_dimensions_give_the_same(mdp, method, shape):
+    lanes = math.prod(shape)
+    state, action = batch(mdp, lanes, np.random.default_rng(1))
+    shaped = State(*(part.reshape(*shape, part.shape[1]) for part in state))
+    wanted = ask(mdp, method, state, action)
+    found = ask(mdp, method, shaped, action.reshape(shape))
+    assert_same(wanted, found)
+    for one, other in zip(parts_of(found), parts_of(wanted), strict=True):
+        assert one.shape == (*shape, *other.shape[1:])
+
+
+@pytest.mark.parametrize("make", [GridMDP, FactoryMDP, CrowdMDP, SyntheticMDP])
+def test_actions_are_broadcast(make):
+    mdp = make()
+    state, _ = batch(mdp, 4, np.random.default_rng(2))
+    every_action = State(*(part[:, None] for part in state))
+    terms = mdp.reward_terms(every_action, np.arange(mdp.num_actions))
+    for action in range(mdp.num_actions):
+        wanted = mdp.reward_terms(state, np.full(4, action))
+        np.testing.assert_array_equal(terms[:, action], wanted)
+
+
+def assert_same(wanted, found):
+    """Two results are the same, whatever their shapes."""
     flat = [
-        np.concatenate([np.ravel(part) for part in parts_of(given)]) for given in (wanted, found)
+        np.concatenate([np.zeros(0), *map(np.ravel, parts_of(given))]) for given in (wanted, found)
     ]
     np.testing.assert_array_equal(*flat)
 
 
 def parts_of(result):
     """The arrays of a result."""
-    if result is None or isinstance(result, np.ndarray):
-        return [np.zeros(0) if result is None else result]
+    if not isinstance(result, tuple):
+        return [] if result is None else [np.asarray(result)]
     return [array for part in result for array in parts_of(part)]
 
 

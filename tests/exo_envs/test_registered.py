@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from traces import record
 
 import exo_envs
-from exo_envs.shells.registration import ENVIRONMENTS
+from exo_envs.domains import ENVIRONMENTS
 from exo_envs.testing import check_mdp
 
 IDS = sorted(ENVIRONMENTS)

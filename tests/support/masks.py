@@ -3,7 +3,7 @@
 import pytest
 
 from exo_envs import as_mdp
-from exo_envs.shells.registration import ENVIRONMENTS
+from exo_envs.domains import ENVIRONMENTS
 
 each_id = pytest.mark.parametrize("env_id", sorted(ENVIRONMENTS))
 

@@ -13,7 +13,6 @@ from functools import cache, partial
 import numpy as np
 
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.policy import Mask
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.relevance import Relevance
 from wrappers.fitting.study import Study
@@ -78,20 +77,6 @@ def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[s
                     worth[name] = share
                     changed = True
     return worth
-
-
-def blocks(relevance: Relevance, names: Mask, worth: dict[str, float]) -> list[Mask]:
-    """Candidates that predict each other belong together: the most valuable group first."""
-    group = {name: {name} for name in names}
-    for target in names:
-        for name in relevance.parents.get(target, ()):
-            if name in group and group[name] is not group[target]:
-                group[target] |= group[name]
-                for member in group[name]:
-                    group[member] = group[target]
-    distinct = {id(members): members for members in group.values()}.values()
-    ordered = [tuple(sorted(members, key=lambda n: (-worth[n], n))) for members in distinct]
-    return sorted(ordered, key=lambda members: (-worth[members[0]], members))
 
 
 def _joint_frequencies(data: ExogenousData, variables: tuple[int, ...]) -> FloatArray:

@@ -19,7 +19,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from exo_envs.core.arguments import check_level, check_rollouts, check_whole, optional
 from exo_envs.core.clock import check_time_limit
-from exo_envs.core.ends import CarriedEnd, carry_end
+from exo_envs.core.ends import CarriedEnd, EndCarryingMDP, carry_end
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from planners.core.memory import Memory, Shelf
@@ -42,7 +42,8 @@ from planners.samples.rollouts import ExogenousData
 CLEAR = 0.1
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
-
+#: How an episode ends of models whose end is known to look at n alone.
+KNOWN_ENDS = (ExoMDP.is_terminal, EndCarryingMDP.is_terminal)
 
 #: variable -> the variables that act on it, with the strength of the effect.
 ACTORS = Shelf[str, dict[int, float]]("actors")
@@ -104,13 +105,15 @@ class Study:
         max_parents: int = 6,
     ) -> None:
         n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
-        max_parents = check_whole("max_parents", max_parents, 1)
-        n_data_rollouts = optional(check_whole)("n_data_rollouts", n_data_rollouts, 1)
         check_ignored_rewards(ignored_rewards)
         check_planner(planner)
         check_reward(reward)
-        level = check_level("level", level)
         limit = check_time_limit("planning_time_limit", planning_time_limit, positive=True)
+        self.n_data_rollouts = optional(check_whole)("n_data_rollouts", n_data_rollouts, 1)
+        self.max_parents = check_whole("max_parents", max_parents, 1)
+        self.level = check_level("level", level)
+        self.reward: Reward = reward
+        self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.mdp = as_mdp(mdp_or_env)
         warn_of_ignored_wrappers(mdp_or_env, self.mdp)
         self.spec = _spec_of(mdp_or_env)
@@ -118,17 +121,12 @@ class Study:
         if not self.mdp.is_recorded:  # a record has only so many
             size = self.counted.horizon + 1, len(self.mdp.exogenous_variables)
             check_rollouts("n_rollouts", n_rollouts, *size)
-            if n_data_rollouts is not None:
-                check_rollouts("n_data_rollouts", n_data_rollouts, *size)
+            optional(check_rollouts)("n_data_rollouts", self.n_data_rollouts, *size)
         drawn = rng.integers(2**63) if isinstance(rng, np.random.Generator) else rng
         self.seed = 0 if drawn is None else check_whole("rng, if it is a seed,", drawn, 0)
-        self.n_data_rollouts = n_data_rollouts
-        self.reward: Reward = reward
-        self.ignored_rewards: IgnoredRewards = ignored_rewards
-        self.level = level
-        self.max_parents = int(max_parents)
         self.memory = Memory()
         self._is_checked = False
+        self._with_end: Study | None = None
         self._given_planner = planner
         self.evaluator = MaskEvaluator(
             self.counted,
@@ -161,26 +159,30 @@ class Study:
             max_parents=self.max_parents,
         )
 
-    def with_carried_end(self) -> Study | None:
-        """A study of the same model with the end of an episode in an endogenous variable.
+    def with_carried_end(self) -> Study:
+        """This study, or that of the model with its end in an endogenous variable.
 
-        It knows nothing yet. There is none if no variable was found that the end looks at.
+        Learners ask for it first: a planner has to know from n whether an episode is over. If its
+        end looks at x, it is carried in n (:func:`exo_envs.carry_end`).
         """
-        carried = carry_end(self.mdp, rng=self.rng("end"))
-        if not isinstance(carried, CarriedEnd):
-            return None
-        study = self.of_task(carried)
-        study.spec = self.spec
-        study.counted.add(self.counted)
-        warnings.warn(
-            f"the end of an episode depends on {', '.join(map(repr, carried.looks_at))}, and a "
-            f"planner has to know it from n. It is carried in the endogenous variable "
-            f"{carried.endogenous_variables[-1].name!r}; give exo_envs.carry_end(mdp) to say so "
-            "yourself",
-            EndCarriedWarning,
-            stacklevel=5,
-        )
-        return study
+        if self._with_end is None:
+            self._with_end = self
+            carried: ExoMDP = self.counted
+            if type(self.mdp).is_terminal not in KNOWN_ENDS:
+                carried = carry_end(self.counted, rng=self.rng("end"))
+            if isinstance(carried, CarriedEnd):
+                study = self._with_end = self.of_task(CarriedEnd(self.mdp, carried.looks_at))
+                study.spec = self.spec
+                study.counted.add(self.counted)
+                warnings.warn(
+                    f"the end of an episode depends on {', '.join(map(repr, carried.looks_at))}, "
+                    "and a planner has to know it from n. It is carried in the endogenous variable "
+                    f"{study.mdp.endogenous_variables[-1].name!r}; give exo_envs.carry_end(mdp) "
+                    "to say so yourself",
+                    EndCarriedWarning,
+                    stacklevel=5,
+                )
+        return self._with_end
 
     @property
     def samples(self) -> int:

@@ -83,7 +83,12 @@ class MaskWrapper(RecordConstructorArgs):
     def __init__(self, env: Any, mask: Any, show_mask: bool) -> None:
         """Find out what the mask keeps, before the wrapper takes hold of ``env``."""
         space = observed_space(self, env, self._wraps)
-        part = _exogenous_part(space)
+        parts = space.spaces if isinstance(space, spaces.Dict) else {}
+        # An empty part is left out of an observation.
+        absent = spaces.MultiDiscrete([]) if "endogenous" in parts else None
+        part = parts.get("exogenous", absent)
+        if not isinstance(part, (spaces.MultiDiscrete, spaces.Box)) or len(part.shape) != 1:
+            raise ArgumentTypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
         observed = _observed(env, part)
         if (given := part.shape[0]) != (named := len(observed.exogenous_names)):
             raise ArgumentError(
@@ -96,10 +101,13 @@ class MaskWrapper(RecordConstructorArgs):
         self._show_mask = show_mask
         self._width = named  # variables of what is underneath
         self._dtype = np.float64 if isinstance(part, spaces.Box) else np.int64
-        self._columns = observed.exogenous_indices(self.mask)
-        self._kept_part = spaces.Dict()  # empty if the mask is
-        if self.mask:
-            self._kept_part = spaces.Dict(exogenous=_columns_of(part, self._columns))
+        self._columns = kept = observed.exogenous_indices(self.mask)
+        shown: spaces.Space[Any]
+        if isinstance(part, spaces.Box):
+            shown = spaces.Box(part.low[kept], part.high[kept], dtype=np.float64)
+        else:
+            shown = spaces.MultiDiscrete(part.nvec[kept], start=part.start[kept])
+        self._kept_part = spaces.Dict({"exogenous": shown} if self.mask else {})
         self._single_space = _joined(space, self._kept_part)
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
@@ -256,25 +264,6 @@ class _Observed:
                     f"{len(positions)} of {len(self.known)} variables, and not this one"
                 )
         return np.array([positions[name] for name in names], dtype=np.intp)
-
-
-def _exogenous_part(space: spaces.Space[Any]) -> spaces.MultiDiscrete[Any] | spaces.Box:
-    parts = space.spaces if isinstance(space, spaces.Dict) else {}
-    part = parts.get("exogenous")
-    if part is None and "endogenous" in parts:
-        return spaces.MultiDiscrete([])  # an empty part is left out of an observation
-    if not isinstance(part, (spaces.MultiDiscrete, spaces.Box)) or len(part.shape) != 1:
-        raise ArgumentTypeError(f"the observation space is {space}, not {NEEDED_SPACE}; {HINT}")
-    return part
-
-
-def _columns_of(
-    part: spaces.MultiDiscrete[Any] | spaces.Box, columns: NDArray[np.intp]
-) -> spaces.Space[Any]:
-    """The space of some variables."""
-    if isinstance(part, spaces.Box):
-        return spaces.Box(part.low[columns], part.high[columns], dtype=np.float64)
-    return spaces.MultiDiscrete(part.nvec[columns], start=part.start[columns])
 
 
 def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:

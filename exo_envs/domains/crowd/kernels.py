@@ -114,8 +114,9 @@ def begin(
 ) -> None:
     """Draw x from P(x_0): agents are about the straight line between two tables."""
     w = World(*world)
-    num_cells, hand = w.ways.shape[0], w.ways.shape[1]
-    num_tables = hand
+    positions, columns, phase_bounds = w.table_positions, w.columns, w.phase_bounds
+    num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
+    hand = num_tables
     objects = num_cells + 3 * w.num_agents
     for lane in range(exogenous.shape[0]):
         for j in range(num_cells):
@@ -129,7 +130,7 @@ def begin(
             arrival = 1.0 - w.stand_still  # it stands there for one step, see _cell
             carrying = 0
             if agent < w.num_porters:
-                phase, progress = _phase(progress, w.phase_bounds)
+                phase, progress = _phase(progress, phase_bounds)
                 place = origin
                 if phase == Phase.CARRYING:
                     carrying = 1
@@ -140,8 +141,7 @@ def begin(
                 elif phase == Phase.WAITING:
                     destination = origin
                 exogenous[lane, objects + agent] = place
-            cells = w.table_cells[origin], w.table_cells[destination]
-            cell = _cell(cells, w.columns, progress, arrival)
+            cell = _cell(positions[origin], positions[destination], columns, progress, arrival)
             j = num_cells + 3 * agent
             exogenous[lane, j] = cell
             exogenous[lane, j + 1] = destination
@@ -163,23 +163,23 @@ def _phase(u: float, bounds: FloatArray) -> tuple[int, float]:
 
 @njit(**INNER)
 def _cell(
-    ends: tuple[int, int],  # the cells of two tables
+    origin: Int64Array,  # (2,): the row and column of a table
+    destination: Int64Array,  # (2,)
     columns: int,
     progress: float,  # 0 ... 1: how much of the time on the way has passed
     arrival: float,  # the time spent there at the end, as a part of that for a cell on the way
 ) -> int:
     """Where an agent on its way is: as many steps on as fit the time, near the straight line."""
-    (row, column), (last_row, last_column) = divmod(ends[0], columns), divmod(ends[1], columns)
-    down, right = last_row - row, last_column - column
+    row, column = origin[0], origin[1]
+    down, right = destination[0] - row, destination[1] - column
     steps = abs(down) + abs(right)
-    if steps == 0:
-        return ends[0]
-    # The bound: a progress below 1 times the time may round up to the time.
-    taken = min(int(progress * (steps + arrival)), steps if arrival > 0 else steps - 1)
-    vertical = (2 * taken * abs(down) + steps) // (2 * steps)  # rounded
-    horizontal = taken - vertical
-    row += vertical if down > 0 else -vertical
-    column += horizontal if right > 0 else -horizontal
+    if steps > 0:
+        # The bound: a progress below 1 times the time may round up to the time.
+        taken = min(int(progress * (steps + arrival)), steps if arrival > 0 else steps - 1)
+        vertical = (2 * taken * abs(down) + steps) // (2 * steps)  # rounded
+        horizontal = taken - vertical
+        row += vertical if down > 0 else -vertical
+        column += horizontal if right > 0 else -horizontal
     return row * columns + column
 
 

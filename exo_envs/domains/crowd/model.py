@@ -61,6 +61,7 @@ class CrowdMDP(ExoMDP):
         world = World(
             columns=floor.columns,
             table_cells=self.table_cells,
+            table_positions=positions,
             table_at=table_at,
             ways=_ways_to_tables(floor, positions),
             targets=np.vstack([floor.moves, np.full(len(Move), self.done)]),

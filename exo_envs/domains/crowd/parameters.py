@@ -122,6 +122,7 @@ class World(NamedTuple):
 
     columns: int
     table_cells: IntArray  # (num_tables,)
+    table_positions: IntArray  # (num_tables, 2): their rows and columns
     table_at: IntArray  # (num_cells + 1,): the table in a cell, or -1
     ways: IntArray  # (num_cells, num_tables, 3): the cell itself, two next ones to a table
     targets: IntArray  # (num_cells + 1, num_actions): where a move leads; the last is `done`

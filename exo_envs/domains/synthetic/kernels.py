@@ -5,10 +5,10 @@ actions are in range. Those of x may be of any integer type; :func:`exogenous_st
 of them itself.
 
 Most variables keep their value or are drawn anew from a uniform distribution: a loop without
-branches, which compilers turn into vector instructions. The others, ``special``, come as flat
-tables. The edges of the k-th of them are between ``edge_starts`` k and k + 1; the value that its
-parents call for and the distribution it is drawn anew from are at its starts in ``functions`` and
-``cdfs``. SHORT instead of a start stands for "the value of the only parent" and for "uniform".
+branches, which compilers turn into vector instructions. The others, ``special``, have tables.
+
+Arrays are taken out of a record before a loop that hands them to functions: in each turn of the
+loop that would take longer than all the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from exo_envs.domains.synthetic.parameters import (
     NO_BET,
     NO_SWITCH,
     PASS,
-    SHORT,
     SITE,
     TURNED,
     Bets,
@@ -48,6 +47,7 @@ def exogenous_step(
     """
     w = Net(*net)
     noise, sizes, tops, special = w.noise, w.sizes, w.tops, w.special
+    parents, strides, functions, cdfs = w.parents, w.strides, w.functions, w.cdfs
     for lane in range(first, last):
         x, uniform, out = exogenous[lane], uniforms[lane], following[lane]
         wrong = 0
@@ -61,74 +61,72 @@ def exogenous_step(
         for k in range(len(special)):
             i = special[k]
             if uniform[i] < noise[i]:
-                if w.cdf_starts[k] != SHORT:
-                    quantile, value = uniform[i] / noise[i], 0
-                    while value < tops[i] and quantile >= w.cdfs[w.cdf_starts[k] + value]:
-                        value += 1
-                    out[i] = value
-            elif w.function_starts[k] == SHORT:
-                out[i] = x[w.parents[w.edge_starts[k]]]
+                quantile, value = uniform[i] / noise[i], 0
+                while value < tops[i] and quantile >= cdfs[k, value]:
+                    value += 1
+                out[i] = value
             else:
-                entry = w.function_starts[k]
-                for edge in range(w.edge_starts[k], w.edge_starts[k + 1]):
-                    entry += w.strides[edge] * np.int64(x[w.parents[edge]])
-                out[i] = w.functions[entry]
+                entry = 0
+                for j in range(parents.shape[1]):
+                    entry += strides[k, j] * np.int64(x[parents[k, j]])
+                out[i] = functions[k, entry]
     return True
 
 
 @njit(**INNER)
-def _held(n: Any, action: Any, bets: Any) -> Any:
+def _held(n: Any, action: Any, delays: Any) -> Any:
     """The bet in hand once the action is taken."""
-    if n[LEFT] == bets.delays[n[SITE]]:
+    if n[LEFT] == delays[n[SITE]]:
         return action
     return NO_BET if n[LEFT] == 0 or action == PASS else n[BET]
 
 
 @njit(**INNER)
-def _successor(n: Any, x: Any, action: Any, bets: Any, out: Any) -> Any:
+def _successor(n: Any, x: Any, action: Any, slip: Any, delays: Any, switches: Any, out: Any) -> Any:
     """Write the n' of a bet that goes straight; return the probability that it is turned round."""
     site, left = n[SITE], n[LEFT]
     if left == 0:  # on to the next site
-        out[SITE] = (site + 1) % len(bets.delays)
-        out[LEFT] = bets.delays[out[SITE]]
+        out[SITE] = (site + 1) % len(delays)
+        out[LEFT] = delays[out[SITE]]
         out[BET] = NO_BET
         return 0.0
     out[SITE] = site
     out[LEFT] = left - 1
-    out[BET] = _held(n, action, bets)
+    out[BET] = _held(n, action, delays)
     if left != 1 or out[BET] == NO_BET:
         return 0.0
-    switch = bets.switches[site]
-    return 1.0 - bets.slip if switch != NO_SWITCH and x[switch] == 1 else bets.slip
+    if switches[site] != NO_SWITCH and x[switches[site]] == 1:
+        return 1.0 - slip
+    return slip
 
 
 @njit(**INNER)
-def _settled(n: Any, x: Any, bets: Any) -> Any:
+def _settled(n: Any, x: Any, paying: Any, outcomes: Any, stakes: Any) -> Any:
     """What the bet in a state pays now."""
     site, left, bet = n[SITE], n[LEFT], n[BET]
     if left != 0 or bet == NO_BET:
         return 0.0
     # Compared with 1, not used as indices: the values of x were not looked at.
-    one, other = int(x[bets.paying[site, 0]] == 1), int(x[bets.paying[site, 1]] == 1)
-    won = bets.outcomes[site, one, other] == bet - 1
-    return bets.stakes[site] if won else -bets.stakes[site]
+    one, other = int(x[paying[site, 0]] == 1), int(x[paying[site, 1]] == 1)
+    return stakes[site] if outcomes[site, one, other] == bet - 1 else -stakes[site]
 
 
 @njit(**INNER)
-def _fee(n: Any, action: Any, bets: Any) -> Any:
+def _fee(n: Any, action: Any, fee: float, delays: Any, stakes: Any) -> Any:
     """What it costs to place or hold a bet."""
-    return -bets.fee * bets.stakes[n[SITE]] if _held(n, action, bets) != NO_BET else 0.0
+    return -fee * stakes[n[SITE]] if _held(n, action, delays) != NO_BET else 0.0
 
 
 @njit(cache=True)
 def endogenous_outcomes(endogenous: Any, exogenous: Any, action: Any, bets: Any) -> Any:
     """P(n'|n,a,x): n' if the bet goes straight, and the probability that it is turned round."""
     b = Bets(*bets)
+    slip, delays, switches = b.slip, b.delays, b.switches
     following = np.empty_like(endogenous)
     turn = np.empty(len(endogenous))
     for lane in range(len(endogenous)):
-        n, x = endogenous[lane], exogenous[lane]
-        turn[lane] = _successor(n, x, action[lane], b, following[lane])
+        n, x, out = endogenous[lane], exogenous[lane], following[lane]
+        turn[lane] = _successor(n, x, action[lane], slip, delays, switches, out)
     return following, turn
 
 
@@ -145,9 +143,10 @@ def endogenous_step(
 ) -> None:
     """Write n' of some lanes: a bet goes straight, or it is turned round."""
     b = Bets(*bets)
+    slip, delays, switches = b.slip, b.delays, b.switches
     for lane in range(first, last):
-        out = following[lane]
-        turn = _successor(endogenous[lane], exogenous[lane], action[lane], b, out)
+        n, x, out = endogenous[lane], exogenous[lane], following[lane]
+        turn = _successor(n, x, action[lane], slip, delays, switches, out)
         if uniforms[lane, 0] < turn:
             out[BET] = TURNED - out[BET]
 
@@ -161,18 +160,20 @@ def reward_terms(
 ) -> None:
     """Write R^i: what pays at the site settles the bet."""
     b = Bets(*bets)
+    paying, outcomes, stakes, columns = b.paying, b.outcomes, b.stakes, b.columns
     for lane in range(len(endogenous)):
         n = endogenous[lane]
-        terms[lane, b.columns[n[SITE]]] = _settled(n, exogenous[lane], b)
+        terms[lane, columns[n[SITE]]] = _settled(n, exogenous[lane], paying, outcomes, stakes)
 
 
 @njit(cache=True)
 def endogenous_reward(endogenous: Any, action: Any, bets: Any) -> Any:
     """R(n,a): a bet in hand costs its fee, step by step."""
     b = Bets(*bets)
+    fee, delays, stakes = b.fee, b.delays, b.stakes
     paid = np.empty(len(endogenous))
     for lane in range(len(endogenous)):
-        paid[lane] = _fee(endogenous[lane], action[lane], b)
+        paid[lane] = _fee(endogenous[lane], action[lane], fee, delays, stakes)
     return paid
 
 
@@ -194,8 +195,10 @@ def step(
     """A whole step of some lanes."""
     bets, net = problem
     b, n, x = Bets(*bets), endogenous, exogenous
+    paying, outcomes, stakes, fee, delays = b.paying, b.outcomes, b.stakes, b.fee, b.delays
     for lane in range(first, last):
-        rewards[lane] = _settled(n[lane], x[lane], b) + _fee(n[lane], action[lane], b)
+        paid = _settled(n[lane], x[lane], paying, outcomes, stakes)
+        rewards[lane] = paid + _fee(n[lane], action[lane], fee, delays, stakes)
         terminal[lane] = False
     endogenous_step(first, last, n, x, action, endogenous_uniforms, bets, next_endogenous)
     return exogenous_step(first, last, x, exogenous_uniforms, net, next_exogenous)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -21,7 +20,6 @@ from exo_envs.domains.synthetic.parameters import (
     BET,
     NO_BET,
     NO_SWITCH,
-    SHORT,
     TURNED,
     Bets,
     Net,
@@ -259,47 +257,32 @@ def _flat_net(nodes: tuple[Node, ...]) -> Net:
     position = {node.name: i for i, node in enumerate(nodes)}
     special = [i for i, node in enumerate(nodes) if not _is_plain(node)]
     tables = [nodes[i] for i in special]
-    parents = [position[name] for node in tables for name in node.parents]
-    strides = [stride for node in tables for stride in _strides(node.function.shape)]
-    none: NDArray[Any] = np.empty(0)
-    functions = [none if _is_identity(node) else node.function.ravel() for node in tables]
-    cdfs = [none if _is_uniform(node) else node.base.cumsum() for node in tables]
     sizes = np.array([node.size for node in nodes], dtype=np.int64)
     return Net(
         noise=np.array([node.noise for node in nodes]),
         sizes=sizes.astype(np.float64),
         tops=(sizes - 1).astype(np.int32),
         special=np.array(special, dtype=np.int64),
-        edge_starts=np.cumsum([0] + [len(node.parents) for node in tables], dtype=np.int64),
-        parents=np.array(parents, dtype=np.int64),
-        strides=np.array(strides, dtype=np.int64),
-        function_starts=_starts(functions),
-        functions=np.concatenate([*functions, none]).astype(np.int64),
-        cdf_starts=_starts(cdfs),
-        cdfs=np.concatenate([*cdfs, none]),
+        parents=_padded([[position[name] for name in node.parents] for node in tables], np.int64),
+        strides=_padded(
+            [np.cumprod([1, *node.function.shape[:0:-1]])[::-1] for node in tables], np.int64
+        ),
+        functions=_padded([node.function.ravel() for node in tables], np.int64),
+        cdfs=_padded([node.base.cumsum() for node in tables], np.float64),
     )
 
 
 def _is_plain(node: Node) -> bool:
     """Whether a variable keeps its value or is drawn from a uniform distribution."""
-    keeps = node.noise >= 1 or (node.parents == (node.name,) and _is_identity(node))
-    return keeps and _is_uniform(node)
+    keeps = node.noise >= 1 or (
+        node.parents == (node.name,) and np.array_equal(node.function, np.arange(node.size))
+    )
+    return keeps and bool((node.base == node.base[0]).all())
 
 
-def _is_identity(node: Node) -> bool:
-    return np.array_equal(node.function, np.arange(node.size))
-
-
-def _is_uniform(node: Node) -> bool:
-    return bool((node.base == node.base[0]).all())
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    """What an index along each dimension adds to that of the flattened array."""
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-
-
-def _starts(tables: list[NDArray[Any]]) -> NDArray[np.int64]:
-    """Where each of the tables starts when they are one; there is no start for an empty one."""
-    lengths = np.array([len(table) for table in tables], dtype=np.int64)
-    return np.where(lengths > 0, lengths.cumsum() - lengths, SHORT)
+def _padded(rows: list[Any], dtype: Any) -> NDArray[Any]:
+    """Rows of different lengths as one array, with zeros at their ends."""
+    array = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=dtype)
+    for row, values in zip(array, rows, strict=True):
+        row[: len(values)] = values
+    return array

@@ -24,7 +24,6 @@ PASS = 0  # the action; 1 + v is a bet on the value v
 NO_BET = 0  # the value of BET; 1 + v is a bet on the value v
 TURNED = 3  # minus a bet is the opposite bet
 NO_SWITCH = -1  # in the place of a variable that turns bets round
-SHORT = -1  # in the place of a start in a table: see exo_envs.domains.synthetic.kernels
 
 #: Values of all noise variables, at most: each has its probability and what it calls for.
 MAX_NOISE_VALUES = 100_000_000
@@ -244,10 +243,7 @@ class Net(NamedTuple):
     sizes: FloatArray  # (m,): how many values it has
     tops: NDArray[Any]  # (m,) int32: its largest value
     special: IntArray  # (k,): the variables that do more than keep their value
-    edge_starts: IntArray  # (k + 1,)
-    parents: IntArray
-    strides: IntArray
-    function_starts: IntArray  # (k,)
-    functions: IntArray
-    cdf_starts: IntArray  # (k,)
-    cdfs: FloatArray
+    parents: IntArray  # (k, parents), and zeros where there are fewer, as below
+    strides: IntArray  # (k, parents): what a parent's value adds to a position in ``functions``
+    functions: IntArray  # (k, joint values of the parents): the value that they call for
+    cdfs: FloatArray  # (k, values): of the distribution that a variable is drawn from anew

@@ -18,7 +18,7 @@ from models import CounterMDP
 from traces import record, same
 
 from exo_envs import ExoEnv, ExoVectorEnv, as_mdp
-from exo_envs.shells.registration import ENVIRONMENTS
+from exo_envs.domains import ENVIRONMENTS
 from wrappers.observation.flat import Encoding, FlatObservation, FlatVectorObservation
 from wrappers.observation.learned import LearnedMask
 from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
