@@ -15,6 +15,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from exo_envs.contract.check import check_quickly
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_real, check_whole
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit
 from exo_envs.core.masks import as_mask
@@ -29,7 +31,6 @@ from planners.default_planner import DefaultPlanner
 from planners.mask_evaluator import MaskEvaluator
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.worth import Cost, Objective, cost_function
 
@@ -125,7 +126,7 @@ def estimate_objective(
     try:
         with clock.above():
             if check:
-                model.check_contract()
+                check_quickly(model)
             start = warm_start.plan if warm_start else None
             trial = evaluator.plan(names, thorough=True, warm_start=start)
             _warn_of(trial.plan, names, planning_time_limit)
