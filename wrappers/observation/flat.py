@@ -370,8 +370,7 @@ class FlatVectorObservation(FlatWrapper, VectorObservation):
         FlatWrapper.__init__(self, env, encoding, dtype)
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self.encoding.space
-        batch = batch_space(spaces.Dict(flat=self.encoding.space), env.num_envs)
-        self.observation_space = batch["flat"]
+        self.observation_space = batch_space(self.encoding.space, env.num_envs)
 
     def final(self, observations: Any, lanes: NDArray[np.intp]) -> NDArray[np.object_]:
         """The last observations of some lanes, encoded as one batch; None for the others."""

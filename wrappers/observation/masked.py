@@ -237,7 +237,7 @@ class MaskedVectorObservation(MaskWrapper, VectorObservation):
         # Not before: in older Gymnasiums a wrapper that is thrown away closes what it holds.
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self._single_space
-        batch = batch_space(self._kept_part, env.num_envs)
+        batch = cast("spaces.Dict", batch_space(self._kept_part, env.num_envs))
         self.observation_space = _joined(env.observation_space, batch)
 
     def render(self) -> Any:
