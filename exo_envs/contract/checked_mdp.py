@@ -68,12 +68,10 @@ class CheckedMDP(ExoMDP):
         self.discount = float(model.discount)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Of the model."""
         state = self.model.sample_initial(size, rng)
         return state if self._is_trusted else check_initial(self, state, size)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Of the model."""
         values = self.model.sample_exogenous(exogenous, rng)
         if self._is_trusted:
             return values
@@ -151,7 +149,6 @@ class CheckedMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """Of the model."""
         state = as_pair(state)
         values = self.model.sample_endogenous(state, action, rng)
         if self._is_trusted:
@@ -210,7 +207,6 @@ class CheckedMDP(ExoMDP):
         return Successors(n, probabilities)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """Of the model."""
         state = as_pair(state)
         terms = self.model.reward_terms(state, action)
         if self._is_trusted:
@@ -218,7 +214,6 @@ class CheckedMDP(ExoMDP):
         return check_terms(self, terms, batch_shape(state.endogenous), Question.of(state, action))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """Of the model."""
         rewards = self.model.endogenous_reward(endogenous, action)
         if self._is_trusted:
             return rewards
@@ -227,18 +222,15 @@ class CheckedMDP(ExoMDP):
 
     @cached_property
     def has_endogenous_reward(self) -> bool:
-        """As the model."""
         return self.model.has_endogenous_reward
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Of the model."""
         flags = self.model.is_terminal(state)
         if self._is_trusted:
             return flags
         return check_flags("is_terminal", flags, batch_shape(as_pair(state).endogenous))
 
     def __repr__(self) -> str:
-        """The model's."""
         return repr(self.model)
 
 
@@ -277,7 +269,6 @@ class CountedMDP(CheckedMDP):
         return state
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Of the model."""
         tick()
         self.exogenous_samples += math.prod(batch_shape(exogenous))
         return super().sample_exogenous(exogenous, rng)
@@ -285,7 +276,6 @@ class CountedMDP(CheckedMDP):
     def write_exogenous(
         self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
     ) -> None:
-        """Of the model."""
         tick()
         self.exogenous_samples += len(x)
         super().write_exogenous(x, rng, following)
@@ -310,7 +300,6 @@ class CountedMDP(CheckedMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """Of the model."""
         tick()
         self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
         return super().sample_endogenous(state, action, rng)
@@ -338,7 +327,6 @@ class CountedMDP(CheckedMDP):
         return super().reward_terms(state, action)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """Of the model."""
         tick()
         return super().endogenous_reward(endogenous, action)
 
