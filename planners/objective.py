@@ -21,7 +21,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.contract.checked_mdp import checked
+from exo_envs.contract.check import check_quickly
+from exo_envs.contract.checked_mdp import CountedMDP, checked
 from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_real, check_whole
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
 from exo_envs.core.masks import as_mask
@@ -45,7 +46,6 @@ from planners.default_planner import DefaultPlanner
 from planners.discretization.binned_policy import with_values
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import can_enumerate
-from planners.samples.counted import CountedMDP
 from planners.tables.indexing import num_endogenous_states
 from planners.worth import Comparison, Cost, Objective, Played, cost_function
 
@@ -486,7 +486,7 @@ def estimate_objective(
     try:
         with clock.above():
             if check:
-                model.check_contract()
+                check_quickly(model)
             start = warm_start.plan if warm_start else None
             trial = evaluator.plan(names, thorough=True, warm_start=start)
             if trial.plan.out_of_time:

@@ -17,6 +17,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from exo_envs.contract.check import check_quickly
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.arguments import check_level, check_rollouts, check_whole, optional
 from exo_envs.core.clock import check_time_limit
 from exo_envs.core.ends import CarriedEnd, EndCarryingMDP, carry_end
@@ -35,7 +37,6 @@ from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewar
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.rewards import Reward, check_reward
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
 #: A variable acts clearly on another one if it changes it in this share of the states.
@@ -141,7 +142,7 @@ class Study:
     def check(self) -> None:
         """Refuse a model that breaks its contract; it is looked at once."""
         if not self._is_checked:
-            self.counted.check_contract()
+            check_quickly(self.counted)
             self._is_checked = True
 
     def of_task(self, mdp_or_env: ExoMDP | gym.Env[Any, Any]) -> Study:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from harbour import adapt
 
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.domains.grid import GridMDP
 from planners import bracket
 from planners.bounds.bracketing import Budget
-from planners.samples.counted import CountedMDP
 
 
 def stay(state):

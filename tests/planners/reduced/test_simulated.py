@@ -10,6 +10,7 @@ from reduced import shared
 from workshop import Workshop
 
 from exo_envs import ExoEnv, State, Variable
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
@@ -22,7 +23,6 @@ from planners import (
 from planners.discretization.bins import NUM_STAND_INS
 from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import TooLargeError
