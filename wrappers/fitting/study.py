@@ -240,7 +240,7 @@ class Study:
     def _left_out(
         self, search: ParentSearch, i: int, found: Sequence[int], actors: dict[int, float]
     ) -> dict[str, float]:
-        """The variables outside of the parents that clearly act on one while these stay the same."""
+        """The variables beside the parents that clearly act on one while these stay the same."""
         data, share = self.data(), {}
         for j in search.left_out(i, found, actors):
             if actors[j] >= CLEAR:
