@@ -166,12 +166,12 @@ class Study:
         end looks at x, it is carried in n (:func:`exo_envs.carry_end`).
         """
         if self._with_end is None:
-            self._with_end = self
+            study: Study = self
             carried: ExoMDP = self.counted
             if type(self.mdp).is_terminal not in KNOWN_ENDS:
                 carried = carry_end(self.counted, rng=self.rng("end"))
             if isinstance(carried, CarriedEnd):
-                study = self._with_end = self.of_task(CarriedEnd(self.mdp, carried.looks_at))
+                study = self.of_task(CarriedEnd(self.mdp, carried.looks_at))
                 study.spec = self.spec
                 study.counted.add(self.counted)
                 warnings.warn(
@@ -182,6 +182,7 @@ class Study:
                     EndCarriedWarning,
                     stacklevel=5,
                 )
+            self._with_end = study
         return self._with_end
 
     @property
