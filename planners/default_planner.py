@@ -22,7 +22,7 @@ from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, pai
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.core.policy import Mask, Policy
 from planners.discretization.binned_policy import with_values
-from planners.discretization.grid import fewest_endogenous_states
+from planners.discretization.bins import fewest_endogenous_states
 from planners.forecasting.planner import ForecastPlanner
 from planners.reduced.affordable import affordable_part
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate

@@ -26,7 +26,7 @@ from planners.core.arrays import Ints, joint_index, joint_values
 from planners.core.evaluation import ActionRule, Scenarios
 from planners.core.policy import Mask
 from planners.core.rare_events import MANY, most_per_episode, rounded, shown
-from planners.discretization.coarse import MANY_VALUES
+from planners.discretization.bins import MANY_VALUES
 from planners.what_if import Change, Met, WhatIf
 
 if TYPE_CHECKING:

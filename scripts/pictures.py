@@ -22,7 +22,7 @@ from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.rendering.palette import Frame
 from shared.diagram import Arrow, Box, elbow, to_svg
 from shared.drawing import SIZE, backend, draw, with_palette
-from wrappers.cli.running import run
+from wrappers.cli.console import run
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 

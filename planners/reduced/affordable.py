@@ -15,7 +15,7 @@ import numpy as np
 from planners.core.policy import Mask
 from planners.dependence.selection import close_under_parents
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.scopes import along
+from planners.tables.indexing import along
 
 
 def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = False) -> Mask | None:

@@ -50,7 +50,7 @@ from planners.dependence.contingency import smooth
 from planners.reduced.backgrounds import SMOOTHING, Informants, Question
 from planners.reduced.rewards import Rewards, disjoint_scopes
 from planners.reduced.survey import EndogenousSurvey
-from planners.tables.scopes import Scope, scope_rows, scope_shape
+from planners.tables.indexing import Scope, scope_rows, scope_shape
 
 IgnoredRewards = Literal["average", "zero", "optimistic"]
 

@@ -42,8 +42,8 @@ from planners.core.memory import Memory
 from planners.core.policy import Mask
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
-from planners.discretization.coarse import Bins, coarsened
-from planners.discretization.grid import Grid
+from planners.discretization.bins import Bins, Grid
+from planners.discretization.coarse import coarsened
 from planners.reduced.factors import Fit, fit_factors
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,
@@ -58,7 +58,8 @@ from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors
-from planners.tables.scopes import variables_of
+from planners.tables.indexing import variables_of
+from planners.tables.ragged import Ragged, SparseTables
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 Model = TypeVar("Model", bound="ReducedMDP")
@@ -365,7 +366,10 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         **estimated: what a :class:`ReducedMDP` takes.
     """
 
-    records = (Bins, DecisionLists, ExogenousData, Factor, Fit, Grid, SampleCounts, Variable)
+    records = (
+        *(Bins, DecisionLists, ExogenousData, Factor, Fit, Grid),
+        *(Ragged, SampleCounts, SparseTables, Variable),
+    )
     data: ExogenousData
 
     def __init__(

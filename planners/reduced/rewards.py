@@ -23,7 +23,7 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, chunks, joint_values
 from planners.dependence.group_testing import draw_probes, find_relevant
 from planners.samples.rollouts import ExogenousData
-from planners.tables.scopes import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
+from planners.tables.indexing import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
 
 Reward = Literal["terms", "total"]
 

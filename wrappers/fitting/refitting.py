@@ -26,7 +26,7 @@ from exo_envs.core.statistics import g_test
 from planners.core.memory import Shelf
 from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
-from planners.discretization.coarse import Bins
+from planners.discretization.bins import Bins
 from planners.reduced.survey import survey_again
 from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData

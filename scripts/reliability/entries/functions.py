@@ -31,7 +31,8 @@ from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
 from planners.dependence.transitions import TransitionCounts
 from planners.discretization.binned_policy import with_values
-from planners.discretization.coarse import Bins, CoarseMDP, coarsened
+from planners.discretization.bins import Bins
+from planners.discretization.coarse import CoarseMDP, coarsened
 from planners.mask_evaluator import MaskEvaluator, Trial
 from planners.reduced.ignored_rewards import check_ignored_rewards
 from planners.reduced.rewards import check_reward

@@ -20,8 +20,7 @@ from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.rewards import disjoint_scopes
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
-from planners.tables.indexing import TooLargeError
-from planners.tables.scopes import MAX_JOINT_VALUES
+from planners.tables.indexing import MAX_JOINT_VALUES, TooLargeError
 
 
 def total_reward(model, x):

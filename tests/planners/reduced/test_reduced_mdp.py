@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from factored import arrays
 from models import CoinMDP, CounterMDP
 from reduced import all_x, factor_tables, move_table, shared, total_variation
 
@@ -22,7 +23,8 @@ def assert_same(first, second):
         assert one.parents == other.parents
         for part in ("starts", "values", "probabilities"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-    for one, other in zip(first.decision_lists, second.decision_lists, strict=True):
+    lists = arrays(first.decision_lists), arrays(second.decision_lists)
+    for one, other in zip(*lists, strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(first.base_reward, second.base_reward)
     assert first.terms.keys() == second.terms.keys()

@@ -19,7 +19,7 @@ from planners import (
     ValueIteration,
     estimate_objective,
 )
-from planners.discretization.coarse import NUM_STAND_INS
+from planners.discretization.bins import NUM_STAND_INS
 from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.counted import CountedMDP
