@@ -91,7 +91,7 @@ def architecture() -> str:
     questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
     study = decide(second, 248, 168, "Study", questions, "learners/study.py")
     evaluator = compute(
-        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/mask_evaluator.py"
+        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/objective.py"
     )
     data = compute(third, 127, 66, "ExogenousData", ("rollouts of x",))
     survey = compute(third, 213, 66, "EndogenousSurvey", ("what moves n, what pays",))

@@ -23,7 +23,7 @@ from exo_envs.core.arguments import as_generator, check_kind, check_whole, optio
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
 from planners.core.arrays import Ints, joint_values
-from planners.core.walk import walk
+from planners.core.evaluation import walk
 from planners.dependence.group_testing import NUM_TESTS, draw_probes, find_relevant
 from planners.discretization.bins import fewest_endogenous_states
 from planners.discretization.coarse import coarsened

@@ -30,7 +30,7 @@ from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.rewards import Reward, check_reward

@@ -13,12 +13,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.core.spaces import NEEDED_SPACE, batched_space, observed_variables
+from exo_envs.core.spaces import NEEDED_SPACE, observed_variables
 
 Names: TypeAlias = tuple[str, ...]
 Observation: TypeAlias = dict[str, Any]
@@ -236,7 +237,7 @@ class MaskedVectorObservation(MaskWrapper, VectorObservation):
         # Not before: in older Gymnasiums a wrapper that is thrown away closes what it holds.
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self._single_space
-        batch = batched_space(self._kept_part, env.num_envs)
+        batch = cast("spaces.Dict", batch_space(self._kept_part, env.num_envs))
         self.observation_space = _joined(env.observation_space, batch)
 
     def render(self) -> Any:

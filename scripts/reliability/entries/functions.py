@@ -33,7 +33,7 @@ from planners.dependence.transitions import TransitionCounts
 from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import Bins
 from planners.discretization.coarse import CoarseMDP, coarsened
-from planners.mask_evaluator import MaskEvaluator, Trial
+from planners.objective import MaskEvaluator, Trial
 from planners.reduced.ignored_rewards import check_ignored_rewards
 from planners.reduced.rewards import check_reward
 from planners.reduced.survey import EndogenousSurvey
