@@ -73,7 +73,7 @@ class Part:
 
     @cached_property
     def scale(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of real variables the number shown as 0, and how much more is shown as 1."""
+        """Of real variables the number shown as 0, and its distance to the one shown as 1."""
         low, high = self.bounds
         bounded = np.isfinite(low) & np.isfinite(high)
         zero = np.where(bounded, low, 0.0)

@@ -41,7 +41,7 @@ class VectorObservation(VectorWrapper):
     """
 
     def observation(self, observation: Any) -> Any:
-        """What is shown of an observation, or of a batch of them."""
+        """The agent's view of an observation, or of a batch of them."""
         raise NotImplementedError
 
     def reset(
@@ -60,7 +60,7 @@ class VectorObservation(VectorWrapper):
         return self.observation(observations), rewards, terminations, truncations, infos
 
     def final(self, observations: NDArray[Any], lanes: NDArray[np.intp]) -> NDArray[Any]:
-        """What is shown of the last observations of some lanes; None for the others."""
+        """The agent's view of the last observations of some lanes; None for the others."""
         shown = observations.copy()  # an array of objects
         for lane in lanes:
             shown[lane] = self.observation(shown[lane])
@@ -68,7 +68,7 @@ class VectorObservation(VectorWrapper):
 
 
 def observed_space(wrapper: Any, env: Any, wraps: type[Any]) -> Any:
-    """What one lane of ``env`` shows, if it is what ``wrapper`` wraps."""
+    """The observation space of one lane of ``env``, or an error if ``wrapper`` cannot wrap it."""
     if not isinstance(env, wraps):
         wanted = f"a gymnasium {wraps.__name__}"
         raise ArgumentTypeError(f"{type(wrapper).__name__} wraps {wanted}, not {env!r}")
@@ -76,7 +76,7 @@ def observed_space(wrapper: Any, env: Any, wraps: type[Any]) -> Any:
 
 
 class MaskWrapper(RecordConstructorArgs):
-    """What the two wrappers share."""
+    """The part that both wrappers share."""
 
     _wraps: ClassVar[type[Any]]
     unwrapped: Any
@@ -112,7 +112,7 @@ class MaskWrapper(RecordConstructorArgs):
         self._single_space = _joined(space, self._kept_part)
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
-        """What the mask keeps of an observation, or of a batch of them; all of it copied."""
+        """A copy of an observation, or of a batch of them, with the variables of the mask."""
         if not isinstance(observation, Mapping) or (self.mask and "exogenous" not in observation):
             raise ArgumentTypeError(
                 f"an observation is a mapping with an 'exogenous' part, not {observation!r}"
