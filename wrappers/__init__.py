@@ -8,7 +8,7 @@ what neural networks read, :class:`AgentPolicy` turns agents into policies, and 
 turns our vector environments into those of Stable-Baselines3.
 """
 
-from wrappers.fitting.results import LearningStoppedWarning, NotFittedError
+from wrappers.fitting.session import LearningStoppedWarning, NotFittedError
 from wrappers.fitting.study import Study
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.brute_force import BruteForceMaskLearner

@@ -1,7 +1,7 @@
 """Bounds for models whose real variables of n have few values: those of a lattice.
 
 A bound enumerates n. A battery that is charged by one unit at a time has a real charge, and 11
-values of it. On such a *lattice* (:class:`~planners.discretization.grid.Grid`) nothing is rounded,
+values of it. On such a *lattice* (:class:`~planners.discretization.bins.Grid`) nothing is rounded,
 so what bounds
 the model there bounds the model itself. As soon as an n' is between two points, there is no bound.
 """
@@ -15,11 +15,10 @@ import numpy as np
 
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, IntArray, State
-from planners.core.evaluation import ActionRule, Scenarios
+from planners.core.evaluation import ActionRule, Scenarios, walk
 from planners.core.memory import Memory
-from planners.core.walk import walk
+from planners.discretization.bins import Grid, fit_grids
 from planners.discretization.coarse import CoarseMDP, put_on_grid
-from planners.discretization.grid import Grid, fit_grids
 
 #: Walks of an agent that acts at random, and their steps at most: they show which n occur.
 WALKS, STEPS = 64, 64

@@ -41,27 +41,6 @@ def join(pieces: Sequence[Any], dtype: Any) -> NDArray[Any]:
     return np.concatenate([*pieces, np.zeros(0, dtype)]).astype(dtype, copy=False)
 
 
-def join_tables(tables: Sequence[tuple[Any, Any, Any, Any]]) -> tuple[NDArray[Any], ...]:
-    """Sparse tables in flat arrays.
-
-    Args:
-        tables: of each the variables that it looks at, where its rows start, and the values and
-            probabilities of their entries.
-
-    Returns:
-        Where the variables of a table start, variables, where its rows start, where the entries of
-        a row start, values and probabilities.
-    """
-    variables, starts, values, probabilities = zip(*tables, strict=True) if tables else [()] * 4
-    entries = starts_of(values)
-    rows = [own[:-1] + entries[k] for k, own in enumerate(starts)]
-    return (
-        *(starts_of(variables), join(variables, np.int64)),
-        *(starts_of(rows), join([*rows, entries[-1:]], np.int64)),
-        *(join(values, np.int64), join(probabilities, np.float64)),
-    )
-
-
 def joint_index(values: IntArray, sizes: Sequence[int] | IntArray) -> Ints:
     """Number joint values (..., k) of k variables of these sizes, in C order: shape (...).
 

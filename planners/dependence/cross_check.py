@@ -44,7 +44,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
 from planners.core.arrays import Ints
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
-from planners.discretization.coarse import Bins
+from planners.discretization.bins import Bins
 from planners.samples.rollouts import ExogenousData
 
 #: k: the neighbour whose distance is looked at.

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
-from planners.discretization.coarse import NUM_STAND_INS, Bins, CoarseMDP
+from planners.discretization.bins import NUM_STAND_INS, Bins
+from planners.discretization.coarse import CoarseMDP
 from planners.samples.rollouts import ExogenousData
 
 #: States in which a variable is changed, within its bin and beyond.

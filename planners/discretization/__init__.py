@@ -1,1 +1,1 @@
-"""Real values, and variables of very many values, seen in bins."""
+"""Real values, and variables of very many values: ``bins``, and models and policies in bins."""

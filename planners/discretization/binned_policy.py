@@ -14,8 +14,8 @@ from exo_envs.core.mdp import REAL_SIZE, ExoMDP, IntArray
 from planners.core.files import Saved
 from planners.core.planner import Plan
 from planners.core.policy import Policy
-from planners.discretization.coarse import Bins, bins_of, put_in_bins, put_on_grid
-from planners.discretization.grid import Grid
+from planners.discretization.bins import Bins, Grid
+from planners.discretization.coarse import bins_of, put_in_bins, put_on_grid
 
 
 class _RecordsOfAll:

@@ -1,134 +1,30 @@
-"""Variables of very many values, seen in bins.
+"""Models seen in bins and on grids (:mod:`planners.discretization.bins`).
 
-No data can tell what each of ten million values does, and no table can hold it. So an exogenous
-variable of more than ``MANY_VALUES`` values is seen in *bins*: neighbouring values, as many samples
-of the rollouts in each. Values that occur often have a bin of their own, rare ones are merged. A
-bin is a function of the value, so a test with bins is as valid as one with values; it finds
-thresholds and trends, and it cannot see what differs within a bin.
-
-A real variable is in bins, too, and these begin where it makes a difference
-(:mod:`planners.discretization.bin_edges`); real variables of n are seen on grids
-(:mod:`planners.discretization.grid`).
-
-Rollouts are in bins from the beginning (:class:`~planners.dependence.ExogenousData`). Who asks the
-model about them asks a :class:`CoarseMDP`, which puts values that occurred in place of bins; and
-policies that were planned in bins are played as
+Rollouts are in bins from the beginning (:class:`~planners.samples.rollouts.ExogenousData`). Their
+questions to the model go through a :class:`CoarseMDP`, which puts values that occurred in place of
+bins; and policies that were planned in bins are played as
 :class:`~planners.discretization.binned_policy.BinnedPolicy`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.compiled.functions import njit
 from exo_envs.core.batches import endogenous_lanes, exogenous_lanes
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import (
-    REAL_SIZE,
-    BoolArray,
-    ExoMDP,
-    FloatArray,
-    IntArray,
-    State,
-    Variable,
-    as_pair,
-)
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable, as_pair
 from planners.core.arrays import starts_of
-from planners.discretization.bin_edges import Responses, bin_limits, bin_starts, edges_by_change
-from planners.discretization.bin_kernels import find_bins, look_up_bins, stand_in
-from planners.discretization.grid import Grid
+from planners.discretization.bins import NUM_STAND_INS, Bins, Grid
 
-#: A variable of more values than this is seen in bins.
-MANY_VALUES = 256
-#: Bins that a variable has at most, besides those of single values that occur as often as a bin.
-MAX_BINS = 64
-#: Bins are so few that the joint values of two variables have this many samples each.
-SAMPLES_PER_CELL = 20
-#: Values that a variable has at most if its bins are looked up in a table of all values.
-MAX_TABLE = 2**13
-#: Values that stand for a bin where the model is asked about it.
-NUM_STAND_INS = 8
-#: Those of them that a model is asked about that answers one question at a time.
+#: Values of a bin, of those that stand for it, that a model is asked about that answers one
+#: question at a time.
 FEW_STAND_INS = (2, 5)
-
-
-@dataclass(frozen=True, eq=False)
-class Bins:
-    """The bins of one variable."""
-
-    name: str
-    size: int  # how many values the variable has
-    starts: NDArray[Any]  # (bins,): the smallest value of each bin, increasing
-    stand_ins: NDArray[Any]  # (bins, NUM_STAND_INS): values of each bin, as they occurred
-
-    def __post_init__(self) -> None:
-        """Refuse what are no bins: they may come from a file."""
-        starts, values = np.asarray(self.starts), np.asarray(self.stand_ins)
-        kinds = {part.dtype.kind for part in (starts, values)}
-        fits = kinds <= ({"f"} if self.size == REAL_SIZE else {"i", "u"})
-        if (
-            not fits
-            or not all(np.isfinite(part).all() for part in (starts, values))
-            or starts.ndim != 1
-            or not len(starts)
-            or values.shape != (len(starts), NUM_STAND_INS)
-            or (np.diff(starts) <= 0).any()
-            or (self.of_values(values) != np.arange(len(starts))[:, None]).any()
-        ):
-            raise ArgumentError(
-                f"the bins of {self.name!r} start at increasing numbers, whole if it is not real, "
-                f"and {NUM_STAND_INS} values stand for each of them"
-            )
-
-    @classmethod
-    def of(cls, variable: Variable, values: IntArray) -> Bins:
-        """Bins for values that occurred, shape (samples,): about as many of them in each."""
-        ordered = np.sort(values, axis=None).astype(np.int64)
-        distinct, first, counts = np.unique(ordered, return_index=True, return_counts=True)
-        wanted = min(MAX_BINS, max(2, math.isqrt(len(ordered) // SAMPLES_PER_CELL)))
-        if len(distinct) > wanted:
-            rank = (first + counts / 2) * wanted // len(ordered)
-            is_frequent = counts * wanted >= len(ordered)
-            opens = np.ones(len(distinct), dtype=bool)
-            opens[1:] = (np.diff(rank) > 0) | is_frequent[1:] | is_frequent[:-1]
-            distinct, first = distinct[opens], first[opens]
-        return cls(variable.name, int(variable.size), distinct, _stand_ins(ordered, first))
-
-    @classmethod
-    def of_real(cls, variable: Variable, values: NDArray[Any], responses: Responses) -> Bins:
-        """Bins for values of a real variable: where it makes a difference, and equal shares."""
-        ordered = np.sort(values, axis=None).astype(np.float64)
-        j = responses.mdp.exogenous_names.index(variable.name)
-        by_samples, most = bin_limits(len(ordered))
-        inner = ordered[:-1] if len(ordered) > 1 else ordered
-        first = bin_starts(ordered, edges_by_change(responses, j, inner, most), by_samples)
-        return cls(variable.name, int(variable.size), ordered[first], _stand_ins(ordered, first))
-
-    def __len__(self) -> int:
-        """The number of bins."""
-        return len(self.starts)
-
-    @cached_property
-    def bin_of_value(self) -> NDArray[np.int64]:
-        """The bin of each value that a variable of whole numbers has, shape (size,)."""
-        return self.of_values(np.arange(self.size))
-
-    def of_values(self, values: IntArray) -> NDArray[np.int64]:
-        """The bin of each value; what is below the first belongs to it."""
-        return np.maximum(np.searchsorted(self.starts, values, side="right") - 1, 0)
-
-
-def _stand_ins(ordered: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:
-    """Values for each bin, spread evenly over its samples: where they begin is given."""
-    ends = np.append(first[1:], len(ordered))
-    share = (np.arange(NUM_STAND_INS) + 0.5) / NUM_STAND_INS
-    return ordered[first[:, None] + ((ends - first)[:, None] * share).astype(np.int64)]
 
 
 def bins_of(model: ExoMDP) -> Sequence[Bins | Grid]:
@@ -136,29 +32,22 @@ def bins_of(model: ExoMDP) -> Sequence[Bins | Grid]:
     return getattr(model, "bins", ())
 
 
-@dataclass(frozen=True, eq=False)
 class Binning:
-    """The bins of some variables of x, laid out as kernels take them: once for many batches."""
+    """The bins of some variables of x, laid out as the kernel takes them: once for many batches.
 
-    width: int  # m, of all variables
-    columns: NDArray[np.int64]  # (k,): the variables that have bins
-    #: The smallest values of the bins, and where those of each variable start, (k + 1,).
-    edges: tuple[NDArray[Any], NDArray[np.int64]]
-    #: The same of the bin of each value; None if some variable has too many values.
-    tables: tuple[NDArray[np.int16], NDArray[np.int64]] | None
+    Args:
+        names: of all variables of x.
+        bins: of some of them.
+    """
 
-    @classmethod
-    def of(cls, names: Sequence[str], bins: Sequence[Bins | Grid]) -> Binning:
-        """Of those of all variables that have bins."""
+    def __init__(self, names: Sequence[str], bins: Sequence[Bins | Grid]) -> None:
         binned = [each for each in bins if isinstance(each, Bins)]
         place = {name: j for j, name in enumerate(names)}
-        columns = np.array([place[each.name] for each in binned], dtype=np.int64)
         edges = [each.starts for each in binned]
-        made = len(place), columns, (np.concatenate([*edges, np.zeros(0)]), starts_of(edges))
-        if any(each.size > MAX_TABLE for each in binned):
-            return cls(*made, None)
-        tables = [each.bin_of_value.astype(np.int16) for each in binned]
-        return cls(*made, (np.concatenate([*tables, np.zeros(0, np.int16)]), starts_of(tables)))
+        self.width = len(place)
+        self.columns = np.array([place[each.name] for each in binned], dtype=np.int64)
+        # The smallest values of the bins, and where those of each variable start.
+        self.edges = np.concatenate([*edges, np.zeros(0)]), starts_of(edges)
 
     def put(self, exogenous: IntArray) -> IntArray:
         """The same x, shape (..., m), with bins in place of values where there are bins."""
@@ -173,18 +62,36 @@ class Binning:
             values = values.astype(np.int64, copy=False)
         out = np.empty(values.shape, dtype=np.int64)
         lanes = values.reshape(-1, self.width), out.reshape(-1, self.width)
-        if values.dtype.kind != "f" and self.tables is not None:
-            look_up_bins(lanes[0], self.columns, *self.tables, lanes[1])
-        else:
-            find_bins(lanes[0], self.columns, *self.edges, lanes[1])
+        _find_bins(lanes[0], self.columns, *self.edges, lanes[1])
         return out
+
+
+@njit(cache=True)
+def _find_bins(values: Any, columns: Any, edges: Any, starts: Any, out: Any) -> None:
+    """Write the bins of values, shape (lanes, m), to ``out``, and whole values as they are.
+
+    The smallest values of the bins of column ``columns[k]`` are ``edges[starts[k]:starts[k + 1]]``.
+    A value below the first bin belongs to it. A model of thousands of variables has thousands of
+    bins, so all of a lane are found one after another.
+    """
+    for b in range(len(values)):
+        for j in range(values.shape[1]):
+            out[b, j] = values[b, j]
+        for k in range(len(columns)):
+            value = values[b, columns[k]]
+            low, high = starts[k], starts[k + 1]  # the bin is from low on, and below high
+            while high - low > 1:
+                middle = (low + high) // 2
+                if edges[middle] <= value:
+                    low = middle
+                else:
+                    high = middle
+            out[b, columns[k]] = low - starts[k]
 
 
 def put_in_bins(exogenous: IntArray, names: Sequence[str], bins: Sequence[Bins | Grid]) -> IntArray:
     """The same x, shape (..., m), with bins in place of values where there are bins."""
-    if not any(isinstance(each, Bins) for each in bins):
-        return exogenous
-    return Binning.of(names, bins).put(exogenous)
+    return Binning(names, bins).put(exogenous)
 
 
 def put_on_grid(
@@ -202,23 +109,16 @@ def put_on_grid(
         uniform: a number for each value and grid, shape (..., grids), that decides between the two
             points around it; without, it is the nearest one.
     """
-    points = {}
-    for k, each in enumerate(each for each in bins if isinstance(each, Grid)):
-        j = names.index(each.name)
+    grids = [each for each in bins if isinstance(each, Grid)]
+    if not grids:
+        return endogenous
+    places = [names.index(each.name) for each in grids]
+    out = np.empty(endogenous.shape, dtype=np.int64)
+    rest = [j for j in range(len(names)) if j not in places]
+    out[..., rest] = endogenous[..., rest]
+    for k, (j, own) in enumerate(zip(places, grids, strict=True)):
         values = endogenous[..., j]
-        points[j] = each.nearest(values) if uniform is None else each.split(values, uniform[..., k])
-    return _replace(endogenous, points)
-
-
-def _replace(values: IntArray, columns: Mapping[int, IntArray]) -> IntArray:
-    """Values (..., variables) with other columns in place of some; then all are whole."""
-    if not columns:
-        return values
-    out = np.empty(values.shape, dtype=np.int64)
-    rest = [j for j in range(values.shape[-1]) if j not in columns]
-    out[..., rest] = values[..., rest]
-    for j, column in columns.items():
-        out[..., j] = column
+        out[..., j] = own.nearest(values) if uniform is None else own.split(values, uniform[..., k])
     return out
 
 
@@ -301,18 +201,17 @@ class CoarseMDP(ExoMDP):
         every = np.asarray(chosen, np.int64)
         if every.size and not 0 <= every.min() <= every.max() < NUM_STAND_INS:
             raise ArgumentError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
-        number = len(self._binned)
-        if not number:
-            return np.array(lanes, dtype=self.model.dtype_of("exogenous")).reshape(shape)
-        if every.ndim > 1:  # else it is the same in all lanes, and not copied for each
-            every = np.broadcast_to(every, (*shape[:-1], number))
-        every = np.ascontiguousarray(np.broadcast_to(every, (*every.shape[:-1], number)))
-        return self._stand_in(lanes, every.reshape(-1, number)).reshape(shape)
+        if every.ndim > 1:  # else it is the same in all lanes
+            every = np.broadcast_to(every, (*shape[:-1], len(self._binned)))
+            every = every.reshape(-1, len(self._binned))
+        return self._stand_in(lanes, every).reshape(shape)
 
     def _stand_in(self, lanes: IntArray, chosen: NDArray[np.int64]) -> IntArray:
         """Values in place of bins that are known to be sound, by as many choices or by one."""
         out = np.array(lanes, dtype=self.model.dtype_of("exogenous"))
-        stand_in(out, self._columns, *self._stand_ins, chosen)
+        if self._binned:
+            stand_ins, starts = self._stand_ins
+            out[:, self._columns] = stand_ins[starts[:-1] + lanes[:, self._columns], chosen]
         return out
 
     def in_bins(self, exogenous: IntArray) -> IntArray:
@@ -321,7 +220,7 @@ class CoarseMDP(ExoMDP):
 
     @cached_property
     def _binning(self) -> Binning:
-        return Binning.of(self.exogenous_names, self._binned)
+        return Binning(self.exogenous_names, self._binned)
 
     def at_points(self, endogenous: IntArray) -> IntArray:
         """The values of n at the points of the grids."""
@@ -343,10 +242,12 @@ class CoarseMDP(ExoMDP):
 
     def _standing(self, state: State, number: int) -> State:
         """The same states with one of the values that stand for each bin."""
-        n, x = self.at_points(state.endogenous), state.exogenous
-        if self._binned:
-            x = self.values(x, self._orders[:, number])
-        return State(n, x)
+        x = (
+            self.values(state.exogenous, self._orders[:, number])
+            if self._binned
+            else state.exogenous
+        )
+        return State(self.at_points(state.endogenous), x)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
@@ -383,26 +284,9 @@ class CoarseMDP(ExoMDP):
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The mean of the model's over the values that stand for each bin."""
         state = as_pair(state)
-        numbers = range(self.num_stand_ins)
+        numbers = range(self._orders.shape[1] if self._binned else 1)
         parts = [self.model.reward_terms(self._standing(state, k), action) for k in numbers]
         return np.mean(parts, axis=0)
-
-    def reward_terms_at(self, state: State, action: IntArray, number: int) -> FloatArray:
-        """The model's with one of the ``num_stand_ins`` values that stand for each bin.
-
-        So it answers what variables pay that have no bins.
-        """
-        return self.model.reward_terms(self._standing(as_pair(state), number), action)
-
-    @property
-    def num_stand_ins(self) -> int:
-        """Values of each bin over which what it pays is averaged."""
-        return self._orders.shape[1] if self._binned else 1
-
-    @property
-    def binned(self) -> tuple[int, ...]:
-        """The positions in x of the variables that have bins."""
-        return tuple(self._columns.tolist())
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """Of the model."""

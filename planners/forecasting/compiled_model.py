@@ -25,8 +25,8 @@ from planners.core.arrays import Ints, joint_values, starts_of
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
 from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import scope_shape
 from planners.tables.ragged import Ragged
-from planners.tables.scopes import scope_shape
 
 #: The largest probability, and what rounding may add.
 CERTAIN = 1.0 + ROUNDING
@@ -297,21 +297,23 @@ def _reward_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[
 
 def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Outcome, ...]]]:
     """For each pair: its rules, each a tuple of outcomes."""
-    given = mdp.decision_lists
+    variables, row_starts, targets, probabilities = mdp.decision_lists.tables
+    sizes = mdp.exogenous_sizes
 
     def outcomes(rule: int) -> Iterator[Outcome]:
-        looked_at = given.variables[slice(*given.variable_starts[rule : rule + 2])]
+        looked_at = variables.piece(rule)
         first_atoms = [atom_of[i] for i in looked_at.tolist()]
-        first, last = given.row_starts[rule : rule + 2]
-        joint = joint_values(np.arange(last - first), given.sizes[looked_at])
+        first, last = row_starts[rule : rule + 2]
+        joint = joint_values(np.arange(last - first), sizes[looked_at])
         for row, values in enumerate(joint.tolist(), first):
-            entries = slice(*given.entry_starts[row : row + 2])
+            entries = slice(*targets.starts[row : row + 2])
             condition = tuple(map(operator.add, first_atoms, values))
-            said = given.targets[entries].tolist(), given.probabilities[entries].tolist()
+            said = targets.values[entries].tolist(), probabilities[entries].tolist()
             yield from zip(*said, repeat(condition))
 
-    rules = [tuple(outcomes(rule)) for rule in range(len(given.row_starts) - 1)]
-    return [[rule for rule in rules[a:b] if rule] for a, b in pairwise(given.rule_starts)]
+    rules = [tuple(outcomes(rule)) for rule in range(len(row_starts) - 1)]
+    starts = mdp.decision_lists.rule_starts
+    return [[rule for rule in rules[a:b] if rule] for a, b in pairwise(starts)]
 
 
 def _share(lists: list[list[Any]], num_actions: int) -> tuple[list[list[Any]], list[list[Any]]]:

@@ -31,10 +31,9 @@ from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Variable
 from exo_envs.sources.tables.model import TraceMDP
 from planners.core.arrays import Ints, chunks
-from planners.core.walk import walk
-from planners.discretization.bin_edges import Responses
-from planners.discretization.coarse import MANY_VALUES, Binning, Bins, coarsened, put_on_grid
-from planners.discretization.grid import Grid, fit_grids
+from planners.core.evaluation import walk
+from planners.discretization.bins import MANY_VALUES, Bins, Grid, Responses, fit_grids
+from planners.discretization.coarse import Binning, coarsened, put_on_grid
 
 #: One rollout in this many is held out: it measures the fit and takes no part in it.
 HOLD_OUT = 8
@@ -259,7 +258,7 @@ def _in_bins(
     """Rollouts in bins, in a type that holds them; a few rollouts at a time, to save memory."""
     if not any(isinstance(own, Bins) for own in bins):
         return values.astype(dtype, copy=False)
-    out, binning = np.empty(values.shape, dtype=dtype), Binning.of(names, bins)
+    out, binning = np.empty(values.shape, dtype=dtype), Binning(names, bins)
     for part in chunks(len(values), math.prod(values.shape[1:])):
         out[part] = binning.put(values[part])
     return out

@@ -4,7 +4,7 @@
 - ``rules``: :class:`Rule`, one rule of a decision list, and how lists are rewritten.
 - ``decision_lists``: :class:`DecisionLists`, where the agent goes: the lists of all (n, a).
 - ``factors``: :class:`Factor`, how an exogenous variable moves, and joint factors of several.
-- ``scopes``: reward terms of several exogenous variables.
-- ``indexing``: how many states there are, and their numbers.
-- ``export``: small models in the formats of other solvers.
+- ``indexing``: how states and joint values are numbered, and how many there are; scopes of rewards.
+- ``ragged``: :class:`Ragged` and :class:`SparseTables`, many small parts in flat arrays.
+- ``export``: small models as tables of QuantEcon.
 """

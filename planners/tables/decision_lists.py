@@ -7,7 +7,7 @@ the endogenous state and (n, a) a *pair*, ``n * num_actions + a``. Numba takes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,104 +18,62 @@ from exo_envs.compiled.ranges import ROUNDING, wrong_row
 from exo_envs.core.arguments import (
     as_array,
     check_shape,
-    check_starts,
     check_whole,
+    exact,
+    exact_starts,
     real_numbers,
     whole_numbers,
 )
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.arrays import Ints, join_tables, starts_of, subset_index
+from planners.core.arrays import Ints, starts_of, subset_index
+from planners.tables.ragged import SparseTables
 from planners.tables.rules import Rule
 
 
-class _Arrays(NamedTuple):
+class DecisionLists(NamedTuple):
+    """The rules of all pairs (n, a).
+
+    A form of its own because a model has many thousand rules, and kernels cannot take objects. A
+    pair has the rules ``rule_starts[pair] : rule_starts[pair + 1]``, each a table of n'.
+    """
+
     num_states: int  # N
     num_actions: int
     sizes: Ints  # (m,) of the exogenous variables
     rule_starts: Ints  # (N * A + 1,)
-    variable_starts: Ints  # (rules + 1,)
-    variables: Ints
-    row_starts: Ints  # (rules + 1,)
-    entry_starts: Ints  # (rows + 1,)
-    targets: Ints  # (entries,)
-    probabilities: FloatArray  # (entries,)
+    tables: SparseTables
 
-
-class DecisionLists(_Arrays):
-    """The rules of all pairs (n, a), which kernels may follow: they are checked when it is made.
-
-    A form of its own because a model has many thousand rules, and kernels cannot take objects.
-
-    A pair has the rules ``rule_starts[pair] : rule_starts[pair + 1]``; rule r looks at
-    ``variables[variable_starts[r] : variable_starts[r + 1]]`` and has its first row at
-    ``row_starts[r]``; a row is ``targets`` and ``probabilities`` between two ``entry_starts``.
-    """
-
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        num_states: int,
-        num_actions: int,
-        sizes: Ints,
-        rule_starts: Ints,
-        variable_starts: Ints,
-        variables: Ints,
-        row_starts: Ints,
-        entry_starts: Ints,
-        targets: Ints,
-        probabilities: FloatArray,
-    ) -> DecisionLists:
-        """Refuse arrays that do not belong together."""
-        num_states = check_whole("num_states", num_states, 1)
-        num_actions = check_whole("num_actions", num_actions, 1)
-        sizes = whole_numbers("sizes", sizes, 1)
-        variables = whole_numbers("variables", variables, 0, len(sizes))
-        targets = whole_numbers("targets", targets, 0, num_states)
-        probabilities = real_numbers("probabilities", probabilities, targets.shape, finite=False)
+    def check(self) -> None:
+        """Refuse arrays that do not belong together: kernels would read beside them."""
+        pairs = check_whole("num_states", self.num_states, 1)
+        pairs *= check_whole("num_actions", self.num_actions, 1)
+        sizes = exact("sizes", self.sizes, 1)
+        variables, row_starts, targets, probabilities = self.tables
         rules = as_array("row_starts", row_starts).size - 1
-        rows = as_array("entry_starts", entry_starts).size - 1
-        pairs = num_states * num_actions
-        made = super().__new__(
-            cls,
-            num_states,
-            num_actions,
-            sizes,
-            check_starts("rule_starts", rule_starts, pairs, rules, at_least=1),
-            check_starts("variable_starts", variable_starts, rules, len(variables)),
-            variables,
-            check_starts("row_starts", row_starts, rules, rows, at_least=1),
-            check_starts("entry_starts", entry_starts, rows, len(targets)),
-            targets,
-            probabilities,
-        )
-        made._check_rules()
-        return made
-
-    @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> DecisionLists:  # type: ignore[override]
-        """From all fields, in order; ``_replace`` comes here, and is checked like anybody else."""
-        return cls(*iterable)
-
-    def _check_rules(self) -> None:
-        row = wrong_row(self.entry_starts, self.probabilities, False)
+        rows = as_array("the starts of targets", targets.starts).size - 1
+        exact_starts("rule_starts", self.rule_starts, pairs, rules, at_least=1)
+        variables.check("variables", rules, 0, len(sizes))
+        exact_starts("row_starts", row_starts, rules, rows, at_least=1)
+        targets.check("targets", rows, 0, self.num_states)
+        real_numbers("probabilities", probabilities, targets.values.shape, finite=False)
+        row = wrong_row(targets.starts, probabilities, False)
         if row >= 0:
-            entries = slice(*self.entry_starts[row : row + 2])
+            entries = slice(*targets.starts[row : row + 2])
             raise ArgumentError(
-                f"the probabilities of row {row} are {self.probabilities[entries]}: they are not "
+                f"the probabilities of row {row} are {probabilities[entries]}: they are not "
                 "from 0 to 1, or more than 1 together"
             )
         rule = _wrong_rule(self)
         if rule >= 0:
-            n, a = divmod(int(np.searchsorted(self.rule_starts, rule, "right")) - 1, self[1])
-            looked_at = self.variables[slice(*self.variable_starts[rule : rule + 2])]
-            rows = int(self.row_starts[rule + 1] - self.row_starts[rule])
+            pair = int(np.searchsorted(self.rule_starts, rule, "right")) - 1
+            n, a = divmod(pair, self.num_actions)
+            looked_at = variables.piece(rule)
             raise ArgumentError(
                 f"rule {rule}, of state {n} and action {a}, looks at the variables "
-                f"{looked_at.tolist()} of sizes {self.sizes[looked_at].tolist()} and has {rows} "
-                "rows; it should have one for each of their joint values, and the last rule of a "
-                "list looks at nothing and decides"
+                f"{looked_at.tolist()} of sizes {sizes[looked_at].tolist()} and has "
+                f"{row_starts[rule + 1] - row_starts[rule]} rows; it should have one for each of "
+                "their joint values, and the last rule of a list looks at nothing and decides"
             )
 
     @classmethod
@@ -128,7 +86,7 @@ class DecisionLists(_Arrays):
         tables = [(rule.variables, rule.starts, rule.targets, rule.probabilities) for rule in rules]
         all_sizes: Ints = np.asarray(sizes, dtype=np.int64)
         counts = len(lists) // num_actions, num_actions
-        return cls(*counts, all_sizes, starts_of(lists), *join_tables(tables))
+        return cls(*counts, all_sizes, starts_of(lists), SparseTables.of(tables))
 
     @classmethod
     def from_rules(
@@ -153,11 +111,13 @@ class DecisionLists(_Arrays):
         lists = [rules[pair] for pair in pairs]
         for rule in chain.from_iterable(lists):
             rule.check()
-        return cls.from_lists(lists, num_actions, sizes)
+        made = cls.from_lists(lists, num_actions, sizes)
+        made.check()
+        return made
 
     def dependencies(self) -> tuple[int, ...]:
         """The exogenous variables that any rule looks at."""
-        return tuple(int(i) for i in np.unique(self.variables))
+        return tuple(int(i) for i in np.unique(self.tables.variables.values))
 
     def sample(self, n: IntArray, action: IntArray, exogenous: IntArray, uniform: Any) -> Ints:
         """Draw n' for a batch: (B,), (B,), (B, m) and uniform numbers (B,)."""
@@ -167,16 +127,11 @@ class DecisionLists(_Arrays):
 
     def distribution(self, n: IntArray, action: IntArray, exogenous: IntArray) -> FloatArray:
         """P(n' | n, a, x) for a batch, shape (B, N)."""
-        return _distribution(self, *self._batch(n, action, exogenous))
-
-    def successors(
-        self, n: IntArray, action: IntArray, exogenous: IntArray
-    ) -> tuple[Ints, FloatArray]:
-        """The n' that have a probability, and these, for a batch: two arrays (B, K).
-
-        K is the most n' that any of the batch has; rows with fewer end with probabilities of 0.
-        """
-        return list_successors(self, *self._batch(n, action, exogenous))
+        batch = self._batch(n, action, exogenous)
+        targets, probabilities = list_successors(self, *batch)
+        out = np.zeros((len(targets), self.num_states))
+        np.add.at(out, (np.arange(len(targets))[:, None], targets), probabilities)
+        return out
 
     def _batch(self, n: Any, action: Any, exogenous: Any) -> tuple[Ints, Ints, Ints]:
         """States and actions that kernels may follow."""
@@ -194,7 +149,10 @@ class DecisionLists(_Arrays):
 def list_successors(
     lists: DecisionLists, n: Ints, action: Ints, exogenous: Ints
 ) -> tuple[Ints, FloatArray]:
-    """:meth:`DecisionLists.successors` of states and actions that are known to be sound."""
+    """The n' that have a probability, and these, for a sound batch: two arrays (B, K).
+
+    K is the most n' that any of the batch has; rows with fewer end with probabilities of 0.
+    """
     width = _successors(lists, n, action, exogenous, np.empty((0, 0), np.int64), np.empty((0, 0)))
     targets = np.zeros((len(n), width), np.int64)
     probabilities = np.zeros((len(n), width))
@@ -205,9 +163,8 @@ def list_successors(
 @njit(cache=True)
 def _wrong_rule(lists: Any) -> int:
     """The first rule with a wrong number of rows, or that is the last and does not decide."""
-    rule_starts, row_starts, entry_starts = lists.rule_starts, lists.row_starts, lists.entry_starts
-    variable_starts, variables = lists.variable_starts, lists.variables
-    sizes, probabilities = lists.sizes, lists.probabilities
+    _, _, sizes, rule_starts, tables = lists
+    (variables, variable_starts), row_starts, (_, entry_starts), probabilities = tables
     for pair in range(len(rule_starts) - 1):
         for rule in range(rule_starts[pair], rule_starts[pair + 1]):
             rows = row_starts[rule + 1] - row_starts[rule]
@@ -235,12 +192,11 @@ def _wrong_rule(lists: Any) -> int:
 @njit(cache=True)
 def sample_lists(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
     """:meth:`DecisionLists.sample` for states and actions that are known to be sound."""
-    sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
-    rule_starts, row_starts, entry_starts = lists.rule_starts, lists.row_starts, lists.entry_starts
-    targets, probabilities = lists.targets, lists.probabilities
+    _, num_actions, sizes, rule_starts, tables = lists
+    (variables, variable_starts), row_starts, (targets, entry_starts), probabilities = tables
     out = np.empty(len(n), np.int64)
     for lane in range(len(n)):
-        pair = n[lane] * lists.num_actions + action[lane]
+        pair = n[lane] * num_actions + action[lane]
         below = 0.0  # what the entries so far decided for
         passed = 1.0  # what was passed on to this rule
         found = False
@@ -278,9 +234,8 @@ def follow_rules(lists: Any, first: int, last: int, x: Any, mass: Any, reached: 
     Returns:
         How many n' are reached, their total mass, and what is passed on to the next rule.
     """
-    sizes, variable_starts, variables = lists.sizes, lists.variable_starts, lists.variables
-    row_starts, entry_starts = lists.row_starts, lists.entry_starts
-    targets, probabilities = lists.targets, lists.probabilities
+    _, _, sizes, _, tables = lists
+    (variables, variable_starts), row_starts, (targets, entry_starts), probabilities = tables
     count = 0
     total = 0.0
     passed = 1.0
@@ -300,17 +255,6 @@ def follow_rules(lists: Any, first: int, last: int, x: Any, mass: Any, reached: 
                 total += share
         passed *= max(0.0, 1.0 - decided)
     return count, total, passed
-
-
-@njit(cache=True)
-def _distribution(lists: Any, n: Any, action: Any, x: Any) -> Any:
-    out = np.zeros((len(n), lists.num_states))
-    reached = np.zeros(lists.num_states, np.int64)
-    for lane in range(len(n)):
-        pair = n[lane] * lists.num_actions + action[lane]
-        first, last = lists.rule_starts[pair], lists.rule_starts[pair + 1]
-        follow_rules(lists, first, last, x[lane], out[lane], reached)
-    return out
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""Small models in the formats of other solvers.
+"""Small models as tables of QuantEcon.
 
 States are numbered as in :mod:`planners.tables.indexing`: (x, n) is ``x * N + n``. A terminal state
 pays nothing and leads to itself.
@@ -18,33 +18,7 @@ from planners.core.arrays import joint_values, set_joint_values
 from planners.tables.decision_lists import follow_rules
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import joint_factor
-from planners.tables.indexing import TooLargeError, format_count, num_exogenous_states
-from planners.tables.scopes import scope_rows
-
-
-def to_arrays(mdp: FactoredMDP, *, memory_limit: float = 1e9) -> tuple[FloatArray, FloatArray]:
-    """Dense arrays, as pymdptoolbox takes them.
-
-    Args:
-        mdp: what to export.
-        memory_limit: bytes that the arrays may take.
-
-    Returns:
-        P of shape (A, S, S), P(s'|s,a), and R of shape (S, A).
-
-    Raises:
-        TooLargeError: they take more.
-    """
-    check_kind("mdp", mdp, FactoredMDP)
-    memory_limit = check_positive("memory_limit", memory_limit, "bytes")
-    states = num_exogenous_states(mdp) * mdp.num_endogenous_states
-    _refuse_large(mdp, 8 * mdp.num_actions * states * (states + 1), memory_limit)
-    starts, targets, probabilities = _successors(mdp)
-    state, action = np.divmod(np.arange(states * mdp.num_actions), mdp.num_actions)
-    lengths = np.diff(starts)
-    transitions = np.zeros((mdp.num_actions, states, states))
-    transitions[np.repeat(action, lengths), np.repeat(state, lengths), targets] = probabilities
-    return transitions, _rewards(mdp)
+from planners.tables.indexing import TooLargeError, format_count, num_exogenous_states, scope_rows
 
 
 def to_discrete_dp(mdp: FactoredMDP, *, memory_limit: float = 4e9) -> Any:
@@ -94,7 +68,7 @@ def _rewards(mdp: FactoredMDP) -> FloatArray:
     return rewards.reshape(-1, mdp.num_actions)
 
 
-def _successors(mdp: FactoredMDP, memory_limit: float = np.inf) -> tuple[Any, Any, FloatArray]:
+def _successors(mdp: FactoredMDP, memory_limit: float) -> tuple[Any, Any, FloatArray]:
     """P(s'|s, a) in sparse rows, one for each pair (s, a): starts, targets and probabilities."""
     everything = range(len(mdp.exogenous_variables))
     strides = [math.prod(mdp.exogenous_sizes[i + 1 :].tolist()) for i in everything]

@@ -42,8 +42,14 @@ from exo_envs.core.mdp import (
 from planners.core.arrays import Ints, joint_index, joint_values
 from planners.tables.decision_lists import DecisionLists, list_successors, sample_lists
 from planners.tables.factors import Factor, Factors
-from planners.tables.indexing import num_endogenous_states
-from planners.tables.scopes import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
+from planners.tables.indexing import (
+    Scope,
+    by_scope,
+    num_endogenous_states,
+    refuse_large_scope,
+    scope_rows,
+    scope_shape,
+)
 
 if TYPE_CHECKING:
     from planners.core.memory import Memory
@@ -132,6 +138,7 @@ class FactoredMDP(ExoMDP):
     def _check_decision_lists(self) -> None:
         lists = self.decision_lists
         check_kind("decision_lists", lists, DecisionLists)
+        lists.check()
         own = self.num_endogenous_states, self.num_actions, self.exogenous_sizes.tolist()
         theirs = lists.num_states, lists.num_actions, lists.sizes.tolist()
         if own != theirs:

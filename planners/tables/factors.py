@@ -14,7 +14,8 @@ from exo_envs.compiled.ranges import wrong_row
 from exo_envs.core.arguments import as_array, check_starts, check_whole, real_numbers, whole_numbers
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.arrays import Ints, join_tables, joint_values, subset_index
+from planners.core.arrays import Ints, joint_values, subset_index
+from planners.tables.ragged import SparseTables, sparse_rows
 
 
 @dataclass(frozen=True)
@@ -28,25 +29,25 @@ class Factor:
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not belong together."""
-        for name, array in zip(("starts", "values", "probabilities"), self._arrays(), strict=True):
-            object.__setattr__(self, name, array)
-        parents = whole_numbers("parents", self.parents, 0)
-        object.__setattr__(self, "parents", tuple(parents.tolist()))
-        wrong = wrong_row(self.starts, self.probabilities, True)
-        if wrong >= 0:
-            raise ArgumentError(
-                f"row {wrong} of a factor is no probability distribution: its probabilities are "
-                f"{self.probabilities[slice(*self.starts[wrong : wrong + 2])]}"
-            )
-
-    def _arrays(self) -> tuple[Ints, Ints, FloatArray]:
         values = whole_numbers("values", self.values, 0)
+        starts = as_array("starts", self.starts)
         probabilities = real_numbers(
             "probabilities", self.probabilities, values.shape, finite=False
         )
-        starts = as_array("starts", self.starts)
-        rows = max(starts.size - 1, 0)
-        return check_starts("starts", starts, rows, len(values)), values, probabilities
+        sound = {
+            "parents": tuple(whole_numbers("parents", self.parents, 0).tolist()),
+            "starts": check_starts("starts", starts, max(starts.size - 1, 0), len(values)),
+            "values": values,
+            "probabilities": probabilities,
+        }
+        for name, value in sound.items():
+            object.__setattr__(self, name, value)
+        wrong = wrong_row(self.starts, probabilities, True)
+        if wrong >= 0:
+            raise ArgumentError(
+                f"row {wrong} of a factor is no probability distribution: its probabilities are "
+                f"{probabilities[slice(*self.starts[wrong : wrong + 2])]}"
+            )
 
     def check(self, name: str, sizes: Ints, size: int) -> None:
         """Refuse a factor that is not one of a variable among others of these sizes.
@@ -76,9 +77,7 @@ class Factor:
         rows = array.reshape(-1, array.shape[-1])
         if not np.allclose(rows.sum(axis=1), 1.0) or (rows < 0).any():
             raise ArgumentError("every row of a factor's table is a probability distribution")
-        row, value = np.nonzero(rows)
-        starts = np.concatenate([[0], np.bincount(row, minlength=len(rows)).cumsum()])
-        return cls(tuple(parents), starts, value, rows[row, value])
+        return cls(tuple(parents), *sparse_rows(rows))
 
     def to_table(self, size: int) -> FloatArray:
         """The dense table, shape (rows, size)."""
@@ -90,21 +89,16 @@ class Factor:
 
 
 class Factors(NamedTuple):
-    """The factors of all variables, one after another."""
+    """The factors of all variables, to sample from."""
 
     sizes: Ints  # (m,)
-    parent_starts: Ints  # (m + 1,)
-    parents: Ints
-    row_starts: Ints  # (m + 1,)
-    entry_starts: Ints  # (rows + 1,)
-    values: Ints  # (entries,)
-    probabilities: FloatArray  # (entries,)
+    tables: SparseTables
 
     @classmethod
     def of(cls, factors: Sequence[Factor], sizes: Ints) -> Factors:
         """One factor for each variable of these sizes."""
         tables = [(f.parents, f.starts, f.values, f.probabilities) for f in factors]
-        return cls(sizes, *join_tables(tables))
+        return cls(sizes, SparseTables.of(tables))
 
     def sample(self, exogenous: IntArray, uniform: FloatArray) -> Ints:
         """Draw x': values and uniform numbers of shape (..., m) give (..., m)."""
@@ -116,7 +110,7 @@ class Factors(NamedTuple):
 
 @njit(cache=True)
 def _sample(factors: Any, x: Any, uniform: Any) -> Any:
-    sizes, parent_starts, parents, row_starts, entry_starts, values, probabilities = factors
+    sizes, ((parents, parent_starts), row_starts, (values, starts), probabilities) = factors
     out = np.empty(x.shape, np.int64)
     for lane in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -124,7 +118,7 @@ def _sample(factors: Any, x: Any, uniform: Any) -> Any:
             row = row_starts[i] + subset_index(x[lane], parents, start, end, sizes)
             below = 0.0
             chosen = 0
-            for entry in range(entry_starts[row], entry_starts[row + 1]):
+            for entry in range(starts[row], starts[row + 1]):
                 chosen = values[entry]
                 below += probabilities[entry]
                 if uniform[lane, i] < below:

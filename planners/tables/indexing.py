@@ -1,15 +1,31 @@
-"""How large a state space is, and how its states are numbered.
+"""How states are numbered, how many there are, and what the scopes of reward terms look at.
 
 The state (x, n) has the index ``x * N + n``, with the joint values of x and of n in C order: the
 order of ``Plan.values`` and of a tabular policy's actions, both of shape (X, N).
+
+A *scope* is what a reward term looks at: the positions of one or more exogenous variables,
+increasing. In the paper each term has a scope of one variable. The table of a term has a row for
+each joint value of its scope, in C order: its shape is (joint values, N, A).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from exo_envs.core.errors import ExoError
-from exo_envs.core.mdp import ExoMDP
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
+from planners.core.arrays import Ints, joint_index
+
+Scope: TypeAlias = tuple[int, ...]
+
+#: Joint values that the scope of a term may have.
+MAX_JOINT_VALUES = 2**16
+#: Numbers in the table of a term of several variables: joint values times pairs (n, a).
+MAX_CELLS = 2**27
 
 
 class TooLargeError(ExoError, MemoryError):
@@ -33,3 +49,55 @@ def format_count(number: int) -> str:
     ('123,456', '10^80.0')
     """
     return f"{number:,}" if number < 10**12 else f"10^{math.log10(number):.1f}"
+
+
+def by_scope(
+    terms: Mapping[int, FloatArray], joint_terms: Mapping[Scope, FloatArray]
+) -> dict[Scope, FloatArray]:
+    """All terms, by their scopes: in the order of the last variable that they look at."""
+    scoped = {(i,): table for i, table in terms.items()} | dict(joint_terms)
+    return {scope: scoped[scope] for scope in sorted(scoped, key=lambda scope: (scope[-1], scope))}
+
+
+def variables_of(terms: Mapping[int, Any], joint_terms: Mapping[Scope, Any]) -> list[int]:
+    """The variables that some term looks at, increasing."""
+    return sorted({*terms, *(i for scope in joint_terms for i in scope)})
+
+
+def scope_shape(scope: Sequence[int], sizes: IntArray) -> list[int]:
+    """How many values each variable of a scope has."""
+    return [int(sizes[i]) for i in scope]
+
+
+def scope_rows(scope: Scope, exogenous: IntArray, sizes: IntArray) -> Ints:
+    """The row of a term's table that each x, shape (..., m), is paid by: shape (...)."""
+    if len(scope) == 1:
+        return np.asarray(exogenous[..., scope[0]], dtype=np.int64)
+    return joint_index(exogenous[..., list(scope)], scope_shape(scope, sizes))
+
+
+def along(table: FloatArray, scope: Scope, sizes: IntArray, variable: int) -> FloatArray:
+    """A table by the values of one variable and those of the others: (size, others, N, A)."""
+    shape = scope_shape(scope, sizes)
+    split = table.reshape(*shape, *table.shape[1:])
+    moved = np.moveaxis(split, scope.index(variable), 0)
+    return moved.reshape(len(moved), -1, *table.shape[1:])
+
+
+def refuse_large_scope(scope: Scope, names: Sequence[str], sizes: IntArray, num_pairs: int) -> None:
+    """Refuse a term whose table would be too large, and say what can be done about it.
+
+    Raises:
+        TooLargeError: it has too many joint values, or too many for this many pairs (n, a).
+    """
+    shape = scope_shape(scope, sizes)
+    number = math.prod(shape)
+    if len(scope) == 1 or (number <= MAX_JOINT_VALUES and number * num_pairs <= MAX_CELLS):
+        return
+    values = ", ".join(f"{names[i]!r} ({size})" for i, size in zip(scope, shape, strict=True))
+    raise TooLargeError(
+        f"a reward term looks at {values}: {format_count(number)} joint values for "
+        f"{format_count(num_pairs)} pairs (n, a). At most {MAX_JOINT_VALUES:,} joint values and "
+        f"{MAX_CELLS:,} numbers fit into the table of a term; see these variables in coarser "
+        "bins, or split the term into several of fewer variables each"
+    )

@@ -1,14 +1,16 @@
-"""Pieces of different lengths in one array: how tables of very many small parts reach kernels."""
+"""Pieces of different lengths in one array: how very many small tables reach kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import exact, exact_starts
+from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import Ints, join, starts_of
 
 
@@ -36,7 +38,7 @@ class Ragged(NamedTuple):
 
     def pieces(self) -> list[NDArray[Any]]:
         """All of them."""
-        return np.split(self.values, self.starts[1:-1]) if len(self.starts) > 1 else []
+        return [self.values[first:last] for first, last in pairwise(self.starts.tolist())]
 
     @property
     def lengths(self) -> Ints:
@@ -59,3 +61,36 @@ class Ragged(NamedTuple):
         count = len(exact(name, self.values, least, below))
         exact_starts(f"the starts of {name}", self.starts, pieces, count, at_least=at_least)
         return self
+
+
+class SparseTables(NamedTuple):
+    """Many tables of P(value | variables), one after another.
+
+    A table has a row for each joint value of its variables (C order): table k has its first one at
+    ``row_starts[k]``, and row r gives the values ``values.piece(r)`` the probabilities beside them.
+    """
+
+    variables: Ragged  # of each table
+    row_starts: Ints  # (tables + 1,)
+    values: Ragged  # of each row
+    probabilities: FloatArray  # beside them
+
+    @classmethod
+    def of(cls, tables: Sequence[tuple[Any, Any, Any, Any]]) -> SparseTables:
+        """Lay out tables: of each its variables, where rows start, values and probabilities."""
+        variables, starts, values, probabilities = zip(*tables, strict=True) if tables else [()] * 4
+        entries = starts_of(values)
+        rows = [own[:-1] + entries[k] for k, own in enumerate(starts)]
+        return cls(
+            Ragged.of(variables),
+            starts_of(rows),
+            Ragged(join(values, np.int64), join([*rows, entries[-1:]], np.int64)),
+            join(probabilities, np.float64),
+        )
+
+
+def sparse_rows(matrix: FloatArray) -> tuple[Ints, Ints, FloatArray]:
+    """Where the rows of a matrix start, the columns that are not zero, and what they hold."""
+    row, column = np.nonzero(matrix)
+    starts = np.concatenate([[0], np.bincount(row, minlength=len(matrix)).cumsum()])
+    return starts, column, matrix[row, column]

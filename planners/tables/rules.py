@@ -20,6 +20,7 @@ from exo_envs.core.arguments import check_starts, real_numbers, whole_numbers
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints
+from planners.tables.ragged import sparse_rows
 
 
 @dataclass(eq=False)
@@ -66,9 +67,8 @@ class Rule:
                 "the probabilities of a rule have shape (rows, targets), at least one row, not "
                 f"{matrix.shape} for targets of shape {targets.shape}"
             )
-        row, column = np.nonzero(matrix)
-        starts = np.concatenate([[0], np.bincount(row, minlength=len(matrix)).cumsum()])
-        return cls(variables, starts, targets[column], matrix[row, column])
+        starts, column, probabilities = sparse_rows(matrix)
+        return cls(variables, starts, targets[column], probabilities)
 
     def to_matrix(self, targets: IntArray) -> FloatArray:
         """The probabilities of the (sorted) targets, shape (rows, len(targets))."""

@@ -17,11 +17,9 @@ the last few changes. (Smith, Ford and Sidi, 1987.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled.functions import njit
 from planners.core.arrays import Floats
 from planners.value_iteration.expectation import Expectation
 
@@ -37,8 +35,8 @@ CYCLE = 8
 #: Arrays over x that a sum takes in any case, and with extrapolation in addition.
 ARRAYS, MORE_ARRAYS = 6, CYCLE
 
-#: Elements that are worked on at a time, so that they stay in the nearest cache.
-BLOCK_ELEMENTS = 1024
+#: Elements of each change that are worked on at a time, so that they stay in the cache.
+BLOCK_ELEMENTS = 1 << 13
 
 
 def sum_ahead(
@@ -111,9 +109,16 @@ def extrapolate(values: Floats, changes: Floats, *, up_to_functions_of_x: bool) 
         changes: those of the last sweeps, the oldest first, shape (k, X, N).
         up_to_functions_of_x: whether a number for each x added to V does not matter.
     """
-    products, of_means = _products(changes)
-    if up_to_functions_of_x:
-        products -= of_means
+    count, _, size = changes.shape
+    height = max(1, BLOCK_ELEMENTS // size)
+    blocks = [slice(first, first + height) for first in range(0, len(values), height)]
+    products = np.zeros((count, count))  # the scalar products of all pairs
+    for block in blocks:
+        own = changes[:, block].astype(np.float64, copy=False)
+        if up_to_functions_of_x:
+            own = own - own.mean(axis=2, keepdims=True)
+        rows = own.reshape(count, -1)
+        products += rows @ rows.T
     scale = np.trace(products)
     if not 0.0 < scale < np.inf:
         return  # nothing changes any more
@@ -124,57 +129,6 @@ def extrapolate(values: Floats, changes: Floats, *, up_to_functions_of_x: bool) 
     weights /= weights.sum()
     if np.isfinite(weights).all():
         # The iterate after sweep j lacks the changes of the sweeps after it.
-        lacking = np.concatenate([[0.0], np.cumsum(weights)[:-1]])
-        _subtract(values, changes, lacking.astype(values.dtype))
-
-
-@njit(cache=True, fastmath=True)
-def _products(changes: Any) -> Any:  # noqa: C901 - blocks that stay in the cache
-    """The scalar products of all pairs, and N times those of their means over n."""
-    count, num_x, num_n = changes.shape
-    products, of_means = np.zeros((count, count)), np.zeros((count, count))
-    height = max(1, BLOCK_ELEMENTS // num_n)
-    sums = np.zeros((count, height))
-    for first in range(0, num_x, height):
-        rows = min(height, num_x - first)
-        for i in range(count):
-            for x in range(rows):
-                total = 0.0
-                for n in range(num_n):
-                    total += changes[i, first + x, n]
-                sums[i, x] = total
-            for j in range(i + 1):
-                of_means[i, j] += _product(sums[i, :rows], sums[j, :rows]) / num_n
-        for start in range(0, rows * num_n, BLOCK_ELEMENTS):
-            end = min(start + BLOCK_ELEMENTS, rows * num_n)
-            for i in range(count):
-                one = changes[i, first : first + rows].reshape(-1)[start:end]
-                for j in range(i + 1):
-                    other = changes[j, first : first + rows].reshape(-1)[start:end]
-                    products[i, j] += _product(one, other)
-    for i in range(count):
-        for j in range(i):
-            products[j, i], of_means[j, i] = products[i, j], of_means[i, j]
-    return products, of_means
-
-
-@njit(cache=True, fastmath=True)
-def _product(one: Any, other: Any) -> float:
-    """The scalar product, in double precision."""
-    total = 0.0
-    for k in range(len(one)):
-        total += np.float64(one[k]) * np.float64(other[k])
-    return total
-
-
-@njit(cache=True)
-def _subtract(values: Any, changes: Any, weights: Any) -> None:
-    """Subtract the weighted changes from V."""
-    num_x, num_n = values.shape
-    for x in range(num_x):
-        for start in range(0, num_n, BLOCK_ELEMENTS):
-            out = values[x, start : start + BLOCK_ELEMENTS]
-            for i in range(len(weights)):
-                change = changes[i, x, start : start + BLOCK_ELEMENTS]
-                for k in range(len(out)):
-                    out[k] -= weights[i] * change[k]
+        lacking = np.concatenate([[0.0], np.cumsum(weights)[:-1]]).astype(values.dtype)
+        for block in blocks:
+            values[block] -= np.tensordot(lacking, changes[:, block], 1)

@@ -101,7 +101,7 @@ def eliminate(
 ) -> Elimination:
     """Choose the steps for factors over variables of these sizes."""
     sizes = tuple(int(size) for size in sizes)
-    steps = _Search(sizes, factors, num_endogenous).run()
+    steps = _search(sizes, factors, num_endogenous)
     unit = math.prod(sizes) * num_endogenous
     num_global = num_leading = 0
     while unit > CHUNK_VALUES and num_global < len(steps):
@@ -119,89 +119,54 @@ def _num_entries(sizes: Sequence[int], step: Step) -> int:
     return math.prod(sizes[parent] for parent in step.parents) * step.entries
 
 
-class _Search:
-    """The search for an order."""
+def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int) -> list[Step]:
+    """All steps: those first that let the tensor grow least, and joint ones where that is cheaper.
 
-    def __init__(
-        self, sizes: tuple[int, ...], factors: Sequence[Factor], num_endogenous: int
-    ) -> None:
-        self.sizes = sizes
-        self.num_endogenous = num_endogenous
-        # Being its own parent keeps a variable's axis in the tensor; it costs nothing.
-        self.parents = [
-            {i, *(p for p in factor.parents if sizes[p] > 1)} for i, factor in enumerate(factors)
-        ]
-        self.entries = [int(np.diff(factor.starts).max(initial=1)) for factor in factors]
+    A variable whose parents were eliminated adds no axis. Of a component of variables that depend
+    on each other one has to; its steps are then taken together if their joint factor is small. So
+    are neighbours that depend on nothing else: fewer passes.
+    """
+    # Being its own parent keeps a variable's axis in the tensor; it costs nothing.
+    parents = [
+        {i, *(p for p in factor.parents if sizes[p] > 1)} for i, factor in enumerate(factors)
+    ]
+    entries = [int(np.diff(factor.starts).max(initial=1)) for factor in factors]
 
-    def run(self) -> list[Step]:
-        """All steps: components of variables that depend on each other, parents first."""
-        # A variable with one value needs no sum.
-        axes: tuple[Axis, ...] = tuple((i, size > 1) for i, size in enumerate(self.sizes))
-        remaining = {i for i, following in axes if following}
-        ancestors = {i: set(self.parents[i]) for i in remaining}
-        for via, further in ancestors.items():  # Warshall's closure
-            for found in ancestors.values():
-                if via in found:
-                    found.update(further)
-        steps: list[Step] = []
-        while remaining:
-            first = min(
-                i for i in remaining if all(i in ancestors[p] for p in ancestors[i] & remaining)
-            )
-            component = tuple(sorted(ancestors[first] & remaining))
-            options = [self._step(axes, component)], self._one_by_one(axes, component)
-            steps.extend(min(options, key=self._cost))
-            axes = steps[-1].after
-            remaining -= set(component)
-        return self._merge(steps)
+    def step(axes: tuple[Axis, ...], group: Sequence[int]) -> Step:
+        needed = sorted(set().union(*(parents[i] for i in group)))
+        after = {*axes, *((p, False) for p in needed)} - {(i, True) for i in group}
+        joint_entries = math.prod(entries[i] for i in group)
+        return Step(tuple(sorted(group)), tuple(needed), axes, tuple(sorted(after)), joint_entries)
 
-    def _one_by_one(self, axes: tuple[Axis, ...], component: Sequence[int]) -> list[Step]:
-        """Eliminate a component in the order in which the tensor grows least."""
-        steps, left = [], set(component)
-        while left:
-            current = {i for i, following in axes if not following}
-            growth = {
-                i: math.prod(self.sizes[p] for p in self.parents[i] - current) / self.sizes[i]
-                for i in sorted(left)
-            }
-            best = min(growth, key=lambda i: growth[i])
-            left.remove(best)
-            steps.append(self._step(axes, (best,)))
-            axes = steps[-1].after
-        return steps
-
-    def _step(self, axes: tuple[Axis, ...], group: tuple[int, ...]) -> Step:
-        parents = sorted(set().union(*(self.parents[i] for i in group)))
-        after = {*axes, *((p, False) for p in parents)} - {(i, True) for i in group}
-        entries = math.prod(self.entries[i] for i in group)
-        return Step(group, tuple(parents), axes, tuple(sorted(after)), entries)
-
-    def _cost(self, steps: Iterable[Step]) -> float:
+    def cost(steps: Sequence[Step]) -> float:
         """Multiplications of a sweep, and what making the tables adds to each."""
         total = 0.0
-        for step in steps:
-            size = math.prod(self.sizes[variable] for variable, _ in step.after)
-            entries = _num_entries(self.sizes, step)
-            if len(step.group) > 1 and entries > MAX_JOINT_ENTRIES:
+        for one in steps:
+            size = math.prod(sizes[variable] for variable, _ in one.after)
+            made = _num_entries(sizes, one)
+            made += math.prod(sizes[variable] for variable, _ in one.after if variable in one.span)
+            if len(one.group) > 1 and made > MAX_JOINT_ENTRIES:
                 return math.inf
-            total += size * self.num_endogenous * (step.entries + ELEMENT_COST) + entries
+            total += size * num_endogenous * (one.entries + ELEMENT_COST) + made
         return total
 
-    def _merge(self, steps: Sequence[Step]) -> list[Step]:
-        """Take small neighbours that depend on nothing else together: fewer passes."""
-        merged: list[Step] = []
-        for step in steps:
-            options = [[*merged[-1:], step]]
-            if merged and _are_neighbours(merged[-1], step):
-                last = merged[-1]
-                group, parents = last.group + step.group, last.parents + step.parents
-                entries = last.entries * step.entries
-                options.insert(0, [Step(group, parents, last.before, step.after, entries)])
-            merged[-1:] = min(options, key=self._cost)
-        return merged
-
-
-def _are_neighbours(first: Step, second: Step) -> bool:
-    joined = first.parents + second.parents
-    closed = first.group == first.parents and second.group == second.parents
-    return closed and joined == tuple(range(joined[0], joined[-1] + 1))
+    # A variable with one value needs no sum.
+    axes: tuple[Axis, ...] = tuple((i, size > 1) for i, size in enumerate(sizes))
+    remaining = {i for i, following in axes if following}
+    steps: list[Step] = []
+    while remaining:
+        current = {i for i, following in axes if not following}
+        growth = {
+            i: math.prod(sizes[p] for p in parents[i] - current) / sizes[i]
+            for i in sorted(remaining)
+        }
+        best = min(growth, key=lambda i: growth[i])
+        remaining.remove(best)
+        steps.append(step(axes, [best]))
+        axes, group = steps[-1].after, [best]
+        for k in reversed(range(len(steps) - 1)):
+            group += steps[k].group
+            joint = step(steps[k].before, group)
+            if joint.group == joint.parents and cost([joint]) < cost(steps[k:]):
+                steps[k:] = [joint]
+    return steps

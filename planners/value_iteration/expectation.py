@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,7 +25,6 @@ from planners.tables.factors import Factor, joint_factor
 from planners.value_iteration.elimination import Axis, Elimination, Step, eliminate
 
 Piece = TypeVar("Piece")
-Result = TypeVar("Result")
 
 #: Multiplications of a piece, which take less than a millisecond. In between, the clock is looked
 #: at, and threads take turns.
@@ -36,11 +35,11 @@ BLOCK_ELEMENTS = 512
 
 def shared(
     pieces: Iterable[Piece],
-    work: Callable[[int, Piece], Result],
+    work: Callable[[int, Piece], None],
     tick: Callable[[], None],
     threads: int = 1,
-) -> list[Result]:
-    """The results of all pieces, in any order.
+) -> None:
+    """Do all pieces, in any order.
 
     Args:
         pieces: what there is to do.
@@ -50,18 +49,16 @@ def shared(
     """
     left = iter(list(pieces))
 
-    def take(thread: int, _: int) -> list[Result]:
-        done = []
+    def take(thread: int, _: int) -> None:
         try:
             for piece in left:
                 if thread == 0:
                     tick()
-                done.append(work(thread, piece))
+                work(thread, piece)
         finally:
             deque(left, maxlen=0)  # after an error the others stop at their next piece
-        return done
 
-    return list(chain.from_iterable(in_parts(take, threads)))
+    in_parts(take, threads)
 
 
 class _Step(NamedTuple):
@@ -139,14 +136,10 @@ class Expectation:
         """
         self._source = values.reshape(-1)
         for k, step in enumerate(self._global_steps):
-            given = tuple(step), self._source, self._buffers[k % 2]
-
-            def fill(_: int, piece: _Piece, given: Any = given) -> None:
-                step, source, target = given
-                _apply(step, piece, source, target)
-
+            target = self._buffers[k % 2]
+            fill = partial(_fill, tuple(step), self._source, target)
             shared(_pieces(step, self._num_endogenous), fill, tick, threads)
-            self._source = given[-1]
+            self._source = target
 
     def of_exogenous(self, function: Floats) -> Floats:
         """E[f(x') | x] of a function of x alone, in double precision; both have shape (X,)."""
@@ -192,6 +185,11 @@ class Expectation:
                 source = buffers[0]
         size = (high - low) * self._num_endogenous
         return low, source[:size].reshape(high - low, self._num_endogenous)
+
+
+def _fill(step: Any, source: Floats, target: Floats, _: int, piece: _Piece) -> None:
+    """Work out a piece of a step's result, in any thread."""
+    _apply(step, piece, source, target)
 
 
 def _pieces(step: _Step, size: int) -> Iterator[_Piece]:

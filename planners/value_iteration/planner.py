@@ -44,7 +44,7 @@ from exo_envs.core.mdp import ExoMDP
 from planners.core.arrays import Floats
 from planners.core.planner import Plan, check_problem
 from planners.discretization.binned_policy import with_values
-from planners.discretization.coarse import MANY_VALUES
+from planners.discretization.bins import MANY_VALUES
 from planners.reduced.reduced_mdp import tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
@@ -80,7 +80,7 @@ TOLERANCE_SHARE = 0.7
 FEW_SWEEPS = (0.1, 1), (0.01, 3)
 
 #: Most sweeps with fixed actions from one extrapolation to the next.
-LONGEST_CYCLE = 8
+LONGEST_CYCLE = 5
 
 #: Fewest sweeps between two extrapolations. V is not extrapolated if there is no memory to record
 #: the changes of that many sweeps.
@@ -263,10 +263,8 @@ class _Run:
         self.shift = 0.0 if self.has_ends else self._rounded(sum(self.reward_range) / 2.0)
         self.offset = 0.0
         self.middle = 0.0  # of the changes of the last sweep
-        self.size = 0.0  # of the largest V
         self.blank = True  # V is zero everywhere
         self.sweeps = 0
-        self.others = 1.0  # the share of states that got other actions
         self.policy: NDArray[Any] | None = None  # the actions of the last whole sweep
         self.exogenous_part: Floats | None = None  # (X,), once it is known
         self.converged = self.out_of_time = False
@@ -299,8 +297,9 @@ class _Run:
             actions.reverse()
             span = self._sweep(actions, improving=True)
             self.policy = actions[0]
-            before = self.size + float(np.abs(self.ranges).max())  # the largest V, at most
-            rounding = 2.0 * self.rounding(before) / (1.0 - self.mdp.discount)
+            size = max(-float(self.values.min()), float(self.values.max()))
+            size += float(np.abs(self.ranges).max())  # of the largest V before, at most
+            rounding = 2.0 * self.rounding(size) / (1.0 - self.mdp.discount)
             self.residual = span
             self.loss_bound = self._most_ahead(span, tolerance - rounding) + rounding
             converged = self.loss_bound <= tolerance
@@ -309,7 +308,8 @@ class _Run:
                 break
             goal = TOLERANCE_SHARE * (tolerance - rounding) / self.gain
             # Few sweeps with fixed actions while many states get other actions.
-            limits = (limit for share, limit in FEW_SWEEPS if self.others > share)
+            others = np.count_nonzero(actions[0] != actions[1]) / actions[0].size
+            limits = (limit for share, limit in FEW_SWEEPS if others > share)
             count = min([self.settings.inner_sweeps, max_sweeps - self.sweeps, *limits])
             enough = max(SPAN_SHARE * span, goal)
             self._evaluate(actions, int(count), enough, extrapolating=since < MAX_SETBACKS)
@@ -404,31 +404,27 @@ class _Run:
         entries = rows.entry_starts, rows.targets, rows.probabilities
         followed = model.discount, model.terminal, *entries
 
-        def work(thread: int, units: tuple[int, int]) -> Any:
+        def work(thread: int, units: tuple[int, int]) -> None:
             chunk = self._expected(thread, units)
             if improving or not self.kept.rows.size:
-                given = shift, chunk, values, tuple(actions), ranges
-                return sweep(model, self.kept, improving, self.blank, *given)
-            return sweep_kept(followed, kept, shift, chunk, values, changes, ranges)
+                given = shift, chunk, values, actions[0], ranges
+                sweep(model, self.kept, improving, self.blank, *given)
+            else:
+                sweep_kept(followed, kept, shift, chunk, values, changes, ranges)
 
         if not self.blank:
             self.expectation.begin(values, self._tick, self.threads)
-        found = shared(self.expectation.units(), work, self._tick, self.threads)
+        shared(self.expectation.units(), work, self._tick, self.threads)
         self.blank = False
         self.sweeps += 1
-        least, largest = float(min(f[0] for f in found)), float(max(f[1] for f in found))
-        if improving:
-            lowest, highest = float(min(f[3] for f in found)), float(max(f[4] for f in found))
-            self.size = max(-lowest, highest)
-            self.others = sum(int(f[5]) for f in found) / values.size
-        self.middle = (least + largest) / 2.0
+        self.middle = (float(ranges[0].min()) + float(ranges[1].max())) / 2.0
         correction = self.mdp.discount * self.middle
         if self.has_ends:
             self.offset = correction / (1.0 - self.mdp.discount)
         else:
             self.shift = self._rounded(self.shift + correction)
             self.offset = self.shift / (1.0 - self.mdp.discount)
-        return float(max(f[2] for f in found))
+        return float((ranges[1] - ranges[0]).max())
 
     def _expected(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
         """A chunk of W; that of a V that is zero everywhere needs no work."""

@@ -138,12 +138,13 @@ def _group(rules: _ShortRules, rows: Unsigned) -> RuleGroups:
 @njit(cache=True)
 def _shorten(lists: Any) -> Any:
     """The rules that are ever asked, with those of a list in one where that is small."""
-    sizes, rule_starts, looks = lists.sizes, lists.rule_starts, lists.variable_starts
+    sizes, rule_starts = lists.sizes, lists.rule_starts
+    asked, looks = lists.tables.variables
     pair_starts = np.zeros(len(rule_starts), np.int64)
     begins = np.empty(rule_starts[-1], np.int64)
     ends = np.empty(rule_starts[-1], np.int64)
     variable_starts = np.zeros(rule_starts[-1] + 1, np.int64)
-    variables = np.empty(len(lists.variables), np.int64)
+    variables = np.empty(len(asked), np.int64)
     row_starts = np.zeros(rule_starts[-1] + 1, np.int64)
     marks = np.zeros(len(sizes), np.bool_)
     total = count = entries = 0  # of joint rows, of rules and of entries
@@ -156,7 +157,7 @@ def _shorten(lists: Any) -> Any:
         joint = False
         if last - first > 1:
             start = variable_starts[count]
-            end = _mark(lists.variables[looks[first] : looks[last]], marks, variables, start)
+            end = _mark(asked[looks[first] : looks[last]], marks, variables, start)
             # Capped: a product over every variable of a crowd would overflow.
             rows = 1
             for k in range(start, end):
@@ -166,7 +167,7 @@ def _shorten(lists: Any) -> Any:
         for begin in range(first, first + 1 if joint else last):
             begins[count], ends[count] = begin, last if joint else begin + 1
             start = variable_starts[count]
-            looked_at = lists.variables[looks[begin] : looks[ends[count]]]
+            looked_at = asked[looks[begin] : looks[ends[count]]]
             end = _mark(looked_at, marks, variables, start)
             of_list = np.int64(1)
             for k in range(start, end):
@@ -199,19 +200,19 @@ def _most_entries(lists: Any, begin: int, end: int, rows: int) -> int:
     """The entries that the joint rule of these rules has at most, in all of its ``rows``."""
     entries = 0
     for rule in range(begin, end):
-        first, last = lists.row_starts[rule], lists.row_starts[rule + 1]
-        own = lists.entry_starts[last] - lists.entry_starts[first]
+        first, last = lists.tables.row_starts[rule], lists.tables.row_starts[rule + 1]
+        own = lists.tables.values.starts[last] - lists.tables.values.starts[first]
         entries += own * (rows // max(last - first, 1))
     return min(entries, rows * lists.num_states)
 
 
 @njit(**INNER)
 def _always_decides(lists: Any, rule: int) -> bool:
-    for row in range(lists.row_starts[rule], lists.row_starts[rule + 1]):
-        start, end = lists.entry_starts[row], lists.entry_starts[row + 1]
+    _, row_starts, (_, entry_starts), probabilities = lists.tables
+    for row in range(row_starts[rule], row_starts[rule + 1]):
         total = 0.0
-        for entry in range(start, end):
-            total += lists.probabilities[entry]
+        for entry in range(entry_starts[row], entry_starts[row + 1]):
+            total += probabilities[entry]
         if total < 1.0 - NEGLIGIBLE_PROBABILITY:
             return False
     return True
@@ -245,8 +246,7 @@ def _fill_rows(
     x = np.zeros(len(sizes), np.int64)
     mass = np.zeros(lists.num_states)
     reached = np.zeros(lists.num_states, np.int64)
-    asked_starts, asked_variables = lists.variable_starts, lists.variables
-    row_starts, entry_starts = lists.row_starts, lists.entry_starts
+    (asked_variables, asked_starts), row_starts, (_, entry_starts), _ = lists.tables
     asked = np.empty(len(row_starts), np.int64)  # the rows of the rules that the last row asked
     kept = end = np.int64(0)  # not constants, for which Numba would compile functions anew
     for pair in range(len(rules.pair_starts) - 1):

@@ -118,8 +118,7 @@ def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) ->
         expectation.begin(values, never)
         for units in expectation.units():
             chunk = expectation.chunk(0, units)
-            given = dtype.type(0), chunk, values, (actions, actions), ranges
-            sweep(model, kept, True, False, *given)
+            sweep(model, kept, True, False, dtype.type(0), chunk, values, actions, ranges)
         yield values
 
 
@@ -134,7 +133,7 @@ def sweep(
     values: Any,
     actions: Any,
     ranges: Any,
-) -> Any:
+) -> None:
     """Renew V at some x, with the best actions if ``improving``, else with the given ones.
 
     Args:
@@ -145,53 +144,36 @@ def sweep(
         shift: what is subtracted from every reward.
         chunk: the first x, and W of this and the following x, shape (., N).
         values: V, shape (X, N), overwritten for these x.
-        actions: (X, N) twice. The first is overwritten for these x if ``improving``. The second
-            are the best actions of the sweep before.
+        actions: (X, N), overwritten for these x if ``improving``.
         ranges: the least and the largest change of V at each x, shape (2, X), overwritten for
             these x.
-
-    Returns:
-        The least and the largest change of V, the most that changes at the same x differ by, the
-        least and the largest new V, and the number of states whose actions are others than before.
     """
     first, expected = chunk
     sizes, rewards, groups = model.sizes, model.rewards, model.successors.groups
-    chosen, before = actions
     digits = np.zeros(len(sizes), np.int64)
     rows = np.zeros(len(groups.rules.values), np.uint64)  # of each rule, at the current x
     num_pairs = len(model.terminal) * model.num_actions
     sums = np.empty((max(len(rewards.scopes.starts) - 1, 1), num_pairs), values.dtype)
     new = np.empty(len(model.terminal), values.dtype)
-    infinite = values.dtype.type(np.inf)
-    least, largest, widest = infinite, -infinite, values.dtype.type(0)
-    lowest, highest = infinite, -infinite
-    others = 0
     for x in range(first, first + len(expected)):
         turned = _turn(x, x == first, digits, sizes)
         _find_rows(groups, turned, digits, sizes, rows)
         paid = _add_rewards(rewards, turned, digits, sizes, sums)
         w = expected[x - first]
         if improving:
-            _choose(model, blank, shift, w, paid, rows, chosen[x], new)
+            _choose(model, blank, shift, w, paid, rows, actions[x], new)
             if len(kept.rows):
-                _keep(model, paid, rows, chosen[x], kept.rewards[x], kept.rows[x])
-            for n in range(len(new)):
-                others += chosen[x, n] != before[x, n]
+                _keep(model, paid, rows, actions[x], kept.rewards[x], kept.rows[x])
         else:
-            _follow(model, shift, w, paid, rows, chosen[x], new)
-        low, high = _limits(new)
-        lowest, highest = min(lowest, low), max(highest, high)
-        low, high = _renew(values[x], new)
-        ranges[0, x], ranges[1, x] = low, high
-        least, largest, widest = min(least, low), max(largest, high), max(widest, high - low)
-    return least, largest, widest, lowest, highest, others
+            _follow(model, shift, w, paid, rows, actions[x], new)
+        ranges[0, x], ranges[1, x] = _renew(values[x], new)
 
 
 @njit(cache=True, nogil=True)
 def sweep_kept(
     model: Any, kept: Any, shift: Any, chunk: Any, values: Any, changes: Any, ranges: Any
-) -> Any:
-    """The same with the kept actions, which is faster: the first three numbers.
+) -> None:
+    """The same with the kept actions, which is faster.
 
     The changes of V are written to ``changes``, shape (X, N), unless that has no rows. What it
     reads of the model comes as a plain tuple: Numba recognises that in a fraction of the time, and
@@ -202,8 +184,6 @@ def sweep_kept(
     rewards, rows = kept
     recording = len(changes) > 0
     new = np.empty(len(terminal), values.dtype)
-    infinite = values.dtype.type(np.inf)
-    least, largest, widest = infinite, -infinite, values.dtype.type(0)
     for x in range(first, first + len(expected)):
         w, own_rewards, own_rows = expected[x - first], rewards[x], rows[x]
         for n in range(len(terminal)):
@@ -216,10 +196,7 @@ def sweep_kept(
             record = changes[x]
             for n in range(len(new)):
                 record[n] = new[n] - v[n]
-        low, high = _renew(v, new)
-        ranges[0, x], ranges[1, x] = low, high
-        least, largest, widest = min(least, low), max(largest, high), max(widest, high - low)
-    return least, largest, widest
+        ranges[0, x], ranges[1, x] = _renew(v, new)
 
 
 @njit(cache=True)
@@ -328,15 +305,6 @@ def _renew(v: Any, new: Any) -> Any:
         v[n] = new[n]
         least, largest = min(least, change), max(largest, change)
     return least, largest
-
-
-@njit(cache=True, fastmath={"nnan", "nsz"})
-def _limits(new: Any) -> Any:
-    lowest = new.dtype.type(np.inf)
-    highest = -lowest
-    for n in range(len(new)):
-        lowest, highest = min(lowest, new[n]), max(highest, new[n])
-    return lowest, highest
 
 
 @njit(cache=True, inline="always")

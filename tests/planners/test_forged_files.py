@@ -141,11 +141,11 @@ def replaced(name, array):
     return lambda head, arrays: (head, {**arrays, name: array})
 
 
-LISTS = "content.tables.decision_lists"
+LISTS = "content.tables.decision_lists.tables"
 FORGED = {
-    "targets beyond the states": ("TabulatedReducedMDP", f"{LISTS}.targets", "targets"),
+    "targets beyond the states": ("TabulatedReducedMDP", f"{LISTS}.values.values", "targets"),
     "probabilities that are none": ("TabulatedReducedMDP", f"{LISTS}.probabilities", "probab"),
-    "starts that go back": ("TabulatedReducedMDP", f"{LISTS}.entry_starts", "entry_starts"),
+    "starts that go back": ("TabulatedReducedMDP", f"{LISTS}.values.starts", "starts of targets"),
     "values of rollouts": ("TabulatedReducedMDP", "content.data.values", "values of the rollouts"),
     "factors": ("TabulatedReducedMDP", "content.fit.factors.0.values", "factor of 'object'"),
     "a row of a table": ("ForecastPolicy", "content.forecasts.lookups.0", "lookup"),
@@ -223,27 +223,36 @@ def test_the_kind_is_in_the_file(tmp_path):
 
 def wrong_lists():
     good = random_mdp(np.random.default_rng(0)).decision_lists
-    yield "targets", good._asdict() | {"targets": good.targets + 99}
-    yield "targets", good._asdict() | {"targets": good.targets - 99}
-    yield "targets", good._asdict() | {"targets": good.targets + 0.5}
-    yield "probabilities", good._asdict() | {"probabilities": good.probabilities * np.nan}
-    yield "probabilities", good._asdict() | {"probabilities": good.probabilities * 2}
-    yield "probabilities", good._asdict() | {"probabilities": good.probabilities[1:]}
-    yield "decides", good._asdict() | {"probabilities": good.probabilities * 0.5}
-    yield "variables", good._asdict() | {"variables": good.variables + 9}
-    yield "rule 0|rule_starts", good._asdict() | {"sizes": good.sizes + 1}
-    yield "sizes", good._asdict() | {"sizes": good.sizes * 0}
-    yield "num_states", good._asdict() | {"num_states": 0}
-    yield "rule_starts", good._asdict() | {"num_states": 10**9}
-    for name in ("rule_starts", "variable_starts", "row_starts", "entry_starts"):
-        yield name, good._asdict() | {name: getattr(good, name)[::-1]}
-        yield name, good._asdict() | {name: getattr(good, name) + 1}
+    variables, row_starts, targets, probabilities = good.tables
+    for wrong in (targets.values + 99, targets.values - 99, targets.values + 0.5):
+        yield "targets", {"values": targets._replace(values=wrong)}
+    for wrong in (probabilities * np.nan, probabilities * 2, probabilities[1:]):
+        yield "probabilities", {"probabilities": wrong}
+    yield "decides", {"probabilities": probabilities * 0.5}
+    yield "variables", {"variables": variables._replace(values=variables.values + 9)}
+    yield "rule 0|rule_starts", {"sizes": good.sizes + 1}
+    yield "sizes", {"sizes": good.sizes * 0}
+    yield "num_states", {"num_states": 0}
+    yield "rule_starts", {"num_states": 10**9}
+    for change in (np.flip, lambda starts: starts + 1):
+        yield "rule_starts", {"rule_starts": change(good.rule_starts)}
+        yield "row_starts", {"row_starts": change(row_starts)}
+        for message, name, ragged in (
+            ("starts of variables", "variables", variables),
+            ("starts of targets", "values", targets),
+        ):
+            yield message, {name: ragged._replace(starts=change(ragged.starts))}
 
 
 def test_decision_lists_that_are_none_are_refused():
-    for message, fields in wrong_lists():
+    good = random_mdp(np.random.default_rng(0)).decision_lists
+    good.check()
+    for message, change in wrong_lists():
+        of_tables = change.keys() <= set(good.tables._fields)
+        changed = {"tables": good.tables._replace(**change)} if of_tables else change
+        wrong = good._replace(**changed)
         with pytest.raises(ValueError, match=message):
-            DecisionLists(**fields)
+            wrong.check()
 
 
 def test_factors_and_rules_that_are_none_are_refused():

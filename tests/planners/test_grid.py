@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from real_models import BatteryMDP, DoorMDP
 
 from exo_envs import State
-from planners.discretization.bin_edges import bin_starts
-from planners.discretization.coarse import Bins, coarsened
-from planners.discretization.grid import Grid
+from planners.discretization.bins import Bins, Grid, bin_starts
+from planners.discretization.coarse import coarsened
 from planners.samples.rollouts import ExogenousData
 
 REALS = st.floats(-5, 15, allow_nan=False)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from factored import random_mdp
+from factored import random_mdp, to_arrays
 
 import benchmark
 from benchmarks.gap.chains import chain_of
@@ -18,7 +18,6 @@ from benchmarks.gap.tables import Percentage, Table, cell
 from benchmarks.problems import small_problem
 from planners import Estimate, ValueIteration, evaluate
 from planners.forecasting.planner import ForecastPolicy
-from planners.tables.export import to_arrays
 
 QUICK = Settings(rollouts=20).quick()
 

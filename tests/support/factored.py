@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import numpy as np
 
 from exo_envs import State, Variable
+from planners import to_discrete_dp
 from planners.core.arrays import joint_index, joint_values
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
@@ -119,3 +121,18 @@ def random_mdp(
         initial=initial,
         joint_terms=joint_terms,
     )
+
+
+def to_arrays(mdp):
+    """P(s'|s,a) of shape (A, S, S), and R of shape (S, A)."""
+    discounted, shape = copy.copy(mdp), (mdp.num_states, mdp.num_actions)
+    discounted.discount = 0.5  # QuantEcon warns of 1
+    problem = to_discrete_dp(discounted)
+    transitions = problem.Q.toarray().reshape(*shape, -1).transpose(1, 0, 2)
+    return np.ascontiguousarray(transitions), np.asarray(problem.R).reshape(shape)
+
+
+def arrays(record):
+    """All arrays of records within records."""
+    for part in record:
+        yield from arrays(part) if isinstance(part, tuple) else [part]

@@ -1,5 +1,11 @@
-"""One fit: what is studied, what was found, and what is left behind when it is over.
+"""One fit is made of three objects.
 
-Learners (:mod:`wrappers.learners`) and what is told about them (:mod:`wrappers.reports`) stand on
-this; it imports neither.
+* The *learner* (:mod:`wrappers.learners`) has settings, and the steps of its procedure.
+* The *study* (``study.py``) has the model, its samples, and what is known of the model and its
+  masks; learners may share it, and ``refitting.py`` hands it on to another task.
+* The *session* (``session.py``) is one run of the steps: prices, deadline, callback, records
+  (``history.py``) and the result.
+
+``relevance.py`` finds the variables that matter, ``importance.py`` guesses what they are worth, and
+``saved.py`` writes masks to files. Learners and :mod:`wrappers.reports` stand on this.
 """

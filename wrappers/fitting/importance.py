@@ -1,4 +1,4 @@
-"""How much each variable may be worth, cheaply: in which order to try what pays its price.
+"""A cheap guess of the worth of each variable, which orders the search for a mask.
 
 The worth of a variable that pays is what it pays where the agent goes; that of a variable that
 predicts another one is a share of the other's worth. It only orders the search: what stays in the
@@ -13,7 +13,6 @@ from functools import cache, partial
 import numpy as np
 
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.policy import Mask
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.relevance import Relevance
 from wrappers.fitting.study import Study
@@ -80,22 +79,8 @@ def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[s
     return worth
 
 
-def blocks(relevance: Relevance, names: Mask, worth: dict[str, float]) -> list[Mask]:
-    """Candidates that predict each other belong together: the most valuable group first."""
-    group = {name: {name} for name in names}
-    for target in names:
-        for name in relevance.parents.get(target, ()):
-            if name in group and group[name] is not group[target]:
-                group[target] |= group[name]
-                for member in group[name]:
-                    group[member] = group[target]
-    distinct = {id(members): members for members in group.values()}.values()
-    ordered = [tuple(sorted(members, key=lambda n: (-worth[n], n))) for members in distinct]
-    return sorted(ordered, key=lambda members: (-worth[members[0]], members))
-
-
 def _joint_frequencies(data: ExogenousData, variables: tuple[int, ...]) -> FloatArray:
-    """How often some variables have each of their joint values in the rollouts."""
+    """The frequencies of the joint values of some variables in the rollouts."""
     sizes = [int(data.sizes[j]) for j in variables]
     values = np.zeros(data.values.shape[:2], dtype=np.int64)
     for j, size in zip(variables, sizes, strict=True):

@@ -16,17 +16,19 @@ study of its own.
 from __future__ import annotations
 
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP
 from exo_envs.core.statistics import g_test
+from planners.core.memory import Shelf
 from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
-from planners.discretization.coarse import Bins
+from planners.discretization.bins import Bins
 from planners.reduced.survey import survey_again
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import ACTORS, LEFT_OUT, PARENTS, Study
 
@@ -63,13 +65,13 @@ def take_over(earlier: Study, study: Study) -> None:
         )
     known = earlier.data()
     data = study.memory.data = _rollouts(known, study, compared.common_noise)
-    same = _same_columns(known, data)
-    alike = _alike(known, data, same)
+    same_bins = _same_bins(known, data)
+    same = same_bins & _same_values(known, data)
     if compared.common_noise:
         study.memory.take_over(earlier.memory, same)
-    _keep_parents(earlier, study, alike)
+    _keep_parents(earlier, study, same | (same_bins & _same_frequencies(known, data, same)))
     survey = earlier.memory.survey
-    if survey is not None and _same_bins(known, data).all():
+    if survey is not None and same_bins.all():
         rng = study.rng("survey")
         study.memory.survey = survey_again(
             survey, before, study.counted, data, rng, reward=study.reward
@@ -113,23 +115,21 @@ def _same_bins(known: ExogenousData, data: ExogenousData) -> BoolArray:
     return np.array(same, dtype=np.bool_) & (known.sizes == data.sizes)
 
 
-def _same_columns(known: ExogenousData, data: ExogenousData) -> BoolArray:
+def _same_values(known: ExogenousData, data: ExogenousData) -> BoolArray:
     """Which variables have the same values in both rollouts, shape (m,)."""
     if known.values is data.values:
         return np.ones(len(data.names), dtype=np.bool_)
     if known.values.shape != data.values.shape or known.seed != data.seed:
         return np.zeros(len(data.names), dtype=np.bool_)
-    differs = (known.values != data.values).reshape(-1, len(data.names)).any(axis=0)
-    return ~differs & _same_bins(known, data)
+    return np.asarray((known.values == data.values).all(axis=(0, 1)))
 
 
-def _alike(known: ExogenousData, data: ExogenousData, same: BoolArray) -> BoolArray:
-    """Which variables have the same values, and no others as often as chance has it, shape (m,).
+def _same_frequencies(known: ExogenousData, data: ExogenousData, same: BoolArray) -> BoolArray:
+    """Which of the other variables have their values about as often, and no others, shape (m,).
 
     A variable that never had a value before may be predicted by others where it has that value.
     """
-    alike = same | _same_bins(known, data)
-    rng = np.random.default_rng(data.seed)
+    found, rng = np.zeros(len(same), dtype=np.bool_), np.random.default_rng(data.seed)
     # One state of each rollout: they are independent of each other.
     once = [
         each.values[
@@ -138,32 +138,29 @@ def _alike(known: ExogenousData, data: ExogenousData, same: BoolArray) -> BoolAr
         for each in (known, data)
     ]
     number = min(map(len, once))
-    for j in np.flatnonzero(alike & ~same).tolist():
+    row = np.zeros(number, dtype=np.int64)
+    for j in np.flatnonzero(~same & (known.sizes == data.sizes)).tolist():
         size = int(data.sizes[j])
-        seen = [
+        seen, seen_again = (
             np.bincount(each.values[..., j].reshape(-1), minlength=size) > 0
             for each in (known, data)
-        ]
-        if (seen[0] != seen[1]).any():
-            alike[j] = False
-            continue
-        row = np.zeros(number, dtype=np.int64)
-        counts = [count_table(row, 1, sample[:number, j].astype(np.int64), size) for sample in once]
-        alike[j] = g_test(*counts).log_p >= np.log(LEVEL)
-    return alike
+        )
+        if (seen == seen_again).all():
+            counts = (
+                count_table(row, 1, sample[:number, j].astype(np.int64), size) for sample in once
+            )
+            found[j] = g_test(*counts).log_p >= np.log(LEVEL)
+    return found
 
 
 def _keep_parents(earlier: Study, study: Study, alike: BoolArray) -> None:
     """Who predicts a variable, where all that are concerned are as before."""
-    names = study.mdp.exogenous_names
-    (parents_before, parents), (left_out_before, left_out), (actors_before, actors) = (
-        (earlier.memory.entries(shelf), study.memory.entries(shelf))
-        for shelf in (PARENTS, LEFT_OUT, ACTORS)
-    )
-    unchanged = {name for name, is_alike in zip(names, alike.tolist(), strict=True) if is_alike}
-    for name, found in parents_before.items():
-        if name in unchanged and unchanged.issuperset((*found, *left_out_before[name])):
-            parents[name] = found
-            left_out[name] = left_out_before[name]
-            if name in actors_before:
-                actors[name] = actors_before[name]
+    shelves: tuple[Shelf[str, Any], ...] = (PARENTS, LEFT_OUT, ACTORS)
+    left_out = earlier.memory.entries(LEFT_OUT)
+    unchanged = {study.mdp.exogenous_names[j] for j in np.flatnonzero(alike)}
+    for name, found in earlier.memory.entries(PARENTS).items():
+        if unchanged.issuperset((name, *found, *left_out[name])):
+            for shelf in shelves:
+                known = earlier.memory.entries(shelf)
+                if name in known:
+                    study.memory.entries(shelf)[name] = known[name]

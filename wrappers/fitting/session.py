@@ -1,22 +1,21 @@
-"""One call of ``fit``: what is studied, at which prices, for how long, and who wants to know."""
+"""One call of ``fit``: its study and prices, its deadline and callback, and its records."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from exo_envs.core.arguments import shown
 from exo_envs.core.clock import Clock, OutOfTimeError
-from exo_envs.core.errors import ArgumentTypeError
-from exo_envs.core.mdp import FloatArray
+from exo_envs.core.errors import ExoError
 from planners.core.evaluation import Estimate
-from planners.core.policy import Mask
-from planners.worth import Comparison, Objective
-from wrappers.fitting.fitted import Prices
-from wrappers.fitting.history import Action, Progress, Record
+from planners.core.planner import PlanCutShortWarning
+from planners.core.policy import Mask, Policy
+from planners.worth import Comparison, Cost, Objective
+from wrappers.fitting.history import Action, Callback, History, Progress, Record
+from wrappers.fitting.refitting import take_over
 from wrappers.fitting.study import Study
 
 #: The share of the time that is left for playing somebody else's environment with the result.
@@ -25,40 +24,147 @@ KEPT_FOR_PLAYING = 0.3
 REPORT_EVERY = 1.0
 
 
-class Session:
-    """The study, the prices, the clock and the callback of one call of ``fit``."""
+class NotFittedError(ExoError, ValueError, AttributeError):
+    """A learner was asked for what it found before it was fitted, as in scikit-learn."""
 
-    def __init__(self, learner: Prices, study: Study, *, plans_later: bool = False) -> None:
+
+class FittedLearner:
+    """The prices of a learner, the limits of one fit, and what it found.
+
+    :class:`wrappers.MaskLearner` says what each of them is.
+    """
+
+    cost_weight: float
+    cost: Cost
+    time_limit: float | None
+    callback: Callback | None
+
+    mask_: Mask
+    objective_: Objective | None
+    policy_: Policy | None
+    history_: History
+    status_: str
+    doubts_: tuple[str, ...]
+    seconds_: float
+    study_: Study
+    feature_names_in_: tuple[str, ...]
+    n_features_in_: int
+
+
+class LearningStoppedWarning(UserWarning):
+    """Learning was stopped before it had finished; the mask is the best so far."""
+
+
+class Session:
+    """One run of a learner's steps on a study, at the learner's prices and within its time.
+
+    Attributes:
+        study: what is known of the model and its masks.
+        history: the steps so far.
+        status: "finished" until something else happens; see :class:`wrappers.MaskLearner`.
+        known: the last estimate of J for each mask that was looked at.
+        doubts: about comparisons, for people.
+        warnings: about plans, and about a learner that was stopped.
+        cut_short: masks whose plans took longer than one plan may.
+        hurried: masks whose plans had less time than that, because learning had.
+    """
+
+    def __init__(self, learner: FittedLearner, study: Study, *, plans_later: bool = False) -> None:
         """Start the clock; with ``plans_later`` no plan is made that decides nothing."""
-        self.plans_later = plans_later
         self.study = study
-        self.evaluator = study.evaluator
-        self.price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
+        self.history, self.status = History(), "finished"
+        self.known: dict[Mask, Objective] = {}
+        self.doubts: list[str] = []
+        self.warnings: list[Warning] = []
+        self.cut_short: set[Mask] = set()
+        self.hurried: set[Mask] = set()
+        self.plans_later = plans_later
         self.clock = Clock(learner.time_limit, wall=True, watch=self._watch)
-        self._end_of_learning = math.inf  # by the clock, once there is something to play
-        if learner.time_limit is not None and study.counted.original is not None:
-            self._end_of_learning = (1 - KEPT_FOR_PLAYING) * learner.time_limit
-        self._is_learning = False
-        self.cut_short: set[Mask] = set()  # masks whose plans took longer than one plan may
-        self.hurried: set[Mask] = set()  # those whose plans had less time, because learning had
-        self._callback = learner.callback
+        self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
+        self._time_limit, self._callback = learner.time_limit, learner.callback
+        self._learning_ends = math.inf  # by the clock
         self._stage = ""
         self._reported = 0.0  # when the callback was told something, by the clock
-        self.known: dict[Mask, Objective] = {}  # the last estimate for each mask
-        self.doubts: list[str] = []  # about comparisons, for people
         self._estimates = count()  # that have trajectories of their own
 
-    def carry_end(self) -> bool:
-        """Go on with a study of the same model with its end in n; False if there is none."""
-        study = self.study.with_carried_end()
-        if study is None:
-            return False
-        self.study, self.evaluator = study, study.evaluator
-        return True
+    def run(
+        self,
+        steps: Callable[[Session], Iterator[Record]],
+        *,
+        check: bool,
+        earlier: Study | None = None,
+    ) -> None:
+        """Take a learner's steps, until they end, or the time, or somebody interrupts.
 
-    def end_learning(self) -> None:
-        """From now on there is all of the time, that for playing included."""
-        self._is_learning = False
+        Args:
+            steps: the learner's.
+            check: whether the model is looked at first.
+            earlier: a study of another task over the same exogenous process.
+        """
+        try:
+            if check:
+                self.study.check()
+            self.study = self.study.with_carried_end()
+            if earlier is not None:
+                self.report("comparing with the task before")
+                take_over(earlier, self.study)
+            for record in steps(self):
+                self.history.append(record)
+                if self._time_limit is not None and self.study.counted.original is not None:
+                    self._learning_ends = (1 - KEPT_FOR_PLAYING) * self._time_limit
+                self.report(record.reason, record=record)
+        except OutOfTimeError:
+            self.status = "time limit"
+        except KeyboardInterrupt:
+            if not self.history:
+                raise
+            self.status = "interrupted"
+        self._learning_ends = math.inf
+
+    # --- what steps ask ---------------------------------------------------------------------
+
+    def objective(
+        self, mask: Mask, *, first_look: bool = False, independent: bool = False
+    ) -> Objective:
+        """*Estimate-Objective* of a mask.
+
+        It is played on the shared trajectories, only on the first of them (``first_look``), or on
+        trajectories that nothing else is played on (``independent``).
+        """
+        evaluator = self.study.evaluator
+        scenarios = evaluator.independent_scenarios(next(self._estimates)) if independent else None
+        self._announce(mask)
+        found = self.known[mask] = evaluator.objective(
+            mask, **self._price, scenarios=scenarios, first_look=first_look, in_model=True
+        )
+        self._notice(found)
+        return found
+
+    def glance(self, mask: Mask, *, first_look: bool = False) -> Objective | None:
+        """:meth:`objective` where it decides nothing; None if plans are made later."""
+        return None if self.plans_later else self.objective(mask, first_look=first_look)
+
+    def compare(self, mask: Mask, other: Mask) -> Comparison:
+        """J of a mask against J of another one, on the same trajectories."""
+        self._announce(mask)
+        comparison = self.study.evaluator.compare(mask, other, **self._price)
+        self.known[mask] = comparison.objective
+        self._notice(comparison.objective, comparison.rival)
+        return comparison
+
+    def in_order(self, names: Any) -> Mask:
+        """Variables in the order of the model."""
+        wanted = set(names)
+        return tuple(name for name in self.study.mdp.exogenous_names if name in wanted)
+
+    def _notice(self, *objectives: Objective) -> None:
+        """Remember which plans were cut short, and by which limit."""
+        for found in objectives:
+            if found.plan.out_of_time:
+                is_own = self.study.evaluator.keeps(found.plan)
+                (self.cut_short if is_own else self.hurried).add(found.mask)
+
+    # --- what is told -----------------------------------------------------------------------
 
     def report(
         self, stage: str, *, record: Record | None = None, done: int = 0, total: int | None = None
@@ -70,115 +176,24 @@ class Session:
         """
         self._stage = stage
         self._tell(Progress(stage, self.clock.seconds(), record, done, total))
-        self._is_learning |= record is not None
         self.clock.tick()
+
+    def _announce(self, mask: Mask) -> None:
+        self.report(f"planning with {len(mask)} variable{'' if len(mask) == 1 else 's'}")
 
     def _tell(self, progress: Progress) -> None:
         self._reported = math.inf  # a callback that plans itself is not told about that
         if self._callback is not None:
-            try:
-                self._callback(progress)
-            except TypeError as error:
-                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                    raise  # from within the callback, whose own affair it is
-                raise ArgumentTypeError(
-                    f"callback={shown(self._callback)} cannot be called with a Progress: {error}"
-                ) from error
+            self._callback(progress)
         self._reported = self.clock.seconds()
 
     def _watch(self, doing: Callable[[], str]) -> None:
         """Tell the callback how far a plan is, now and then; and leave time for playing."""
         seconds = self.clock.seconds()
-        if self._is_learning and seconds >= self._end_of_learning:
+        if seconds >= self._learning_ends:
             raise OutOfTimeError
         if seconds >= self._reported + REPORT_EVERY and (detail := doing()):
             self._tell(Progress(self._stage, seconds, detail=detail))
-
-    def objective(
-        self, mask: Mask, *, first_look: bool = False, independent: bool = False
-    ) -> Objective:
-        """*Estimate-Objective*, at the learner's prices and within its time.
-
-        It is played on the shared trajectories, only on the first of them (``first_look``), or on
-        trajectories that nothing else is played on (``independent``).
-        """
-        scenarios = None
-        if independent:
-            scenarios = self.evaluator.independent_scenarios(next(self._estimates))
-        self._announce(mask)
-        settings = {**self.price, "scenarios": scenarios, "first_look": first_look}
-        settings |= {"time_limit": self.clock.left(), "in_model": True}
-        self.known[mask] = found = self.evaluator.objective(mask, **settings)
-        self._notice(found)
-        return found
-
-    def glance(self, mask: Mask, *, first_look: bool = False) -> Objective | None:
-        """:meth:`objective` where it decides nothing; None if plans are made later."""
-        return None if self.plans_later else self.objective(mask, first_look=first_look)
-
-    def compare(self, mask: Mask, other: Mask) -> Comparison:
-        """J of a mask against J of another one, at the learner's prices and within its time."""
-        self._announce(mask)
-        limit = self.clock.left()
-        comparison = self.evaluator.compare(mask, other, **self.price, time_limit=limit)
-        self.known[mask] = comparison.objective
-        self._notice(comparison.objective, comparison.rival)
-        return comparison
-
-    def _notice(self, *objectives: Objective) -> None:
-        """Remember which plans were cut short, and by which limit."""
-        for found in objectives:
-            if found.plan.out_of_time:
-                is_own = self.evaluator.keeps(found.plan)
-                (self.cut_short if is_own else self.hurried).add(found.mask)
-
-    def conclude(self, mask: Mask) -> Objective:
-        """*Estimate-Objective* of the result, planned as well as can be.
-
-        It is played on trajectories that had no part in the choice, within the learner's time.
-        """
-        self._stage = "planning with the mask"
-        fresh = self.evaluator.fresh_scenarios()
-        settings = {**self.price, "scenarios": fresh, "thorough": True}
-        found = self.evaluator.objective(mask, **settings, time_limit=self.clock.left())
-        self._notice(found)
-        self._doubt_claims(found)
-        return found
-
-    def as_played(self, mask: Mask, known: Objective | None) -> Objective | None:
-        """What is known of J if learning was stopped.
-
-        The policy plays somebody else's environment itself in what is left of the time, and is
-        planned first if there is none; None if there is no time for that.
-        """
-        if self.study.counted.original is None:
-            return known
-        self._stage = "playing the environment itself"
-        try:
-            found = known or self.objective(mask, first_look=True)
-            found = self.evaluator.as_played(found)
-        except OutOfTimeError:
-            return None
-        self._doubt_claims(found)
-        return found
-
-    def _doubt_claims(self, found: Objective) -> None:
-        """Doubt a model that claims another return than was played."""
-        with suppress(OutOfTimeError):
-            if found.disagreement is not None:
-                self.doubts.append(found.disagreement)
-
-    def visits(self, mask: Mask) -> FloatArray:
-        """How often the policy of a mask meets each (n, a), planned within the learner's time."""
-        return self.evaluator.visits(mask, self.clock.left())
-
-    def in_order(self, names: Any) -> Mask:
-        """Variables in the order of the model."""
-        wanted = set(names)
-        return tuple(name for name in self.study.mdp.exogenous_names if name in wanted)
-
-    def _announce(self, mask: Mask) -> None:
-        self.report(f"planning with {len(mask)} variable{'' if len(mask) == 1 else 's'}")
 
     def record(
         self,
@@ -217,3 +232,72 @@ class Session:
             seconds=self.clock.seconds(),
             **evidence,
         )
+
+    # --- the result -------------------------------------------------------------------------
+
+    def conclude(self, mask: Mask) -> Objective | None:
+        """J of the result, within the time that is left; None if nothing is known of it.
+
+        It is planned as well as can be, and played on trajectories that had no part in the choice.
+        If learning was stopped, it is what was known by then.
+        """
+        try:
+            found = self._final(mask) if self.status == "finished" else self._as_known(mask)
+        except (KeyboardInterrupt, OutOfTimeError) as stopped:
+            in_time = isinstance(stopped, KeyboardInterrupt)
+            self.status = "interrupted" if in_time else "time limit"
+            found = self._as_known(mask)
+        with suppress(OutOfTimeError):  # a model may claim another return than was played
+            if found is not None and found.disagreement is not None:
+                self.doubts.append(found.disagreement)
+        self._warn(mask)
+        return found
+
+    def _final(self, mask: Mask) -> Objective:
+        self._stage = "planning with the mask"
+        evaluator, fresh = self.study.evaluator, self.study.evaluator.fresh_scenarios()
+        found = evaluator.objective(mask, **self._price, scenarios=fresh, thorough=True)
+        self._notice(found)
+        return found
+
+    def _as_known(self, mask: Mask) -> Objective | None:
+        """J as far as it is known of a mask at which learning was stopped.
+
+        The policy plays somebody else's environment itself in what is left of the time, and is
+        planned first if there is none.
+        """
+        evaluator = self.study.evaluator
+        found = self.known.get(mask) or evaluator.known_objective(mask, **self._price)
+        if self.study.counted.original is None:
+            return found
+        self._stage = "playing the environment itself"
+        try:
+            return evaluator.as_played(found or self.objective(mask, first_look=True))
+        except OutOfTimeError:
+            return None
+
+    def _warn(self, mask: Mask) -> None:
+        """Say that learning was stopped, and that plans ran out of time."""
+        own = f"planning_time_limit={self.study.evaluator.time_limit}"
+        limits = [(self.cut_short, own)]
+        if self.status != "finished":
+            self.warnings.append(
+                LearningStoppedWarning(
+                    f"learning was stopped ({self.status}) after {self.clock.seconds():.1f} s and "
+                    f"{len(self.history)} steps; mask_ is the best so far, of {len(mask)} variables"
+                )
+            )
+        if self.status != "time limit":  # else it was said
+            limits.append((self.hurried, f"what was left of time_limit={self._time_limit}"))
+        for masks, limit in limits:
+            if not masks:
+                continue
+            if self.status == "finished":
+                self.status = "plans cut short"
+            self.warnings.append(
+                PlanCutShortWarning(
+                    f"the plans with {len(masks)} of the masks did not converge within {limit} "
+                    "seconds; what those masks are worth is not known, so mask_ may have more "
+                    "variables than it needs, or lack some"
+                )
+            )

@@ -1,4 +1,4 @@
-"""What samples of a model say, whatever the mask, and what masks are worth.
+"""The samples of a model, the findings from them, and the worth of its masks.
 
 Exogenous rollouts, what moves n and what pays, who predicts whom, and the worth of every mask that
 was tried: none of it depends on the learner, so learners that are given the same :class:`Study`
@@ -17,9 +17,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from exo_envs.contract.check import check_quickly
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.arguments import check_level, check_rollouts, check_whole, optional
 from exo_envs.core.clock import check_time_limit
-from exo_envs.core.ends import CarriedEnd, carry_end
+from exo_envs.core.ends import CarriedEnd, EndCarryingMDP, carry_end
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from planners.core.memory import Memory, Shelf
@@ -30,19 +32,19 @@ from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.rewards import Reward, check_reward
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
 #: A variable acts clearly on another one if it changes it in this share of the states.
 CLEAR = 0.1
 #: What the default planner may lose, as a part of the largest reward.
 PRECISION = 1e-3
-
+#: How an episode ends of models whose end is known to look at n alone.
+KNOWN_ENDS = (ExoMDP.is_terminal, EndCarryingMDP.is_terminal)
 
 #: variable -> the variables that act on it, with the strength of the effect.
 ACTORS = Shelf[str, dict[int, float]]("actors")
@@ -104,13 +106,15 @@ class Study:
         max_parents: int = 6,
     ) -> None:
         n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
-        max_parents = check_whole("max_parents", max_parents, 1)
-        n_data_rollouts = optional(check_whole)("n_data_rollouts", n_data_rollouts, 1)
         check_ignored_rewards(ignored_rewards)
         check_planner(planner)
         check_reward(reward)
-        level = check_level("level", level)
         limit = check_time_limit("planning_time_limit", planning_time_limit, positive=True)
+        self.n_data_rollouts = optional(check_whole)("n_data_rollouts", n_data_rollouts, 1)
+        self.max_parents = check_whole("max_parents", max_parents, 1)
+        self.level = check_level("level", level)
+        self.reward: Reward = reward
+        self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.mdp = as_mdp(mdp_or_env)
         warn_of_ignored_wrappers(mdp_or_env, self.mdp)
         self.spec = _spec_of(mdp_or_env)
@@ -118,17 +122,12 @@ class Study:
         if not self.mdp.is_recorded:  # a record has only so many
             size = self.counted.horizon + 1, len(self.mdp.exogenous_variables)
             check_rollouts("n_rollouts", n_rollouts, *size)
-            if n_data_rollouts is not None:
-                check_rollouts("n_data_rollouts", n_data_rollouts, *size)
+            optional(check_rollouts)("n_data_rollouts", self.n_data_rollouts, *size)
         drawn = rng.integers(2**63) if isinstance(rng, np.random.Generator) else rng
         self.seed = 0 if drawn is None else check_whole("rng, if it is a seed,", drawn, 0)
-        self.n_data_rollouts = n_data_rollouts
-        self.reward: Reward = reward
-        self.ignored_rewards: IgnoredRewards = ignored_rewards
-        self.level = level
-        self.max_parents = int(max_parents)
         self.memory = Memory()
         self._is_checked = False
+        self._with_end: Study | None = None
         self._given_planner = planner
         self.evaluator = MaskEvaluator(
             self.counted,
@@ -143,7 +142,7 @@ class Study:
     def check(self) -> None:
         """Refuse a model that breaks its contract; it is looked at once."""
         if not self._is_checked:
-            self.counted.check_contract()
+            check_quickly(self.counted)
             self._is_checked = True
 
     def of_task(self, mdp_or_env: ExoMDP | gym.Env[Any, Any]) -> Study:
@@ -161,30 +160,35 @@ class Study:
             max_parents=self.max_parents,
         )
 
-    def with_carried_end(self) -> Study | None:
-        """A study of the same model with the end of an episode in an endogenous variable.
+    def with_carried_end(self) -> Study:
+        """This study, or that of the model with its end in an endogenous variable.
 
-        It knows nothing yet. There is none if no variable was found that the end looks at.
+        Learners ask for it first: a planner has to know from n whether an episode is over. If its
+        end looks at x, it is carried in n (:func:`exo_envs.carry_end`).
         """
-        carried = carry_end(self.mdp, rng=self.rng("end"))
-        if not isinstance(carried, CarriedEnd):
-            return None
-        study = self.of_task(carried)
-        study.spec = self.spec
-        study.counted.add(self.counted)
-        warnings.warn(
-            f"the end of an episode depends on {', '.join(map(repr, carried.looks_at))}, and a "
-            f"planner has to know it from n. It is carried in the endogenous variable "
-            f"{carried.endogenous_variables[-1].name!r}; give exo_envs.carry_end(mdp) to say so "
-            "yourself",
-            EndCarriedWarning,
-            stacklevel=5,
-        )
-        return study
+        if self._with_end is None:
+            study: Study = self
+            carried: ExoMDP = self.counted
+            if type(self.mdp).is_terminal not in KNOWN_ENDS:
+                carried = carry_end(self.counted, rng=self.rng("end"))
+            if isinstance(carried, CarriedEnd):
+                study = self.of_task(CarriedEnd(self.mdp, carried.looks_at))
+                study.spec = self.spec
+                study.counted.add(self.counted)
+                warnings.warn(
+                    f"the end of an episode depends on {', '.join(map(repr, carried.looks_at))}, "
+                    "and a planner has to know it from n. It is carried in the endogenous variable "
+                    f"{study.mdp.endogenous_variables[-1].name!r}; give exo_envs.carry_end(mdp) "
+                    "to say so yourself",
+                    EndCarriedWarning,
+                    stacklevel=5,
+                )
+            self._with_end = study
+        return self._with_end
 
     @property
     def samples(self) -> int:
-        """How many x', n' and rewards the model was asked for, by tree search's policies too."""
+        """The number of x', n' and rewards asked of the model, by tree search's policies too."""
         return self.counted.samples
 
     def rng(self, *name: str | int) -> np.random.Generator:
@@ -205,7 +209,7 @@ class Study:
         return coarsened(self.counted, self.data().bins)
 
     def survey(self) -> EndogenousSurvey:
-        """What moves n and what pays."""
+        """The variables that move n and those that pay, with tables of both."""
         if self.memory.survey is None:
             self.memory.survey = EndogenousSurvey.collect(
                 self.counted, self.data(), self.rng("survey"), reward=self.reward
@@ -213,7 +217,7 @@ class Study:
         return self.memory.survey
 
     def parents(self, names: Sequence[str]) -> dict[str, dict[str, Evidence]]:
-        """What predicts each of some variables, itself included, and the evidence for it.
+        """The variables that predict each of some, itself included, with the evidence.
 
         All variables are candidates, and the level is divided by their number and again by that
         of the variables that may be asked for. Variables that act only together (XOR) are found
@@ -238,7 +242,7 @@ class Study:
     def _left_out(
         self, search: ParentSearch, i: int, found: Sequence[int], actors: dict[int, float]
     ) -> dict[str, float]:
-        """What acts on a variable clearly, where its parents stay the same, and is none of them."""
+        """The variables beside the parents that clearly act on one while these stay the same."""
         data, share = self.data(), {}
         for j in search.left_out(i, found, actors):
             if actors[j] >= CLEAR:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -22,22 +23,19 @@ from exo_envs.core.arguments import (
     check_function,
     optional,
     real,
+    shown,
     whole,
 )
 from exo_envs.core.clock import OutOfTimeError, check_time_limit
-from exo_envs.core.errors import ArgumentError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.mdp import ExoMDP
-from planners.core.planner import PlanCutShortWarning, Planner, check_planner
-from planners.core.policy import Mask
+from planners.core.planner import Planner, check_planner
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
-from planners.reduced.rewards import EndDependsOnExogenousError, Reward, check_reward
-from planners.worth import Cost, Objective, cost_function
-from wrappers.fitting.history import Callback, History, Record
-from wrappers.fitting.hyper_parameters import HyperParameters
-from wrappers.fitting.refitting import take_over
-from wrappers.fitting.results import LearningStoppedWarning, Results
+from planners.reduced.rewards import Reward, check_reward
+from planners.worth import Cost, cost_function
+from wrappers.fitting.history import Callback, Record
 from wrappers.fitting.saved import SavedMask, versions
-from wrappers.fitting.session import Session
+from wrappers.fitting.session import FittedLearner, NotFittedError, Session
 from wrappers.fitting.study import Study
 from wrappers.reports.doubts import UndecidedWarning, doubts_about
 from wrappers.reports.explaining import explain
@@ -45,9 +43,17 @@ from wrappers.reports.explanation import Explanation
 from wrappers.reports.ignoring import CostOfIgnoring
 from wrappers.reports.path import MaskPath, find_path
 
+#: Results that are worked out when they are read.
+WORKED_OUT = ("cost_of_ignoring_", "reasons_")
+#: Hyper-parameters that are those of a :class:`Study`.
+OF_THE_STUDY = (
+    *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
+    *("reward", "ignored_rewards", "max_parents"),
+)
+
 
 @dataclass(kw_only=True)
-class MaskLearner(HyperParameters, Results, ABC):
+class MaskLearner(FittedLearner, ABC):
     """Chooses the exogenous variables that are worth reasoning about.
 
     Hyper-parameters are stored as they are and checked by :meth:`fit`, which also makes Python's
@@ -148,8 +154,7 @@ class MaskLearner(HyperParameters, Results, ABC):
             study = mdp_or_env
         else:
             study = Study(mdp_or_env, rng, **self._study_settings())
-        self._fit(Session(self, study), check)
-        return self
+        return self._fit(Session(self, study), check)
 
     def refit(
         self,
@@ -181,32 +186,39 @@ class MaskLearner(HyperParameters, Results, ABC):
         """
         self._require_fit()
         later = not check_flag("with_policy", with_policy)
-        learner, known = self.clone(), self.study_
+        learner = self.clone()
         learner._check()
-        session = Session(learner, known.of_task(mdp_or_env), plans_later=later)
-        learner._fit(session, check, known)
-        return learner
+        session = Session(learner, self.study_.of_task(mdp_or_env), plans_later=later)
+        return learner._fit(session, check, self.study_)
 
-    def _fit(self, session: Session, check: bool | None, earlier: Study | None = None) -> None:
-        """Learn within the time of a session, and say what is in doubt."""
+    def _fit(self, session: Session, check: bool | None, earlier: Study | None = None) -> Self:
+        """Learn, with what an earlier study of another task found out about x."""
         check = self.check if check is None else check_flag("check", check)
         with session.clock.above():
-            try:
-                self._learn(session, check, earlier)
-            except EndDependsOnExogenousError:
-                if not session.carry_end():
-                    raise
-                self._learn(session, check, earlier)
-            session.end_learning()
+            session.run(self._steps, check=check, earlier=earlier)
+            self.study_, self.history_ = session.study, session.history
+            self.status_, self.doubts_ = session.status, ()
+            self.feature_names_in_ = self.study_.mdp.exogenous_names
+            self.n_features_in_ = len(self.feature_names_in_)
+            self.mask_ = self.history_[-1].mask if self.history_ else ()
+            self.seconds_ = session.clock.seconds()
+            self._cost_of_ignoring: CostOfIgnoring | None = None
             self._plans_later = session.plans_later and self.status_ == "finished"
-            if not self._plans_later:
-                self._finish(session)
-            self.doubts_ = ()
-            self._doubt(session)
+            self._conclude(session, later=self._plans_later)
+        return self
 
-    def _doubt(self, session: Session) -> None:
-        """Say what is in doubt and was not said before."""
-        doubts = [*session.doubts]
+    def _plan_now(self) -> None:
+        session = Session(self, self.study_)
+        with session.clock.above():
+            self._conclude(session, later=False)
+
+    def _conclude(self, session: Session, *, later: bool) -> None:
+        """Plan with the mask and estimate J, unless that is left for later; tell of doubts."""
+        if not later:
+            self.objective_ = session.conclude(self.mask_)
+            self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
+            self.status_, self._plans_later = session.status, False
+        doubts = session.doubts
         try:
             doubts += doubts_about(session.study, self.mask_, self.__dict__.get("objective_"))
         except OutOfTimeError:
@@ -214,64 +226,32 @@ class MaskLearner(HyperParameters, Results, ABC):
                 f"time_limit={self.time_limit} seconds passed before it was known what else the "
                 "data cannot decide"
             )
-        news = [doubt for doubt in doubts if doubt not in self.doubts_]
-        self.doubts_ += tuple(news)
-        for doubt in news:
-            warnings.warn(doubt, UndecidedWarning, stacklevel=4)
-
-    def _learn(self, session: Session, check: bool, earlier: Study | None) -> None:
-        """Find the mask, with what an earlier study of another task found out about x."""
-        study = session.study
-        history, status = History(), "finished"
-        try:
-            if check:
-                study.check()
-            if earlier is not None:
-                session.report("comparing with the task before")
-                take_over(earlier, study)
-            for record in self._steps(session):
-                history.append(record)
-                session.report(record.reason, record=record)
-        except OutOfTimeError:
-            status = "time limit"
-        except KeyboardInterrupt:
-            status = "interrupted"
-            if not history:
-                raise
-        self.study_ = study
-        self.feature_names_in_ = study.mdp.exogenous_names
-        self.n_features_in_ = len(self.feature_names_in_)
-        self.history_ = history
-        self.status_ = status
-        self.mask_ = history[-1].mask if history else ()
-        self.seconds_ = session.clock.seconds()
-        self._cost_of_ignoring: CostOfIgnoring | None = None
-
-    def _plan_now(self) -> None:
-        session = Session(self, self.study_)
-        session.end_learning()
-        with session.clock.above():
-            self._finish(session)
-            self._doubt(session)
-
-    def _finish(self, session: Session) -> None:
-        """Plan with the mask and estimate J, within the time of a session."""
-        try:
-            self.objective_ = self._conclude(session)
-        except (KeyboardInterrupt, OutOfTimeError) as stopped:
-            in_time = isinstance(stopped, KeyboardInterrupt)
-            self.status_ = "interrupted" if in_time else "time limit"
-            self.objective_ = self._conclude(session)
-        self.policy_ = None if self.objective_ is None else self.objective_.plan.policy
-        self._plans_later = False
-        limit = f"planning_time_limit={self.study_.evaluator.time_limit}"
-        self._warn_of(session.cut_short, limit)
-        if self.status_ != "time limit":  # else it was said
-            self._warn_of(session.hurried, f"what was left of time_limit={self.time_limit}")
+        news = tuple(doubt for doubt in doubts if doubt not in self.doubts_)
+        self.doubts_ += news
+        for warning in (*session.warnings, *map(UndecidedWarning, news)):
+            warnings.warn(warning, stacklevel=4)
 
     @abstractmethod
     def _steps(self, session: Session) -> Iterator[Record]:
         """Learn, one record after another; the mask of the last one is the result."""
+
+    # --- hyper-parameters ---------------------------------------------------------------------
+
+    def clone(self) -> Self:
+        """Another learner with the same hyper-parameters, not fitted."""
+        return replace(self)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The hyper-parameters."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters."""
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise unknown_name("hyper-parameter", name, self.get_params())
+            setattr(self, name, value)
+        return self
 
     def _check(self) -> None:
         """Refuse hyper-parameters that make no sense."""
@@ -279,47 +259,35 @@ class MaskLearner(HyperParameters, Results, ABC):
         cost_function(self.cost)
         check_reward(self.reward)
         check_ignored_rewards(self.ignored_rewards)
-        check_function("callback", self.callback, optional=True)
         check_planner(self.planner)
+        check_function("callback", self.callback, optional=True)
+        if self.callback is not None:
+            try:
+                inspect.signature(self.callback).bind(None)
+            except TypeError as error:
+                raise ArgumentTypeError(
+                    f"callback={shown(self.callback)} cannot be called with a Progress: {error}"
+                ) from None
+            except ValueError:
+                pass  # a builtin does not say what it takes
 
     def _study_settings(self) -> dict[str, Any]:
-        names = (
-            *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
-            *("reward", "ignored_rewards", "max_parents"),
-        )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in OF_THE_STUDY}
 
-    def _conclude(self, session: Session) -> Objective | None:
-        evaluator = session.evaluator
-        if self.status_ == "finished":
-            return session.conclude(self.mask_)
-        warnings.warn(
-            f"learning was stopped ({self.status_}) after {session.clock.seconds():.1f} s and "
-            f"{len(self.history_)} steps; mask_ is the best so far, of {len(self.mask_)} variables",
-            LearningStoppedWarning,
-            stacklevel=5,
-        )
-        if self.status_ == "time limit":
-            known = session.known.get(self.mask_)
-            known = known or evaluator.known_objective(self.mask_, **session.price)
-            return session.as_played(self.mask_, known)
-        if not evaluator.knows(self.mask_):
-            return None
-        return session.as_played(self.mask_, evaluator.objective(self.mask_, **session.price))
+    # --- results ------------------------------------------------------------------------------
 
-    def _warn_of(self, cut_short: Collection[Mask], limit: str) -> None:
-        """Say that plans ran out of time."""
-        if not cut_short:
-            return
-        if self.status_ == "finished":
-            self.status_ = "plans cut short"
-        warnings.warn(
-            f"the plans with {len(cut_short)} of the masks did not converge within {limit} "
-            "seconds; what those masks are worth is not known, so mask_ may have more variables "
-            "than it needs, or lack some",
-            PlanCutShortWarning,
-            stacklevel=5,
-        )
+    def __getattr__(self, name: str) -> Any:
+        """Plan if that was left for later, or say what to do about results that are not there."""
+        if name in ("objective_", "policy_") and self.__dict__.get("_plans_later", False):
+            self._plan_now()
+            return self.__dict__[name]
+        if name.endswith("_") and name in (*FittedLearner.__annotations__, *WORKED_OUT):
+            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _require_fit(self) -> None:
+        if "mask_" not in self.__dict__:
+            raise NotFittedError(f"{type(self).__name__} has no mask yet: call fit first")
 
     def explain(self, *, try_alone: bool = False) -> Explanation:
         """Why each variable was kept or dropped: one row for every exogenous variable.
@@ -364,7 +332,7 @@ class MaskLearner(HyperParameters, Results, ABC):
 
     @property
     def cost_of_ignoring_(self) -> CostOfIgnoring:
-        """What ``policy_`` gives up against policies that may look at everything: an interval.
+        """The loss of ``policy_`` against policies that may look at everything: an interval.
 
         Worked out when it is first read, and remembered: it plans with all variables, and makes
         ``objective_.bracket``. Both are judged on trajectories that had no part in the choice.

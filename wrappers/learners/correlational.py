@@ -1,36 +1,104 @@
-"""*Mask-Learning-Correlational* (section 5.3 of the paper)."""
+"""*Mask-Learning-Correlational* (section 5.3 of the paper).
+
+Line 3 of the procedure, its mutual-information step, scores a variable x given the reduced state
+s = (n, mask) by the divergence of the joint transition model from the product of the two,
+
+    E KL( P(s', x' | s, x) || P(s' | s) P(x' | x) )
+        = I(x ; s' | s) + I(s ; x' | x) + I(s' ; x' | s, x).
+
+The paper learns all three models from data, and notes that this takes a lot of data "unless the
+state factors nicely". Two readings of this are here:
+
+* :func:`joint_divergence`: the models are counted in joint values of s. A mask may have any number
+  of variables; but where nearly every joint value occurs once, counting is all that these models
+  do, and the score is that of the samples and not of the process.
+* :func:`factored_divergence`: P(s' | s) is the factored model of the mask's reduced MDP, where each
+  variable is given few parents. The score is the sum over the variables of s of what x adds to
+  their prediction: the first of the three terms, and the paper's own words for the score ("how much
+  better would we be able to predict the dynamics of s if s included x").
+
+Both are plug-in estimates. If samples are independent they are biased upwards by (degrees of
+freedom) / (2 samples), so the degrees of freedom are counted too and :meth:`Divergence.nats` can
+take the bias away. What is left of the noise, about the root of (degrees of freedom / 2) / samples,
+is above the paper's threshold of 1e-5 all the same: where nothing is left to be found, it is J that
+stops the search. And where joint values occur once, no degrees of freedom are left to correct by.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
-from exo_envs.core.arguments import (
-    Constraints,
-    check_choice,
-    check_flag,
-    real,
-    whole,
-)
-from exo_envs.core.mdp import FloatArray
+import numpy as np
+from numpy.typing import NDArray
+
+from exo_envs.core.arguments import Constraints, check_choice, check_flag, real, whole
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.memory import LARGE, Shelf
 from planners.core.policy import Mask
+from planners.dependence.contingency import Cases, Rows
 from planners.dependence.transitions import TransitionCounts
 from planners.reduced.reduced_mdp import ReducedMDP
-from wrappers.fitting.divergence import (
-    Divergence,
-    EndogenousTransitions,
-    factored_divergence,
-    joint_divergence,
-)
+from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Record
 from wrappers.fitting.session import Session
 from wrappers.fitting.study import Study
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
 
 TransitionModel = Literal["joint", "factored"]
+
+
+class Divergence(NamedTuple):
+    """The scores of some candidates, before they are turned into nats."""
+
+    statistic: FloatArray  # (candidates,): G, twice the samples times the plug-in score
+    freedom: FloatArray  # (candidates,): its degrees of freedom
+    samples: int
+
+    def nats(self, bias_corrected: bool) -> FloatArray:
+        """The scores in nats; less their bias they may be below 0."""
+        found = self.statistic - self.freedom if bias_corrected else self.statistic
+        return found / (2.0 * self.samples)
+
+
+class EndogenousTransitions(NamedTuple):
+    """n' where the transitions of some rollouts begin.
+
+    (n, a) is drawn uniformly from those of the survey that are not terminal. Given the present, n'
+    and x' are independent, so the parts of the score that are about n' and about x' add up.
+    """
+
+    pair: Rows  # the samples by (n, a)
+    surveyed: NDArray[np.intp]  # (samples,): the pair's number in the survey
+    following: Rows  # the samples by n'
+
+    @classmethod
+    def draw(
+        cls,
+        mdp: ExoMDP,
+        counts: TransitionCounts,
+        survey: EndogenousSurvey,
+        rng: np.random.Generator,
+    ) -> EndogenousTransitions:
+        """Ask the model at the n of a survey, and at the x of the transitions that are counted."""
+        x = counts.data.values[counts.rollouts, :-1].reshape(counts.count, -1).astype(np.int64)
+        pairs = np.repeat(~survey.terminal, mdp.num_actions)
+        surveyed = rng.choice(np.flatnonzero(pairs if pairs.any() else ~pairs), counts.count)
+        number, action = np.divmod(surveyed, mdp.num_actions)
+        state = State(survey.endogenous[number], x)
+        following = mdp.sample_endogenous(state, action, rng)
+        numbered = Rows.of(counts.count)
+        for k, size in enumerate(mdp.endogenous_sizes.tolist()):
+            numbered = numbered.split(np.ascontiguousarray(following[:, k]), size)
+        pair = Rows.of(counts.count).split(surveyed, len(survey.relevant))
+        return cls(pair, surveyed, numbered)
+
+    def cases(self, rows: Rows) -> Cases:
+        """The samples by their row and by n'."""
+        return Cases(rows, self.following.row, self.following.count)
+
 
 #: (transition model, mask) -> what the paper's score of each variable outside of it is made of.
 DIVERGENCES = Shelf[tuple[TransitionModel, Mask], Divergence]("divergences", LARGE)
@@ -47,7 +115,7 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     The first phase is *Estimate-Reward-Variables* (:class:`RewardVariableMaskLearner`, whose
     arguments this learner has too: n1, n2, tau_variance, sampling, uniform_share, and
     ignored_rewards, which is "zero" as in the paper). Then the variable with the largest score
-    (:mod:`wrappers.fitting.divergence`) is added, until J has not increased for ``patience``
+    (:class:`Divergence`) is added, until J has not increased for ``patience``
     variables or all scores are below tau_correl. The mask is the one with the highest J on this
     way. A record's candidates are all variables since J was highest, the last one added last: its
     gain is what they bring together.
@@ -136,25 +204,111 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
 
     def _scores(self, study: Study, reduced: ReducedMDP, candidates: list[str]) -> FloatArray:
         """The score of line 3 for s = (n, the mask of a reduced model), remembered by the study."""
+        memory, counts = study.memory, TransitionCounts(study.data(), 1, study.memory)
+
+        def draw() -> EndogenousTransitions:
+            rng = study.rng("divergence")
+            return EndogenousTransitions.draw(study.coarse, counts, study.survey(), rng)
 
         def score() -> Divergence:
-            counts, endogenous = TransitionCounts(study.data(), 1, study.memory), _endogenous(study)
+            endogenous = memory.get(ENDOGENOUS_TRANSITIONS, (), draw)
             others = study.data().positions(candidates)
             if self.transition_model == "joint":
                 return joint_divergence(counts, endogenous, reduced.columns, others)
             return factored_divergence(counts, endogenous, study.survey(), reduced, others)
 
         key = (self.transition_model, reduced.mask)
-        return study.memory.get(DIVERGENCES, key, score).nats(self.bias_corrected)
+        return memory.get(DIVERGENCES, key, score).nats(self.bias_corrected)
 
 
-def _endogenous(study: Study) -> EndogenousTransitions:
-    """How n moves, asked once for all masks."""
+def joint_divergence(
+    counts: TransitionCounts,
+    endogenous: EndogenousTransitions,
+    mask: IntArray,
+    candidates: IntArray,
+) -> Divergence:
+    """The score with models of joint values.
 
-    def draw() -> EndogenousTransitions:
-        counts = TransitionCounts(study.data(), 1, study.memory)
-        return EndogenousTransitions.draw(
-            study.coarse, counts, study.survey(), study.rng("divergence")
-        )
+    Args:
+        counts: transitions of x.
+        endogenous: n' of these transitions.
+        mask: the variables of the reduced state, by their positions in the data.
+        candidates: the variables to score.
+    """
+    exogenous = joint_exogenous_divergence(counts, mask, candidates)
+    rows = endogenous.pair
+    for j in mask.tolist():
+        rows = rows.split(counts.columns().column(j), int(counts.data.sizes[j]))
+    statistic, freedom = counts.columns().information(endogenous.cases(rows), candidates)
+    return Divergence(exogenous.statistic + statistic, exogenous.freedom + freedom, counts.count)
 
-    return study.memory.get(ENDOGENOUS_TRANSITIONS, (), draw)
+
+def joint_exogenous_divergence(
+    counts: TransitionCounts, mask: IntArray, candidates: IntArray
+) -> Divergence:
+    """The exogenous part of :func:`joint_divergence`: the mask against each candidate."""
+    sizes, everything = counts.data.sizes.tolist(), Rows.of(counts.count)
+
+    def split(rows: Rows, now: Iterable[int] = (), later: Iterable[int] = ()) -> Rows:
+        for j in now:
+            rows = rows.split(counts.columns().column(j), sizes[j])
+        for j in later:
+            rows = rows.split(counts.later(j), sizes[j])
+        return rows
+
+    def model(moving: Rows, present: Rows) -> FloatArray:
+        """Twice the log-likelihood of a counted model of what follows, and its parameters."""
+        likelihood = _weight(moving) - _weight(present)
+        return np.array([2.0 * likelihood, moving.count - present.count])
+
+    present = split(everything, now=mask.tolist())
+    both = split(present, later=mask.tolist())
+    found = np.empty((2, len(candidates)))
+    for k, j in enumerate(candidates.tolist()):
+        alone = split(everything, now=[j])
+        joint = model(split(both, now=[j], later=[j]), split(present, now=[j]))
+        found[:, k] = joint - (model(both, present) + model(split(alone, later=[j]), alone))
+    statistic, freedom = np.maximum(found, 0.0)
+    return Divergence(statistic, freedom, counts.count)
+
+
+def factored_divergence(
+    counts: TransitionCounts,
+    endogenous: EndogenousTransitions,
+    survey: EndogenousSurvey,
+    reduced: ReducedMDP,
+    candidates: IntArray,
+) -> Divergence:
+    """The score with factored models: what candidates add to the prediction of each variable.
+
+    A variable of the mask is given its parents in the reduced model. n' is given n, a and those
+    variables of the mask that move it there.
+
+    Args:
+        counts: transitions of x.
+        endogenous: n' of these transitions.
+        survey: which variables move n', for each (n, a).
+        reduced: the reduced model of the mask.
+        candidates: the variables to score, by their positions in the data.
+    """
+
+    def informations() -> Iterator[tuple[FloatArray, FloatArray]]:
+        for name, parents in reduced.parents.items():
+            (target,) = counts.data.positions([name]).tolist()
+            yield counts.screen(target, counts.data.positions(parents).tolist(), candidates)
+        rows = endogenous.pair
+        for j in reduced.columns.tolist():
+            moving = survey.relevant[endogenous.surveyed, j]
+            if moving.any():
+                value = np.where(moving, counts.columns().column(j), 0)
+                rows = rows.split(value, int(counts.data.sizes[j]))
+        yield counts.columns().information(endogenous.cases(rows), candidates)
+
+    statistic, freedom = np.sum(list(informations()), axis=0)
+    return Divergence(statistic, freedom, counts.count)
+
+
+def _weight(rows: Rows) -> float:
+    """The sum of c log c over the counts of the rows."""
+    counts = np.bincount(rows.row, minlength=rows.count)
+    return float((counts * np.log(np.maximum(counts, 1))).sum())

@@ -83,43 +83,43 @@ def estimate_reward_variables(
     n1 = check_lanes("n1", n1, len(mdp.exogenous_variables), 1)
     n2 = check_lanes("n2", n2, n1 * len(mdp.exogenous_variables), 2)
     sampler = uniform_sampler(mdp) if sampler is None else sampler
-    sizes = mdp.exogenous_sizes
-    if reward == "terms":
-        return _term_variances(mdp, sampler, n1, n2, rng)
-    variances = np.empty(len(sizes))
-    for i, size in enumerate(sizes):
-        state, action = _repeat(*sampler(n1, rng), n2)
-        state.exogenous[:, i] = rng.integers(size, size=len(state.exogenous))
-        variances[i] = _mean_variance(mdp.reward(state, action), n1, n2)
-    return variances
-
-
-def _term_variances(
-    mdp: ExoMDP, sampler: Sampler, n1: int, n2: int, rng: np.random.Generator
-) -> FloatArray:
-    """How much what each variable pays varies with it, by the reward terms."""
     sizes, scopes = mdp.exogenous_sizes, mdp.scope_indices
-    together = sorted({i for scope in scopes if len(scope) > 1 for i in scope})
 
-    def paid(state: State, action: NDArray[Any]) -> FloatArray:
+    def settings() -> tuple[State, NDArray[Any]]:
+        state, action = sampler(n1, rng)
+        repeated = State(*(np.repeat(part, n2, axis=0) for part in state))
+        return repeated, np.repeat(action, n2)
+
+    def changing(i: int) -> tuple[State, NDArray[Any]]:
+        state, action = settings()
+        state.exogenous[:, i] = rng.integers(sizes[i], size=n1 * n2)
+        return state, action
+
+    def terms(state: State, action: NDArray[Any]) -> FloatArray:
         terms = mdp.reward_terms(state, action)
         terms[mdp.is_terminal(state)] = 0.0  # nothing is paid when it is over
         return terms
 
+    def variance(rewards: FloatArray) -> Any:
+        by_sample = rewards.reshape(n1, n2, *rewards.shape[1:])
+        # Less the first: where nothing changes the variance is then 0 and not a rounding error.
+        return (by_sample - by_sample[:, :1]).var(axis=1).mean(axis=0)
+
+    if reward == "total":
+        return np.array([variance(mdp.reward(*changing(i))) for i in range(len(sizes))])
     variances = np.zeros(len(sizes))
+    together = sorted({i for scope in scopes if len(scope) > 1 for i in scope})
     if len(together) < len(sizes):  # the others are changed all at once
-        state, action = _repeat(*sampler(n1, rng), n2)
-        settings = State(state.endogenous, rng.integers(sizes, size=state.exogenous.shape))
-        terms, own = paid(settings, action), np.zeros(settings.exogenous.shape)
+        state, action = settings()
+        state = State(state.endogenous, rng.integers(sizes, size=state.exogenous.shape))
+        paid, own = terms(state, action), np.zeros(state.exogenous.shape)
         for column, scope in enumerate(scopes):
             if len(scope) == 1:
-                own[:, scope[0]] += terms[:, column]
-        variances = _mean_variance(own, n1, n2)
+                own[:, scope[0]] += paid[:, column]
+        variances = variance(own)
     for i in together:
-        state, action = _repeat(*sampler(n1, rng), n2)
-        state.exogenous[:, i] = rng.integers(sizes[i], size=len(state.exogenous))
-        own_terms = [column for column, scope in enumerate(scopes) if i in scope]
-        variances[i] = _mean_variance(paid(state, action)[:, own_terms].sum(axis=1), n1, n2)
+        columns = [column for column, scope in enumerate(scopes) if i in scope]
+        variances[i] = variance(terms(*changing(i))[:, columns].sum(axis=1))
     return variances
 
 
@@ -132,27 +132,22 @@ def uniform_sampler(mdp: ExoMDP) -> Sampler:
     return sample
 
 
-def visited_sampler(
-    study: Study,
-    mask: Mask,
-    time_limit: float | None = None,
-    cut_short: set[Mask] | None = None,
-) -> Sampler:
+def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None) -> Sampler:
     """States and actions that an agent will meet: those of a policy planned in a relaxed problem.
 
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
     whatever the others do, and what the mask ignores is seen with optimism
     (:mod:`planners.reduced.ignored_rewards`): whoever has not found out yet what pays does not
-    stand still. The study's planner plans there, for at most ``time_limit`` seconds, and its policy
-    plays some episodes in the full model. If the plan runs out of the study's time for one plan,
-    the mask is added to ``cut_short``.
+    stand still. The study's planner plans there, and its policy plays some episodes in the full
+    model. If the plan runs out of the study's time for one plan, the mask is added to
+    ``cut_short``.
     """
     visited = study.memory.entries(VISITED)
     if mask in visited:
         return _sampler_of(*visited[mask])
     rng = study.rng("relaxed")
     relaxed = study.reduce(mask, rng, relaxed=True)
-    plan, was_cut = study.evaluator.solve(relaxed, rng, time_limit=time_limit)
+    plan, was_cut = study.evaluator.solve(relaxed, rng)
     if plan.out_of_time and not was_cut and cut_short is not None:
         cut_short.add(mask)
     met: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
@@ -200,17 +195,6 @@ def mixed_sampler(first: Sampler, second: Sampler, share: float) -> Sampler:
     return sample
 
 
-def _repeat(state: State, action: NDArray[Any], times: int) -> tuple[State, NDArray[Any]]:
-    repeated = State(*(np.repeat(part, times, axis=0) for part in state))
-    return repeated, np.repeat(action, times)
-
-
-def _mean_variance(rewards: FloatArray, n1: int, n2: int) -> Any:
-    settings = rewards.reshape(n1, n2, *rewards.shape[1:])
-    # Less the first: where nothing changes the variance is then 0 and not a rounding error.
-    return (settings - settings[:, :1]).var(axis=1).mean(axis=0)
-
-
 @dataclass(kw_only=True)
 class RewardVariableMaskLearner(MaskLearner):
     """The first phase of *Mask-Learning-Correlational* alone: the variables that pay.
@@ -255,10 +239,19 @@ class RewardVariableMaskLearner(MaskLearner):
     def _steps(self, session: Session) -> Iterator[Record]:
         """One record for each variable that pays, and J of all of them."""
         names = session.study.mdp.exogenous_names
+
+        def paying(variances: FloatArray) -> Mask:
+            return tuple(names[i] for i in np.flatnonzero(variances > self.tau_variance))
+
         session.report("looking for variables that pay")
         variances = self._variances(session)
         if self.sampling == "visited" and self.uniform_share < 1:
-            variances = self._favour_visited(session, self._paying(session, variances))
+            session.report("looking for variables that pay where the agent goes")
+            known = paying(variances)
+            variances = self._variances(session, known)
+            more = session.in_order({*known, *paying(variances)})
+            if more != known:
+                variances = self._variances(session, more)
         mask: Mask = ()
         for name, variance in zip(names, variances.tolist(), strict=True):
             if variance > self.tau_variance:
@@ -274,17 +267,6 @@ class RewardVariableMaskLearner(MaskLearner):
             objective=session.glance(mask),
         )
 
-    def _favour_visited(self, session: Session, known: Mask) -> FloatArray:
-        """The variances where the agent goes, planned with what is known to pay by then."""
-        session.report("looking for variables that pay where the agent goes")
-        variances = self._variances(session, known)
-        more = session.in_order({*known, *self._paying(session, variances)})
-        return variances if more == known else self._variances(session, more)
-
-    def _paying(self, session: Session, variances: FloatArray) -> Mask:
-        names = session.study.mdp.exogenous_names
-        return tuple(names[i] for i in np.flatnonzero(variances > self.tau_variance))
-
     def _variances(self, session: Session, planned_with: Mask | None = None) -> FloatArray:
         """*Estimate-Reward-Variables*, remembered by the study.
 
@@ -292,26 +274,19 @@ class RewardVariableMaskLearner(MaskLearner):
         """
         study = session.study
         share = None if planned_with is None else self.uniform_share
-        key = (self.n1, self.n2, share, planned_with)
-        known = study.memory.entries(REWARD_VARIANCES)
+        key, known = (self.n1, self.n2, share, planned_with), study.memory.entries(REWARD_VARIANCES)
         if key in known:
             return known[key]
         sampler = uniform_sampler(study.mdp)
         stream: tuple[str | int, ...] = ("uniform",)
         if planned_with is not None:
-            left = session.clock.left()
-            visited = visited_sampler(study, planned_with, left, session.cut_short)
+            visited = visited_sampler(study, planned_with, session.cut_short)
             sampler = mixed_sampler(sampler, visited, self.uniform_share)
             stream = ("visited", *study.mdp.exogenous_indices(planned_with).tolist())
+        rng, settings = study.rng("reward variables", *stream), {"n1": self.n1, "n2": self.n2}
         variances = estimate_reward_variables(
-            study.counted,
-            study.rng("reward variables", *stream),
-            n1=self.n1,
-            n2=self.n2,
-            sampler=sampler,
-            reward=study.reward,
+            study.counted, rng, sampler=sampler, reward=study.reward, **settings
         )
-        is_whole = planned_with is None or planned_with in study.memory.entries(VISITED)
-        if is_whole:  # the plan was not cut
-            known[key] = variances
+        if planned_with is None or planned_with in study.memory.entries(VISITED):
+            known[key] = variances  # the plan, if there was one, was not cut short
         return variances

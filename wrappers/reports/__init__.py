@@ -1,6 +1,6 @@
 """Reports about a mask: why each variable was kept, at which price, and what is in doubt.
 
-They are functions of a fitted learner (:class:`wrappers.fitting.fitted.FittedLearner`), and
+They are functions of a fitted learner (:class:`wrappers.fitting.session.FittedLearner`), and
 certificates of any mask.
 
 ===================  ===============================================================

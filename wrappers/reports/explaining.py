@@ -13,9 +13,9 @@ import numpy as np
 
 from planners.core.evaluation import Estimate, paired_difference
 from planners.core.policy import Mask
-from wrappers.fitting.fitted import FittedLearner
 from wrappers.fitting.history import SWITCHED
 from wrappers.fitting.relevance import find_relevance
+from wrappers.fitting.session import FittedLearner
 from wrappers.reports.doubts import NOTABLE
 from wrappers.reports.explanation import ExplainedVariable, Explanation
 from wrappers.reports.signs import AGENT, Sign, Unit, find_signs

@@ -20,9 +20,8 @@ from planners.dependence.cross_check import (
     neighbour_information,
     neighbour_test,
 )
-from planners.discretization.bin_edges import Responses
-from planners.discretization.coarse import Bins, CoarseMDP
-from planners.discretization.grid import Grid
+from planners.discretization.bins import Bins, Grid, Responses
+from planners.discretization.coarse import CoarseMDP
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import entry

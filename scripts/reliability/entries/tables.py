@@ -8,9 +8,9 @@ import numpy as np
 
 from planners import ValueIteration, to_discrete_dp
 from planners.tables.decision_lists import DecisionLists
-from planners.tables.export import to_arrays
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
+from planners.tables.ragged import Ragged
 from planners.tables.rules import Rule
 from reliability import subjects
 from reliability.odd import Odd
@@ -103,7 +103,7 @@ def _try_lists(odd: Odd) -> None:
             odd.pick((odd.rng.random(3), odd.rng.random(2), np.full(3, 5.0), np.full(3, np.nan))),
         )
     else:
-        odd.call(odd.pick((lists.distribution, lists.successors)), n, a, x)
+        odd.call(lists.distribution, n, a, x)
 
 
 @entry("tables/factored", weight=1.5)
@@ -124,10 +124,16 @@ def factored(odd: Odd) -> None:
         given["factors"] = (given["factors"][0], odd.call(Factor, **parts))
     elif which == "decision_lists":
         lists = given["decision_lists"]
-        name = odd.pick(lists._fields)
-        value = getattr(lists, name)
-        sizes = np.full(np.shape(value)[-1:], 4)
-        given["decision_lists"] = lists._replace(**{name: odd.damaged(value, sizes)})
+        name = odd.pick((*lists._fields[:-1], *lists.tables._fields))
+        owner = lists if name in lists._fields else lists.tables
+        value = getattr(owner, name)
+        if isinstance(value, Ragged):
+            damaged: Any = value._replace(values=odd.damaged(value.values, [4]))
+        else:
+            damaged = odd.damaged(value, np.full(np.shape(value)[-1:], 4))
+        changed = owner._replace(**{name: damaged})
+        whole = changed if owner is lists else lists._replace(tables=changed)
+        given["decision_lists"] = whole
     elif which == "initial":
         part = odd.pick(("endogenous", "exogenous"))
         sizes = getattr(sound, f"{part}_sizes")
@@ -161,4 +167,4 @@ def export(odd: Odd) -> None:
         (subjects.model("factored"), subjects.model("blind"), subjects.model("market"), None)
     )
     limit = odd.sound_or(10**8)
-    odd.call(odd.pick((to_arrays, to_discrete_dp)), mdp, memory_limit=limit)
+    odd.call(to_discrete_dp, mdp, memory_limit=limit)

@@ -4,12 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from factored import random_mdp, state_index
+from factored import random_mdp, state_index, to_arrays
 
 from exo_envs import State
-from planners.samples.counted import CountedMDP
+from exo_envs.contract.checked_mdp import CountedMDP
 from planners.tables.decision_lists import DecisionLists
-from planners.tables.export import to_arrays
 from planners.tables.factors import Factor
 from planners.tables.rules import Rule
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from factored import random_mdp
+from factored import random_mdp, to_arrays
 
-from planners.tables.export import to_arrays
 from planners.value_iteration.sweeps import backward_induction
 
 

@@ -274,7 +274,7 @@ def test_plans_that_take_long_report(monkeypatch):
     with pytest.warns(PlanCutShortWarning):
         learner.fit(TINY, 0)
     details = [progress for progress in told if progress.detail]
-    assert {progress.detail for progress in details} == {"thinking hard"}
+    assert "thinking hard" in {progress.detail for progress in details}  # and the last sweep
     assert {progress.stage for progress in details} == {"planning with 1 variable"}
     assert len(details) <= 0.3 / 0.05 + 1
     assert all(progress.record is None for progress in details)

@@ -303,6 +303,12 @@ def test_the_callback_sees_every_step():
     assert all(0 <= progress.done <= progress.total for progress in counted)
 
 
+def test_a_callback_takes_one_argument():
+    for odd in (lambda: None, lambda progress, record: None):
+        with pytest.raises(TypeError, match="cannot be called with a Progress"):
+            RewardVariableMaskLearner(callback=odd).fit(Untouchable())
+
+
 # --- Mask-Learning-Greedy ---------------------------------------------------------------------
 
 

@@ -13,8 +13,9 @@ from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters, exact_
 from planners import Estimate
 from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, Study
 from wrappers.fitting import importance as importance_module
-from wrappers.fitting.importance import blocks, importance
+from wrappers.fitting.importance import importance
 from wrappers.fitting.relevance import find_relevance
+from wrappers.learners.calibrated import blocks
 
 LEVEL = 1e-4
 
@@ -268,7 +269,7 @@ def forward(worth, **arguments):
 def quiet(monkeypatch):
     """The order of the search is not what is looked at."""
     monkeypatch.setattr(
-        "wrappers.learners.selection.importance",
+        "wrappers.learners.calibrated.importance",
         lambda study, relevance, visits: dict.fromkeys(relevance.findings, 1.0),
     )
 

@@ -17,7 +17,7 @@ from planners.dependence.contingency import Rows
 from planners.dependence.transitions import TransitionCounts
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
-from wrappers.fitting.divergence import (
+from wrappers.learners.correlational import (
     EndogenousTransitions,
     factored_divergence,
     joint_divergence,

@@ -4,16 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
-from factored import random_mdp, state_at
+from factored import random_mdp, state_at, to_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 from joint import any_joint_mdp, full_rewards
 
 from exo_envs.testing import check_mdp
-from planners.tables.export import to_arrays
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import TooLargeError
-from planners.tables.scopes import along, by_scope, refuse_large_scope, scope_rows
+from planners.tables.indexing import TooLargeError, along, by_scope, refuse_large_scope, scope_rows
 
 
 @given(seed=st.integers(0, 2**32))
