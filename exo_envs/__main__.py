@@ -8,4 +8,4 @@ import runpy
 from exo_envs.beside import package_beside
 
 package_beside("wrappers")
-runpy.run_module("wrappers.cli", run_name="__main__")
+runpy.run_module("wrappers.cli.command", run_name="__main__")

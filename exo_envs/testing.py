@@ -46,8 +46,7 @@ def check_mdp(
     - ``shapes``: every method takes any leading dimensions and returns arrays of the right shape,
       kind and range.
     - ``purity``: arguments are not written to, and what is returned is the caller's to write to.
-    - ``memory``: an answer does not depend on what was asked before. The message says what the
-      model remembers: actions, n, x, its own draws, or how often it was asked.
+    - ``memory``: an answer does not depend on what was asked before.
     - ``determinism``: the same seed gives the same result, whatever was called in between.
     - ``reward``: the reward is finite.
     - ``terms``: reward term i depends on no x^j but x^i.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,13 +23,14 @@ from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.core.policy import Mask, Policy
+from planners.dependence.selection import close_under_parents
 from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import fewest_endogenous_states
 from planners.forecasting.planner import ForecastPlanner
-from planners.reduced.affordable import affordable_part
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.indexing import along
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration
 from planners.value_iteration.tabular_policy import TabularPolicy
@@ -138,22 +141,24 @@ class DefaultPlanner:
         self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock, warm_start: Plan | None
     ) -> Plan:
         """The plan that earns most in ``mdp``, of all ways that there are."""
-        plans = list(self._ways(mdp, rng, clock, warm_start))
+        plans, masks = zip(*self._ways(mdp, rng, clock, warm_start), strict=True)
         if len(plans) == 1:
-            plan = plans[0].plan
-            in_time = _has_time(clock, plan.seconds)  # for other ways
-            return plan if in_time else replace(plan, converged=False, out_of_time=True)
-        policies = [tried.plan.policy for tried in plans]
+            if _has_time(clock, plans[0].seconds):  # for other ways
+                return plans[0]
+            return replace(plans[0], converged=False, out_of_time=True)
+        policies = [plan.policy for plan in plans]
         returns = _play(policies, mdp, _shared_scenarios(mdp, rng), clock)
         if not returns.shape[1]:
             remarks = ["taken: there was no time to compare", *["not compared"] * (len(plans) - 1)]
-            tried = (p.candidate(None, remark) for p, remark in zip(plans, remarks, strict=True))
-            plan, candidates = plans[0].plan, tuple(tried)
-            return replace(plan, converged=False, out_of_time=True, candidates=candidates)
+            tried = zip(plans, masks, remarks, strict=True)
+            candidates = tuple(Candidate(plan.method, mask, None, why) for plan, mask, why in tried)
+            return replace(plans[0], converged=False, out_of_time=True, candidates=candidates)
         order = np.argsort(-returns.mean(axis=1), kind="stable").tolist()
         best = order[0]
         candidates = tuple(
-            plans[k].candidate(
+            Candidate(
+                plans[k].method,
+                masks[k],
                 Estimate.of(returns[k]),
                 "taken: it earns most"
                 if k == best
@@ -161,26 +166,22 @@ class DefaultPlanner:
             )
             for k in order
         )
-        return replace(plans[best].plan, candidates=candidates, part=plans[-1].plan.part)
+        return replace(plans[best], candidates=candidates, part=plans[-1].part)
 
     def _ways(
         self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock, warm_start: Plan | None
-    ) -> Iterator[_Tried]:
-        """One plan after another, as long as there is time for another one like the first."""
+    ) -> Iterator[tuple[Plan, Mask]]:
+        """Plans and the variables that they look at, as long as there is time for another one."""
+        everything = mdp.exogenous_names
         planner = ForecastPlanner(additive=self.thorough)
         first = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
-        yield _Tried(first, mdp.exogenous_names)
+        yield first, everything
         if self.thorough and _has_time(clock, first.seconds):
             planner = ForecastPlanner(recourse=False, additive=False)
             plan = planner.plan(mdp, rng=rng, time_limit=_share(clock, 0.4))
-            yield _Tried(replace(plan, method="open-loop forecasts"), mdp.exogenous_names)
-        if _has_time(clock, first.seconds):
-            yield from self._with_a_part(mdp, rng, clock, warm_start)
-
-    def _with_a_part(
-        self, mdp: FactoredMDP, rng: np.random.Generator, clock: Clock, warm_start: Plan | None
-    ) -> Iterator[_Tried]:
-        """An exact plan with part of the mask, if there is one that is worth a try."""
+            yield replace(plan, method="open-loop forecasts"), everything
+        if not _has_time(clock, first.seconds):
+            return
         part = self._part(mdp, rng) if mdp.discount < 1 else None
         if part is None:
             return
@@ -188,18 +189,16 @@ class DefaultPlanner:
         plan = self.value_iteration.plan(part, rng=rng, time_limit=limit, warm_start=warm_start)
         assert isinstance(plan.policy, TabularPolicy)
         mask, full, _ = Policy.names_of(mdp)
-        names, everything = part.exogenous_names, len(mdp.exogenous_names)
-        yield _Tried(
-            replace(
-                plan,
-                policy=plan.policy.widened(mask, full),
-                values=None,  # those of the part are not values of all states
-                loss_bound=float("inf"),
-                method=f"value iteration with {len(names)} of {everything} variables",
-                part=plan,
-            ),
-            names,
+        names = part.exogenous_names
+        widened = replace(
+            plan,
+            policy=plan.policy.widened(mask, full),
+            values=None,  # those of the part are not values of all states
+            loss_bound=float("inf"),
+            method=f"value iteration with {len(names)} of {len(everything)} variables",
+            part=plan,
         )
+        yield widened, names
 
     def _part(self, mdp: FactoredMDP, rng: np.random.Generator) -> ReducedMDP | None:
         """The largest part of the mask that fits and has all that pays or moves n.
@@ -217,17 +216,6 @@ class DefaultPlanner:
             return None
         part = _reduced(mdp, affordable_part(mdp, SMALL_PART * self.max_states) or (), rng)
         return part if self._fits(part) else None
-
-
-class _Tried(NamedTuple):
-    """A plan, and the variables that its policy looks at."""
-
-    plan: Plan
-    mask: Mask
-
-    def candidate(self, earned: Estimate | None, remark: str) -> Candidate:
-        """The same for people."""
-        return Candidate(self.plan.method, self.mask, earned, remark)
 
 
 def _reduced(mdp: FactoredMDP, names: Mask, rng: np.random.Generator) -> ReducedMDP:
@@ -294,3 +282,70 @@ def _share(clock: Clock, share: float) -> float | None:
     """Part of the time that is left; None if there is no limit."""
     left = clock.left()
     return None if left is None else share * left
+
+
+def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = False) -> Mask | None:
+    """The part of a mask that an exact planner can afford; a policy for it is one for the mask.
+
+    It has what pays or moves n and, as long as there is room, what predicts that.
+
+    If not even all that pays or moves n fits, it is those with most at stake that do, and no more.
+
+    Args:
+        model: a model that is too large.
+        max_states: how many states the part may have.
+        whole: accept no less than all that pays or moves n.
+
+    Returns:
+        The variables, or None if ``whole`` is too much.
+    """
+    sizes, room = model.exogenous_sizes.tolist(), max_states / model.num_endogenous_states
+    stakes = _stakes(model)
+    fits = math.prod(sizes[i] for i in stakes) <= room
+    if whole and not fits:
+        return None
+
+    def parents(variables: Sequence[int]) -> Counter[int]:
+        told: Counter[int] = Counter()
+        for i in variables if fits else ():
+            told.update(_information(model, i))
+        return told
+
+    start = sorted(stakes, key=lambda i: (-stakes[i], i))
+    chosen = close_under_parents(start, parents, sizes, room)
+    return tuple(model.exogenous_names[i] for i in chosen)
+
+
+def _stakes(model: FactoredMDP) -> dict[int, float]:
+    """The variables that pay or move n, with the most that each can change of a reward.
+
+    One that moves n may change any reward.
+    """
+    spread: dict[int, float] = {}
+    for scope, table in model.scoped_terms.items():
+        for i in scope:
+            own = along(table, scope, model.exogenous_sizes, i)
+            spread[i] = spread.get(i, 0.0) + float(np.ptp(own, axis=0).max())
+    spread = {i: stake for i, stake in spread.items() if stake > 0}
+    most = max(spread.values(), default=0.0)
+    return spread | dict.fromkeys(model.decision_lists.dependencies(), most)
+
+
+def _information(model: FactoredMDP, i: int) -> dict[int, float]:
+    """What each parent of a variable tells about x'_i that the others do not, in nats.
+
+    All joint values of the parents count the same.
+    """
+    factor, sizes = model.factors[i], model.exogenous_sizes
+    shape = [int(sizes[j]) for j in factor.parents]
+    table = factor.to_table(int(sizes[i])).reshape(*shape, -1)
+    entropy = _entropy(table)
+    return {
+        j: max(0.0, _entropy(table.mean(axis=k)) - entropy) for k, j in enumerate(factor.parents)
+    }
+
+
+def _entropy(table: np.ndarray) -> float:
+    """The mean entropy of the rows of a table."""
+    logs = np.log(table, out=np.zeros_like(table), where=table > 0)
+    return float(-(table * logs).sum(axis=-1).mean())

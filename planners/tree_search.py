@@ -151,16 +151,6 @@ class UCT:
         )
 
 
-def _affordable(simulations: int, depth: int, steps: float) -> tuple[int, int]:
-    """Fewer simulations, and steps ahead, so that there are at most so many steps in all."""
-    if simulations * depth <= steps:
-        return simulations, depth
-    depth = max(min(depth, LEAST_DEPTH), int(steps / simulations))
-    most = max(LEAST_SIMULATIONS, int(steps / depth))
-    simulations = min(simulations, most)
-    return simulations, max(1, min(depth, int(steps / simulations)))
-
-
 class UCTPolicy(Policy):
     """Searches a tree from each observation; the same observations get the same actions."""
 
@@ -181,21 +171,23 @@ class UCTPolicy(Policy):
         It is measured in ``LANES`` lanes side by side, without the time for compiling.
         """
         lanes, rng = LANES if self.mdp.is_batched else SLOW_LANES, np.random.default_rng(self.seed)
-        root, whole = self.mdp.sample_initial(lanes, rng), (self.simulations, self.depth)
+        root, wanted = self.mdp.sample_initial(lanes, rng), (self.simulations, self.depth)
         self.depth = min(self.depth, MEASURED_STEPS)
-        self._measure(root, rng)  # what is made on the first call does not count
-        choosing, step = self._measure(root, rng)
+        choosing = step = 0.0
+        for _ in range(2):  # what is made on the first call does not count
+            clock = Clock(None)
+            chosen = self._choose(root, rng)
+            choosing = clock.seconds()
+            self._simulate(root, _Tree.empty(lanes, 2, chosen.shape[1]), chosen, rng)
+            step = max((clock.seconds() - choosing) / self.depth, 1e-6)
         steps = max(0.0, seconds * lanes / LANES - choosing) / step
-        self.simulations, self.depth = _affordable(*whole, steps)
-        return (self.simulations, self.depth) != whole
-
-    def _measure(self, root: State, rng: np.random.Generator) -> tuple[float, float]:
-        """The seconds that it takes to choose actions, and for a step of a simulation."""
-        clock = Clock(None)
-        chosen = self._choose(root, rng)
-        choosing = clock.seconds()
-        self._simulate(root, _Tree.empty(len(chosen), 2, chosen.shape[1]), chosen, rng)
-        return choosing, max((clock.seconds() - choosing) / self.depth, 1e-6)
+        simulations, depth = wanted
+        if simulations * depth > steps:
+            depth = max(min(depth, LEAST_DEPTH), int(steps / simulations))
+            simulations = min(simulations, max(LEAST_SIMULATIONS, int(steps / depth)))
+            depth = max(1, min(depth, int(steps / simulations)))
+        self.simulations, self.depth = simulations, depth
+        return (simulations, depth) != wanted
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The most visited first action of each lane."""

@@ -16,7 +16,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.played import Agreement
 from planners.bounds.bracketing import MAX_QUESTIONS, Bracket, Budget, bracket
 from planners.bounds.lattice import OffLatticeError
-from planners.core.evaluation import DECIDED, ActionRule, Estimate, Scenarios, paired_difference
+from planners.core.evaluation import DECIDED, Estimate, Scenarios, paired_difference
 from planners.core.memory import Memory
 from planners.core.planner import Plan
 from planners.core.policy import Mask
@@ -51,70 +51,11 @@ def cost_function(cost: Cost) -> CostFunction:
 
 
 class Played(NamedTuple):
-    """What a policy was played in and on, for those who want to know what else could be earned."""
+    """The model and the trajectories of a policy: what could be earned there is asked later."""
 
     mdp: ExoMDP  # the full model
     parts: tuple[Scenarios, ...]  # the trajectories
     memory: Memory | None  # what was collected from the model before, if it is known
-
-    def bracket(self, policy: ActionRule, returns: FloatArray) -> Bracket | None:
-        """What the policy earns and no policy can exceed, or None; see :attr:`Objective.bracket`.
-
-        Args:
-            policy: the policy.
-            returns: what it earned on the trajectories.
-        """
-        if not can_enumerate(self.mdp):
-            return None
-        scenarios = Scenarios.join(self.parts)
-        settings: dict[str, Any] = {"memory": self.memory}
-        if not self.mdp.is_batched:
-            horizon, count = scenarios.exogenous.shape[:2]
-            fitted, plain = (Budget.of(self.mdp, horizon, num_functions=k) for k in (1, 0))
-            if fitted.affordable(MAX_QUESTIONS) < count:
-                affordable = plain.affordable(MAX_QUESTIONS)
-                if affordable < min(count, FEWEST):
-                    return None
-                scenarios, returns = scenarios.first(affordable), returns[:affordable]
-                settings = {"values": ()}
-        rng = np.random.default_rng([scenarios.seed, len(scenarios)])
-        try:
-            return bracket(
-                self.mdp, policy, rng=rng, scenarios=scenarios, returns=returns, **settings
-            )
-        except OffLatticeError:
-            return None
-
-    def estimate(self, policy: ActionRule, returns: FloatArray) -> Estimate:
-        """The mean return, with an interval that knows what the trajectories hardly saw.
-
-        Args:
-            policy: the policy.
-            returns: what it earned on the trajectories.
-        """
-        plain = Estimate.of(returns)
-        if not np.isfinite(returns).all() or len(returns) < FEWEST:
-            return plain
-        survey = None if self.memory is None else self.memory.survey
-        error = plain.standard_error if plain.mixture is None else plain.mixture.error
-        low, high = Estimate(plain.mean, error).interval()
-        found = find_surprises(
-            self.mdp,
-            policy,
-            Scenarios.join(self.parts),
-            half_width=(high - low) / 2,
-            names=None if survey is None else sorted({*survey.paying, *survey.moving}),
-            data=None if self.memory is None else self.memory.data,
-        )
-        if not found:
-            return plain
-        losses = at_most([own for own in found if own.effect < 0])
-        gains = at_most([own for own in found if own.effect > 0])
-        # One event of this size, not seen, may change the mean by what was found.
-        unit = most_per_episode(0, len(returns))
-        mixture = split(returns, loss=losses / unit, gain=gains / unit)
-        worst = max(found, key=lambda own: abs(own.effect))
-        return replace(plain, mixture=mixture, caution=str(worst))
 
 
 @dataclass(frozen=True)
@@ -219,11 +160,32 @@ class Objective:
         rollouts hardly saw would cost (:mod:`planners.surprises`). So it is worked out when it is
         first read, and remembered. A copy that was made before knows the returns only.
         """
-        if self.rollouts is None:
-            found = Estimate.of(self.returns)
-        else:
-            found = self.rollouts.estimate(self.plan.policy, self.returns)
-        return replace(found, mean=self.mean_return, standard_error=self.standard_error)
+        plain = Estimate.of(self.returns)
+        played = replace(plain, mean=self.mean_return, standard_error=self.standard_error)
+        tells = len(self.returns) >= FEWEST and np.isfinite(self.returns).all()
+        if self.rollouts is None or not tells:
+            return played
+        mdp, parts, memory = self.rollouts
+        survey = None if memory is None else memory.survey
+        error = plain.standard_error if plain.mixture is None else plain.mixture.error
+        low, high = Estimate(plain.mean, error).interval()
+        found = find_surprises(
+            mdp,
+            self.plan.policy,
+            Scenarios.join(parts),
+            half_width=(high - low) / 2,
+            names=None if survey is None else sorted({*survey.paying, *survey.moving}),
+            data=None if memory is None else memory.data,
+        )
+        if not found:
+            return played
+        losses = at_most([own for own in found if own.effect < 0])
+        gains = at_most([own for own in found if own.effect > 0])
+        # One event of this size, not seen, may change the mean by what was found.
+        unit = most_per_episode(0, len(self.returns))
+        mixture = split(self.returns, loss=losses / unit, gain=gains / unit)
+        worst = max(found, key=lambda own: abs(own.effect))
+        return replace(played, mixture=mixture, caution=str(worst))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval of the mean return."""
@@ -262,8 +224,27 @@ class Objective:
                 "this objective is a copy, and copies do not have the model; read bracket before "
                 "copying or pickling, or call planners.bracket(mdp, objective.plan.policy)"
             )
+        mdp, parts, memory = self.rollouts
+        if not can_enumerate(mdp):
+            return None
         returns = self.returns if self.claimed_returns is None else self.claimed_returns
-        return self.rollouts.bracket(self.plan.policy, returns)
+        scenarios = Scenarios.join(parts)
+        settings: dict[str, Any] = {"memory": memory}
+        if not mdp.is_batched:
+            horizon, count = scenarios.exogenous.shape[:2]
+            fitted, plain = (Budget.of(mdp, horizon, penalty=own) for own in (True, False))
+            if fitted.affordable(MAX_QUESTIONS) < count:
+                affordable = plain.affordable(MAX_QUESTIONS)
+                if affordable < min(count, FEWEST):
+                    return None
+                scenarios, returns = scenarios.first(affordable), returns[:affordable]
+                settings = {"values": ()}
+        rng = np.random.default_rng([scenarios.seed, len(scenarios)])
+        settings |= {"scenarios": scenarios, "returns": returns}
+        try:
+            return bracket(mdp, self.plan.policy, rng=rng, **settings)
+        except OffLatticeError:
+            return None
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the model and its trajectories; a bracket that was read is kept."""

@@ -23,9 +23,8 @@ from learning.truth import contradictions
 from shared.plotting import bytes_of, new_figure
 from wrappers import CalibratedMaskLearner, Explanation, MaskPath
 from wrappers.cli.arguments import Parser, add_seed
-from wrappers.cli.console import write
+from wrappers.cli.console import FAILED, run, write
 from wrappers.cli.progress import ProgressBar, plain_warnings
-from wrappers.cli.running import FAILED, run
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 
@@ -50,6 +49,10 @@ DOCUMENTED = ("factory", "crowd")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    return run(lambda: explain(parse(argv)))
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(__doc__)
     parser.add_argument(
         "case", nargs="?", choices=tuple(CASES), help="by default those of the documentation"
@@ -58,8 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--output", type=Path, default=FOLDER, metavar="FOLDER", help="docs/pictures"
     )
     add_seed(parser)
-    arguments = parser.parse_args(argv)
-    return run(lambda: explain(arguments))
+    return parser.parse_args(argv)
 
 
 def explain(arguments: argparse.Namespace) -> int:

@@ -31,13 +31,17 @@ from wrappers import (
     Study,
 )
 from wrappers.cli.arguments import Parser, add_learning, add_model, check_writable, whole
-from wrappers.cli.command import save
-from wrappers.cli.console import say, wrap, write
+from wrappers.cli.command import (
+    describe_env,
+    describe_worth,
+    fit,
+    learn,
+    save,
+    show_explanation,
+)
+from wrappers.cli.console import FAILED, run, say, wrap, write
 from wrappers.cli.explanation import patterns
-from wrappers.cli.learning import describe_env, fit, learn, say_if_stopped, storyteller
 from wrappers.cli.progress import ProgressBar, plain_warnings
-from wrappers.cli.running import FAILED, run
-from wrappers.cli.worth import describe_worth
 
 
 class Row(NamedTuple):
@@ -104,9 +108,7 @@ def show_mask(arguments: argparse.Namespace) -> int:
         say("interrupted before there was a mask; nothing was saved")
         return INTERRUPTED
     lost = save(learner, file)
-    write("")
-    say_if_stopped(learner)
-    write(*storyteller(arguments).explain(learner.explain(), every=arguments.every))
+    show_explanation(learner, every=arguments.every)
     if learner.status_ != "interrupted" and (arguments.compare or arguments.bracket):
         show_worth(learner, arguments, file)
     if lost is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,9 +32,8 @@ from shared.arguments import (
     parse_mask,
 )
 from wrappers.cli.arguments import Parser, add_model, add_seed, real, whole
-from wrappers.cli.console import Columns, columns, say, wrap, write
+from wrappers.cli.console import columns, run, say, wrap, write
 from wrappers.cli.progress import ProgressBar, plain_warnings
-from wrappers.cli.running import run
 
 HEADER = ("variables", "return", "J", "gain", "seconds", "mask")
 WIDTHS = (9, 14, 8, 13, 7)  # in characters; the mask has the rest
@@ -89,9 +89,7 @@ def compare(arguments: argparse.Namespace) -> int:
         survey = EndogenousSurvey.collect(mdp, data, rng)
         scenarios = Scenarios.sample(mdp, arguments.rollouts, rng)
     memory = Memory()
-    rest = max(LEAST_FOR_MASK, columns() - sum(WIDTHS) - 2 * len(HEADER))
-    layout = Columns((*WIDTHS, rest), ">>>>><")
-    write(*layout.lines(HEADER))
+    write(*lines_of(HEADER))
     objectives: list[Objective] = []
     for row in rows:
         with ProgressBar() as bar, plain_warnings(bar.warn):
@@ -109,7 +107,7 @@ def compare(arguments: argparse.Namespace) -> int:
                 ignored_rewards=row.ignored_rewards,
             )
         before = objectives[-1] if objectives else None
-        write(*layout.lines(cells_of(row, objective, before, bar.seconds)))
+        write(*lines_of(cells_of(row, objective, before, bar.seconds)))
         write(*wrap(how_planned(objective.plan), indent=WIDTHS[0] + 4))
         objectives.append(objective)
     if arguments.bracket:
@@ -139,6 +137,15 @@ def cells_of(
         f"{seconds:.1f}",
         row.title,
     )
+
+
+def lines_of(cells: Sequence[str]) -> list[str]:
+    """A line of the table, which goes on below the mask if that is long."""
+    *numbers, mask = cells
+    told = "".join(f"  {cell:>{width}}" for cell, width in zip(numbers, WIDTHS, strict=True)) + "  "
+    width = max(LEAST_FOR_MASK, columns() - len(told))
+    first, *rest = textwrap.wrap(mask, width, break_on_hyphens=False)
+    return [told + first, *(" " * len(told) + line for line in rest)]
 
 
 def how_planned(plan: Plan) -> str:

@@ -22,7 +22,7 @@ from exo_envs.domains.grid.viewer import GridViewer
 from exo_envs.rendering.palette import Frame
 from shared.diagram import Arrow, Box, elbow, to_svg
 from shared.drawing import SIZE, backend, draw, with_palette
-from wrappers.cli.running import run
+from wrappers.cli.console import run
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 
@@ -91,7 +91,7 @@ def architecture() -> str:
     questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
     study = decide(second, 248, 168, "Study", questions, "learners/study.py")
     evaluator = compute(
-        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/mask_evaluator.py"
+        second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/objective.py"
     )
     data = compute(third, 127, 66, "ExogenousData", ("rollouts of x",))
     survey = compute(third, 213, 66, "EndogenousSurvey", ("what moves n, what pays",))

@@ -168,7 +168,7 @@ def _remembered(subject: Subject, rng: np.random.Generator) -> Iterator[Problem]
         )
         return
     for memory in found:
-        kind = UNSEEDED if memory.kind == UNSEEDED else HIDDEN
+        kind = HIDDEN if memory.is_seeded else UNSEEDED
         yield Problem(kind, memory.variable, memory.message)
 
 

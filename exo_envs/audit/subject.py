@@ -54,7 +54,7 @@ class Step(NamedTuple):
     terminated: bool
     truncated: bool
     reward: float
-    noise: str  # the next random numbers, to be compared
+    noise: str  # the next random numbers, to be compared; empty if they were not set before
 
     @property
     def is_last(self) -> bool:
@@ -121,8 +121,8 @@ class Subject:
             reseed(self.env, noise)
         observation, reward, terminated, truncated, _ = self.env.step(action)
         paid = float(np.sum(np.asarray(reward, dtype=np.float64)))
-        row, after = self._read(observation), repr(noise_of(self.env))
-        return Step(row, bool(terminated), bool(truncated), paid, after)
+        after = "" if noise is None else repr(noise_of(self.env))
+        return Step(self._read(observation), bool(terminated), bool(truncated), paid, after)
 
     def _read(self, observation: Any) -> FloatArray:
         row = np.asarray(self.access.read(self.env, observation), dtype=np.float64)

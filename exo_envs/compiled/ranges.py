@@ -1,8 +1,7 @@
-"""The compiled passes over what a model is asked, and over what it returned.
+"""The compiled passes over the questions that a model is asked, and over its answers.
 
-Their signatures are fixed: arrays of other types or layouts are refused with a TypeError, which is
-a check by itself, and nothing is compiled a second time. Each version is compiled when it is first
-asked for.
+Their signatures are fixed: arrays of other types or layouts, read-only ones too, are refused with a
+TypeError. That is a check by itself, and nothing is compiled a second time.
 """
 
 from __future__ import annotations
@@ -10,20 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types
+from numba import boolean, float64, int64
 
 from exo_envs.compiled.functions import njit
 
-# What may be written to may also be read, but not the other way round. Numba takes three times as
-# long to call a function with an array that it has to convert, so there is a version for each.
-(VALUES, SIZES), (READ_VALUES, READ_SIZES) = (
-    tuple(types.Array(int64, ndim, "C", readonly=readonly) for ndim in (2, 1))
-    for readonly in (False, True)
-)
-TERMS, REWARDS = float64[:, ::1], float64[::1]
-READ_REWARDS = types.Array(float64, 1, "C", readonly=True)
-READ_REALS = types.Array(float64, 2, "C", readonly=True)
-READ_FLAGS = types.Array(boolean, 1, "C", readonly=True)
+VALUES, SIZES = int64[:, ::1], int64[::1]
+REALS, REWARDS, FLAGS = float64[:, ::1], float64[::1], boolean[::1]
 SHORT = 4  # values in a row that is looked at by column
 MANY = 256  # rows that are worth laying out for
 BLOCK = 16  # rows that are looked at as one
@@ -33,7 +24,7 @@ UNKNOWN_TO_KERNELS = (TypeError, ValueError)
 ROUNDING = 1e-5
 
 
-@njit([boolean(VALUES, SIZES), boolean(READ_VALUES, READ_SIZES)], cache=True)
+@njit(boolean(VALUES, SIZES), cache=True)
 def all_in_range(values: Any, sizes: Any) -> Any:
     """Whether 0 <= values[b, j] < sizes[j] for all b and j.
 
@@ -64,7 +55,7 @@ def all_in_range(values: Any, sizes: Any) -> Any:
     return signs >= 0
 
 
-@njit(boolean(READ_REALS, READ_REWARDS, READ_REWARDS, READ_FLAGS), cache=True)
+@njit(boolean(REALS, REWARDS, REWARDS, FLAGS), cache=True)
 def all_within(values: Any, low: Any, high: Any, whole: Any) -> Any:
     """Whether low[j] <= values[b, j] <= high[j] for all b and j, and whole numbers where wanted."""
     wrong = 0
@@ -75,7 +66,7 @@ def all_within(values: Any, low: Any, high: Any, whole: Any) -> Any:
     return wrong == 0
 
 
-@njit([boolean(SIZES, int64), boolean(READ_SIZES, int64)], cache=True)
+@njit(boolean(SIZES, int64), cache=True)
 def all_below(values: Any, size: Any) -> Any:
     """Whether 0 <= v < size for all values; see :func:`all_in_range`."""
     signs = 0
@@ -84,7 +75,7 @@ def all_below(values: Any, size: Any) -> Any:
     return signs >= 0
 
 
-@njit([boolean(REWARDS), boolean(READ_REWARDS)], cache=True)
+@njit(boolean(REWARDS), cache=True)
 def all_finite(values: Any) -> Any:
     """Whether no value is infinite, and each is a number."""
     wrong = 0
@@ -93,13 +84,7 @@ def all_finite(values: Any) -> Any:
     return wrong == 0
 
 
-@njit(
-    [
-        boolean(values, values, sizes, sizes, sizes, int64, boolean)
-        for values, sizes in ((VALUES, SIZES), (READ_VALUES, READ_SIZES))
-    ],
-    cache=True,
-)
+@njit(boolean(VALUES, VALUES, SIZES, SIZES, SIZES, int64, boolean), cache=True)
 def is_batch(
     n: Any, x: Any, action: Any, n_sizes: Any, x_sizes: Any, num_actions: int, look: bool
 ) -> Any:
@@ -114,7 +99,7 @@ def is_batch(
     )
 
 
-@njit(boolean(VALUES, VALUES, REWARDS, TERMS, SIZES, SIZES, int64, int64), cache=True)
+@njit(boolean(VALUES, VALUES, REWARDS, REALS, SIZES, SIZES, int64, int64), cache=True)
 def is_fine(
     n: Any, x: Any, reward: Any, terms: Any, n_sizes: Any, x_sizes: Any, scopes: Any, lanes: Any
 ) -> Any:

@@ -58,13 +58,18 @@ def _by_name(variables: tuple[Variable, ...], values: Any) -> str:
 
 
 def is_plain(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-    """Whether this is an array as kernels take it: of this type and shape, contiguous."""
+    """Whether this is an array as kernels take it: of this type and shape, whole and writable."""
     return (
         type(values) is np.ndarray
         and values.dtype == dtype  # not the same object in what Numba returns
         and values.shape == shape
-        and values.flags.c_contiguous
+        and values.flags.carray
     )
+
+
+def for_kernels(values: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in an array as kernels take it: contiguous and writable."""
+    return values if values.flags.carray else values.copy()
 
 
 def check_part(
@@ -89,7 +94,7 @@ def check_part(
         if not is_plain(values, FLOAT64, shape):
             values = _numbers(method, values)
             _check_shape(mdp, method, part, values, shape)
-            values = np.ascontiguousarray(values)
+            values = for_kernels(values)
         limits = ranges.low, ranges.high, ranges.whole
         if not kernels.all_within(values.reshape(-1, len(sizes)), *limits):
             _refuse_value(mdp, method, part, values.reshape(-1, len(sizes)), question)
@@ -98,7 +103,7 @@ def check_part(
         values = _whole_numbers(mdp, method, part, values, shape, question)
     if not len(sizes):
         return values
-    rows = values if values.ndim == 2 else values.reshape(-1, len(sizes))
+    rows = for_kernels(values if values.ndim == 2 else values.reshape(-1, len(sizes)))
     if not kernels.all_in_range(rows, sizes):
         _refuse_value(mdp, method, part, rows, question)
     return values
@@ -257,9 +262,7 @@ def _numbers(method: str, values: Any) -> FloatArray:
 
 def _is_finite(values: FloatArray) -> bool:
     """Whether all numbers are finite."""
-    if not values.flags.c_contiguous:
-        values = np.ascontiguousarray(values)
-    return bool(kernels.all_finite(values.reshape(-1)))
+    return bool(kernels.all_finite(for_kernels(values).reshape(-1)))
 
 
 def _joined(names: tuple[str, ...]) -> str:

@@ -7,16 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.contract.batching import check_batching, check_neighbours, shares_noise
-from exo_envs.contract.checked_mdp import unchecked
+from exo_envs.contract.checked_mdp import CountedMDP, unchecked
 from exo_envs.contract.declaration import check_declaration
-from exo_envs.contract.distribution import check_distribution, check_given, gives_distribution
-from exo_envs.contract.exact import (
-    check_lanes,
-    check_purity_and_determinism,
-    check_reward,
-    check_terms,
-)
 from exo_envs.contract.memory import MAX_CALLS, check_memory
 from exo_envs.contract.own_steps import check_exogeneity, check_mean_payment, check_payment
 from exo_envs.contract.probe import (
@@ -26,6 +18,18 @@ from exo_envs.contract.probe import (
     check_shapes,
     collect_states,
     draw_initial,
+)
+from exo_envs.contract.rules import (
+    check_batching,
+    check_distribution,
+    check_given,
+    check_lanes,
+    check_neighbours,
+    check_purity_and_determinism,
+    check_reward,
+    check_terms,
+    gives_distribution,
+    shares_noise,
 )
 from exo_envs.core.arguments import as_generator, check_flag, check_level, check_real, check_whole
 from exo_envs.core.clock import Clock, OutOfTimeError
@@ -135,9 +139,8 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     (:meth:`exo_envs.core.original.HasOriginal.check_claims`), once.
 
     Args:
-        mdp: the model.
-        seconds: no question is asked after that time; compiling does not count. That holds for a
-            model that looks at the time (:class:`planners.samples.counted.CountedMDP`). (The rules
+        mdp: the model; one that counts its questions counts these, too.
+        seconds: no question is asked after that time; compiling does not count. (The rules
             take a few milliseconds in a model that is written for batches; playing an environment
             takes its own time.)
 
@@ -146,8 +149,13 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     """
     check_declaration(mdp)
     model = unchecked(mdp)
-    with suppress(OutOfTimeError), Clock(seconds).above():
-        _check_briefly(mdp, model.is_batched)
+    asked = CountedMDP(model, check=False)
+    try:
+        with suppress(OutOfTimeError), Clock(seconds).above():
+            _check_briefly(asked, model.is_batched)
+    finally:
+        if isinstance(mdp, CountedMDP):
+            mdp.add(asked)
     if isinstance(model, HasOriginal):
         model.check_claims()
 

@@ -1,8 +1,9 @@
-"""A model whose every answer is checked."""
+"""A model whose every answer is checked, and one that also counts its questions."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from exo_envs.contract.answers import (
 )
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.core.arguments import kind_of
+from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.kernels import CompiledExogenous
 from exo_envs.core.mdp import (
@@ -66,12 +68,10 @@ class CheckedMDP(ExoMDP):
         self.discount = float(model.discount)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Of the model."""
         state = self.model.sample_initial(size, rng)
         return state if self._is_trusted else check_initial(self, state, size)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Of the model."""
         values = self.model.sample_exogenous(exogenous, rng)
         if self._is_trusted:
             return values
@@ -149,7 +149,6 @@ class CheckedMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """Of the model."""
         state = as_pair(state)
         values = self.model.sample_endogenous(state, action, rng)
         if self._is_trusted:
@@ -208,7 +207,6 @@ class CheckedMDP(ExoMDP):
         return Successors(n, probabilities)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """Of the model."""
         state = as_pair(state)
         terms = self.model.reward_terms(state, action)
         if self._is_trusted:
@@ -216,7 +214,6 @@ class CheckedMDP(ExoMDP):
         return check_terms(self, terms, batch_shape(state.endogenous), Question.of(state, action))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """Of the model."""
         rewards = self.model.endogenous_reward(endogenous, action)
         if self._is_trusted:
             return rewards
@@ -225,19 +222,118 @@ class CheckedMDP(ExoMDP):
 
     @cached_property
     def has_endogenous_reward(self) -> bool:
-        """As the model."""
         return self.model.has_endogenous_reward
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Of the model."""
         flags = self.model.is_terminal(state)
         if self._is_trusted:
             return flags
         return check_flags("is_terminal", flags, batch_shape(as_pair(state).endogenous))
 
     def __repr__(self) -> str:
-        """The model's."""
         return repr(self.model)
+
+
+class CountedMDP(CheckedMDP):
+    """Passes every question on to a model, checks the answers, and counts what it is asked about.
+
+    Before every question the time may be up (:func:`exo_envs.core.clock.tick`).
+
+    Attributes:
+        model: the model.
+        exogenous_samples: how many x' were drawn.
+        endogenous_samples: how many n' were drawn.
+        reward_samples: in how many states reward terms were asked for.
+    """
+
+    def __init__(self, model: ExoMDP, *, check: bool = True) -> None:
+        super().__init__(model, check=check)
+        self.exogenous_samples = self.endogenous_samples = self.reward_samples = 0
+
+    def add(self, other: CountedMDP) -> None:
+        """Count what another one was asked as well."""
+        self.exogenous_samples += other.exogenous_samples
+        self.endogenous_samples += other.endogenous_samples
+        self.reward_samples += other.reward_samples
+
+    @property
+    def samples(self) -> int:
+        """All of them: x', n' and rewards."""
+        return self.exogenous_samples + self.endogenous_samples + self.reward_samples
+
+    def sample_initial(self, size: int, rng: np.random.Generator) -> State:
+        """Of the model; a state to start in is an x like any other."""
+        tick()
+        state = super().sample_initial(size, rng)
+        self.exogenous_samples += int(size)  # without a check it may be no State
+        return state
+
+    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        tick()
+        self.exogenous_samples += math.prod(batch_shape(exogenous))
+        return super().sample_exogenous(exogenous, rng)
+
+    def write_exogenous(
+        self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
+    ) -> None:
+        tick()
+        self.exogenous_samples += len(x)
+        super().write_exogenous(x, rng, following)
+
+    def trajectories(
+        self, size: int, num_steps: int, rng: np.random.Generator
+    ) -> tuple[State, Iterator[IntArray]]:
+        """Of the model; each x of a record counts as if it had been drawn."""
+        state, following = super().trajectories(size, num_steps, rng)
+        if not self.is_recorded:
+            return state, following
+        self.exogenous_samples += int(size)
+
+        def counted() -> Iterator[IntArray]:
+            for x in following:
+                tick()
+                self.exogenous_samples += len(x)
+                yield x
+
+        return state, counted()
+
+    def sample_endogenous(
+        self, state: State, action: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        tick()
+        self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
+        return super().sample_endogenous(state, action, rng)
+
+    def sample_outcome(self, state: State, action: IntArray, rng: np.random.Generator) -> Outcome:
+        """Of the model; of one that was made of something else, n' and the reward are one step."""
+        if self.original is None:
+            return super().sample_outcome(state, action, rng)
+        tick()
+        self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
+        return super().sample_outcome(state, action, rng)
+
+    def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
+        """Of the model; the n' of one state count as one, as if it had been drawn."""
+        tick()
+        found = super().endogenous_distribution(state, action)
+        if found is not None:
+            self.endogenous_samples += math.prod(batch_shape(as_pair(state).endogenous))
+        return found
+
+    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
+        """Of the model; endogenous rewards come with the terms and are not counted again."""
+        tick()
+        self.reward_samples += math.prod(batch_shape(as_pair(state).endogenous))
+        return super().reward_terms(state, action)
+
+    def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        tick()
+        return super().endogenous_reward(endogenous, action)
+
+    def is_terminal(self, state: State) -> BoolArray:
+        """Of the model; to look whether an episode is over is no sample."""
+        tick()
+        return super().is_terminal(state)
 
 
 def checked(mdp: ExoMDP) -> CheckedMDP:

@@ -1,8 +1,7 @@
 """Rule ``memory``: whether a model's answers depend on what it was asked before.
 
 The state, the action and the seed are the whole question, so the answer must be the same whatever
-was asked before: that needs no statistics. If it is not, the pasts of two copies of the model are
-made to differ in one thing at a time, which says what the model remembers.
+was asked before: that needs no statistics.
 """
 
 from __future__ import annotations
@@ -20,26 +19,11 @@ from exo_envs.core.mdp import ExoMDP, IntArray, State
 
 #: Calls between two questions, at most.
 MAX_CALLS = 40
-#: Calls that the pasts of two copies have in common, one after the other.
-NUM_CALLS = (1, 3, 12, 12)
-#: What is added to seeds: what a model draws for itself is often the same with two seeds.
-OTHER_SEEDS = (1, 2, 3, 4, 5)
-#: How many more of them one copy is asked, to see whether it counts.
-MORE_CALLS = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 
 #: What is named if no variable, but what is paid, depends on the past; the same for the end.
 THE_REWARD, THE_END = "the reward", "the end of the episode"
 #: Of a model that answers one state at a time, as many are asked about, and as often in between.
 _ONE_BY_ONE = 4
-
-#: What two pasts differ in, the kind of problem that this is, and how it is said.
-_DIFFERENCES = {
-    "actions": ("remembers actions", "after a call with another action: it remembers an action"),
-    "n": ("leaks through n", "after a call with another n: it remembers n, which leaks that way"),
-    "x": ("hidden state", "after a call with another x: it remembers x"),
-    "seeds": ("hidden state", "after calls with other seeds: it keeps a state of its own"),
-    "calls": ("non-stationary", "after more calls: it counts them, or keeps a generator"),
-}
 
 
 def check_memory(probe: Probe, *, rounds: int, max_calls: int) -> None:
@@ -78,8 +62,7 @@ class Remembered(NamedTuple):
     """An answer that depends on the past.
 
     Attributes:
-        kind: "remembers actions", "reacts late", "leaks through n", "hidden state",
-            "non-stationary" or "ignores the seed".
+        is_seeded: whether the answer is the same with the same seed and the same past.
         variable: a name, "the reward" or "the end of the episode".
         message: what was seen, for people.
         method: the method that answered.
@@ -88,7 +71,7 @@ class Remembered(NamedTuple):
         is_restless: whether the answer changes even if the question is only repeated.
     """
 
-    kind: str
+    is_seeded: bool
     variable: str
     message: str
     method: str
@@ -197,29 +180,19 @@ class _Study:
     def _explain(
         self, query: Query, found: list[tuple[str, int, int]], *, is_restless: bool
     ) -> Iterator[Remembered]:
-        """Say of each place that differed what it depends on, by pasts of copies."""
-        try:
-            by_chance, seen = self._by_chance(query), self._by_difference()
-        except (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError):
-            by_chance, seen = set(), {}  # it cannot be copied
+        """Say of each place that differed how it showed."""
+        by_chance = self._by_chance(query)
         for method, lane, column in found:
             variable = self._name(method, column)
-            place = (method, variable)
-            cause = next((c for c in _DIFFERENCES if place in seen.get(c, ())), None)
-            if place in by_chance:
-                kind = "ignores the seed"
+            is_seeded = (method, variable) not in by_chance
+            how = "after other questions: something is stored between calls"
+            if not is_seeded:
                 how = "if it is asked twice: it does not take the generator's word"
-            elif cause is None:
-                kind = "hidden state"
-                how = "after other questions: something is stored between calls"
-            else:
-                kind, how = _DIFFERENCES[cause]
-            if kind == "remembers actions" and not self._reacts(*place):
-                kind, how = "reacts late", f"{how}, and reacts late"
+            of = "" if variable in (THE_REWARD, THE_END) else f" of {variable!r}"
             yield Remembered(
-                kind,
+                is_seeded,
                 variable,
-                _message(how, *place),
+                f"{method} gives another value{of} for the same state, action and seed {how}",
                 method,
                 lane=int(query.order[lane]),
                 action=int(query.action[lane]),
@@ -227,50 +200,12 @@ class _Study:
             )
 
     def _by_chance(self, query: Query) -> set[tuple[str, str]]:
-        """What differs even between two copies with the same past."""
-        one, two = (self._ask(copy.deepcopy(self.mdp), query) for _ in range(2))
+        """What differs even between two copies with the same past: methods and variables."""
+        try:
+            one, two = (self._ask(copy.deepcopy(self.mdp), query) for _ in range(2))
+        except (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError):
+            return set()  # it cannot be copied
         return {(method, self._name(method, column)) for method, _, column in _differing(one, two)}
-
-    def _by_difference(self) -> dict[str, set[tuple[str, str]]]:
-        """What differs between copies whose pasts differ in one thing: methods and variables."""
-        seen: dict[str, set[tuple[str, str]]] = {cause: set() for cause in _DIFFERENCES}
-        for calls in NUM_CALLS:
-            query, past = self._query(), self._past(min(calls, self.max_calls))
-            answers = self._after(past, query)
-            pasts = {
-                "actions": [[q._replace(action=self._other(q.action)) for q in past]],
-                "n": [[q._replace(state=_rolled(q.state, "endogenous")) for q in past]],
-                "x": [[q._replace(state=_rolled(q.state, "exogenous")) for q in past]],
-                "seeds": [[q._replace(seed=q.seed + k) for q in past] for k in OTHER_SEEDS],
-                "calls": [[*past, *[past[-1]] * more] for more in MORE_CALLS],
-            }
-            for cause, variants in pasts.items():
-                for variant in variants:
-                    for method, _, column in _differing(answers, self._after(variant, query)):
-                        seen[cause].add((method, self._name(method, column)))
-        return seen
-
-    def _after(self, past: list[Query], query: Query) -> list[Answer]:
-        model = copy.deepcopy(self.mdp)
-        self._perform(model, past)
-        return self._ask(model, query)
-
-    def _other(self, action: IntArray) -> IntArray:
-        count = self.mdp.num_actions
-        return (action + 1 + self.rng.integers(max(1, count - 1), size=len(action))) % count
-
-    def _reacts(self, method: str, variable: str) -> bool:
-        """Whether an answer depends on the action that is asked about; x and ends cannot."""
-        if method != "sample_endogenous":
-            return True
-        for _ in range(4):
-            query = self._query()
-            other = query._replace(action=self._other(query.action))
-            one, two = (self._after([query], q) for q in (query, other))
-            for place, _, column in _differing(one, two):
-                if place == method and self._name(place, column) == variable:
-                    return True
-        return False
 
     def _name(self, method: str, column: int) -> str:
         names = {
@@ -299,15 +234,5 @@ def _differing(one: list[Answer], two: list[Answer]) -> Iterator[tuple[str, int,
             yield first.method, int(places[:, column].argmax()), column
 
 
-def _message(how: str, method: str, variable: str) -> str:
-    of = "" if variable in (THE_REWARD, THE_END) else f" of {variable!r}"
-    return f"{method} gives another value{of} for the same state, action and seed {how}"
-
-
 def _copied(state: State) -> State:
     return State(*(part.copy() for part in state))
-
-
-def _rolled(state: State, part: str) -> State:
-    """The same states with one part of their neighbours."""
-    return state._replace(**{part: np.roll(getattr(state, part), 1, axis=0)})

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from exo_envs.contract.exact import ROUNDING
 from exo_envs.contract.probe import Probe, fail
+from exo_envs.contract.rules import ROUNDING
 from exo_envs.core.mdp import ExoMDP, IntArray, State
 from exo_envs.core.original import HasOwnSteps
 from exo_envs.core.statistics import find_difference

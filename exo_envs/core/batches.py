@@ -126,7 +126,7 @@ def as_part(mdp: ExoMDP, part: str, values: Any, *, check: bool = True) -> NDArr
         and values.dtype == ranges.dtype
         and values.ndim == 2
         and values.shape[1] == len(ranges.variables)
-        and values.flags.c_contiguous
+        and values.flags.carray
     ):
         if not check:
             return values

@@ -197,7 +197,7 @@ class ExoMDP(ABC):
     def reward(self, state: State, action: IntArray) -> FloatArray:
         """R(s, a), shape (...): the sum of the terms; a terminal state pays nothing."""
         state = as_pair(state)
-        return self._rewards(state, action, self.is_terminal(state))[0]
+        return self._rewards(state, action, _some(self.is_terminal(state)))[0]
 
     @final
     def sample_next(
@@ -214,7 +214,7 @@ class ExoMDP(ABC):
         the exogenous trajectory is the same whatever the agent does.
         """
         state = as_pair(state)
-        return self._successors(state, action, rng, exogenous_rng, self.is_terminal(state))
+        return self._successors(state, action, rng, exogenous_rng, _some(self.is_terminal(state)))
 
     @final
     def transition(
@@ -232,14 +232,12 @@ class ExoMDP(ABC):
         """
         if type(state) is not State:  # said here, because a single lane would notice a call
             state = as_pair(state)
-        terminal = self.is_terminal(state) if terminal is None else terminal
-        reward, terms = self._rewards(state, action, terminal)
-        return Transition(
-            self._successors(state, action, rng, exogenous_rng, terminal), reward, terms
-        )
+        ended = _some(self.is_terminal(state) if terminal is None else terminal)
+        reward, terms = self._rewards(state, action, ended)
+        return Transition(self._successors(state, action, rng, exogenous_rng, ended), reward, terms)
 
     def _rewards(
-        self, state: State, action: IntArray, terminal: BoolArray
+        self, state: State, action: IntArray, ended: BoolArray | None
     ) -> tuple[FloatArray, FloatArray]:
         if type(action) is not np.ndarray:
             action = as_array(ACTIONS, action)
@@ -254,9 +252,9 @@ class ExoMDP(ABC):
                     "n, x and the actions are of different batches: reward_terms answers for shape "
                     f"{reward.shape}, endogenous_reward for {np.shape(own)}"
                 ) from None
-        if np.count_nonzero(terminal):  # half the price of any() on one lane
-            terms = overwrite(terms, 0.0, terminal)
-            reward = np.where(terminal, 0.0, reward)
+        if ended is not None:
+            terms = overwrite(terms, 0.0, ended)
+            reward = np.where(ended, 0.0, reward)
         return reward, terms
 
     def _successors(
@@ -265,7 +263,7 @@ class ExoMDP(ABC):
         action: IntArray,
         rng: np.random.Generator,
         exogenous_rng: np.random.Generator | None,
-        terminal: BoolArray,
+        ended: BoolArray | None,
     ) -> State:
         # Both parts are drawn for terminal states too: what the generators hand out must not
         # depend on which lanes have ended.
@@ -275,9 +273,9 @@ class ExoMDP(ABC):
         if type(action) is not np.ndarray:
             action = as_array(ACTIONS, action)
         endogenous = self.sample_endogenous(state, action, rng)
-        if np.count_nonzero(terminal):  # half the price of any() on one lane
-            endogenous = overwrite(endogenous, state.endogenous, terminal)
-            exogenous = overwrite(exogenous, state.exogenous, terminal)
+        if ended is not None:
+            endogenous = overwrite(endogenous, state.endogenous, ended)
+            exogenous = overwrite(exogenous, state.exogenous, ended)
         return State(endogenous, exogenous)
 
     @cached_property
@@ -408,6 +406,11 @@ def batch_shape(part: Any) -> tuple[int, ...]:
             f"a part of a state is an array of whole numbers, not {shown(part)}"
         )
     return part.shape[:-1]
+
+
+def _some(flags: BoolArray) -> BoolArray | None:
+    """The flags, or None if all are False; on one lane this has half the price of any()."""
+    return flags if np.count_nonzero(flags) else None
 
 
 def overwrite(values: Any, by: Any, lanes: NDArray[np.bool_]) -> Any:

@@ -1,15 +1,14 @@
-"""Observation spaces: the one this suite uses, its variables, and batches of it."""
+"""Observation spaces: the one this suite uses, and its variables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import batch_space
 
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import State, Variable
@@ -81,16 +80,3 @@ def num_shown(env: gym.Env[Any, Any]) -> int:
     6
     """
     return sum(map(len, _parts(env.observation_space).values()))
-
-
-def batched_space(space: spaces.Dict, num_envs: int) -> spaces.Dict:
-    """Gymnasium's batch of the space, with the bounds of one lane shared by all.
-
-    They would otherwise take more memory than a lane's state, and twice that in the making.
-    """
-    batched = cast("spaces.Dict", batch_space(space, 1))
-    for box in cast("list[spaces.Box]", list(batched.values())):
-        box._shape = shape = (num_envs, *box.shape[1:])
-        for bound in ("low", "high", "bounded_below", "bounded_above"):
-            setattr(box, bound, np.broadcast_to(getattr(box, bound), shape))
-    return batched

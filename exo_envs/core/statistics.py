@@ -19,8 +19,8 @@ LEAST_TAIL = 1e-280
 STAKES = np.array([-8.0, -4.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0])
 #: Decimals, relative to the largest value, to which ranked values are rounded.
 RANK_DECIMALS = 8
-#: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` far fewer are precise.
-FRACTION_TERMS = 200
+#: Terms of a continued fraction. Where a tail is below ``LEAST_TAIL`` five are precise.
+FRACTION_TERMS = 20
 #: Bins in which samples of real numbers are compared.
 COMPARED_BINS = 16
 #: How often an effect should be found that counts as detectable.

@@ -21,9 +21,9 @@ from exo_envs.contract.steps import check_terminal, take_step
 from exo_envs.core.arguments import check_choice, check_whole, kind_of, shown
 from exo_envs.core.batches import PARTS, as_action, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
+from exo_envs.core.kernels import Noise
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import BoolArray, ExoMDP, State
-from exo_envs.core.noise import Noise
 from exo_envs.core.variable import Ranges
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.kernels import MANY_VALUES, CompiledStep
+from exo_envs.core.kernels import MANY_VALUES, CompiledStep, Noise, drawing_in_parts
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State, is_as_new
-from exo_envs.core.noise import Noise, drawing_in_parts
 
 #: Values of x that are stepped in the time that another thread takes to wake up.
 VALUES_AHEAD = 80_000

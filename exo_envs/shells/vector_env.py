@@ -19,7 +19,6 @@ from exo_envs.core.arguments import check_choice, check_flag, check_lanes, check
 from exo_envs.core.batches import as_actions, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State
-from exo_envs.core.spaces import batched_space
 from exo_envs.shells.env import (
     MakeViewer,
     Observation,
@@ -76,7 +75,7 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         max_steps = optional(check_whole)("max_episode_steps", max_episode_steps, 1)
         self.single_observation_space = observation_space(mdp)
         self.single_action_space = spaces.Discrete(mdp.num_actions)
-        self.observation_space = batched_space(self.single_observation_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset mode", autoreset_mode, [mode.value for mode in AutoresetMode])

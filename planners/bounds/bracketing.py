@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -56,7 +55,7 @@ class Budget(NamedTuple):
         mdp: ExoMDP,
         horizon: int,
         *,
-        num_functions: int,
+        penalty: bool,
         training_rollouts: int = TRAINING_ROLLOUTS,
         num_fresh: int = NUM_FRESH,
         num_successors: int | None = None,
@@ -64,14 +63,13 @@ class Budget(NamedTuple):
         """The budget of a bound; see :func:`planners.bracket` for the arguments.
 
         Each (t, n, a) is asked for its reward and its n', each t for draws of x' if there is a
-        penalty. Several value functions are fitted in several passes.
+        penalty.
         """
         fewest = NUM_SUCCESSORS if mdp.is_batched else FEW_SUCCESSORS
         draws = 1 if gives_successors(mdp) else num_successors or fewest
         pairs = num_endogenous_states(mdp) * mdp.num_actions
-        each = horizon * (pairs * (1 + draws) + (num_fresh if num_functions else 0))
-        passes = num_functions if num_functions < 2 else 2 * num_functions
-        return cls(each, passes * training_rollouts * each)
+        each = horizon * (pairs * (1 + draws) + (num_fresh if penalty else 0))
+        return cls(each, training_rollouts * each if penalty else 0)
 
     def questions(self, n_rollouts: int) -> int:
         """How many there are for so many trajectories."""
@@ -94,7 +92,7 @@ class Bracket:
             whichever has the smaller standard error.
         upper: the bound on all policies.
         hindsight: the bound without a penalty: the best return with the future known.
-        weights: the weight of each value function in the penalty; 0 if it does not help.
+        weights: the weight of the penalty, 0 if it does not help; () if there is none.
         successors: how n' was found out. Its probabilities are "given by the model"; or they were
             drawn and "never differed", so that n' is taken to be certain; or it was "sampled".
         loosening: if n' was sampled, how much lower the bound is than with half as many draws. More
@@ -146,7 +144,7 @@ def bracket(
     rng: np.random.Generator | int = 0,
     *,
     scenarios: Scenarios | None = None,
-    values: ValueFunction | Sequence[ValueFunction] | None = None,
+    values: ValueFunction | tuple[()] | None = None,
     model: FactoredMDP | None = None,
     memory: Memory | None = None,
     returns: FloatArray | None = None,
@@ -171,7 +169,7 @@ def bracket(
         rng: a generator or a seed.
         scenarios: trajectories to share with other policies; the policy and the bound are both
             judged on these.
-        values: approximate values that make the penalty for knowing the future, one or several. The
+        values: approximate values that make the penalty for knowing the future, or () for none. The
             bound holds whatever they are and is tight for the best values. Without ``values`` and
             ``model`` they are exact values of the variables that pay or move n and of what predicts
             these, as far as that can be enumerated; if nothing can be, there is no penalty. There
@@ -217,7 +215,7 @@ def bracket(
         n_rollouts if scenarios is None else len(scenarios),
         mdp.horizon if scenarios is None else len(scenarios.exogenous),
         max_questions,
-        num_functions=len(values) if isinstance(values, Sequence) else 1,
+        penalty=not _is_empty(values),
         training_rollouts=training_rollouts,
         num_fresh=num_fresh,
         num_successors=num_successors,
@@ -226,18 +224,16 @@ def bracket(
     play, train, sample, estimate = (int(seed) for seed in rng.integers(2**63, size=4))
     if scenarios is None:
         scenarios = Scenarios.sample(mdp, n_rollouts, play)
+    function = None if isinstance(values, tuple) else values
     if values is None:
         generator = np.random.default_rng(estimate)
         model = model or default_model(mdp, policy, max_states, generator, memory)
-        values = () if model is None else ExactValues.of(model, mdp, max_states=max_states)
-    functions = tuple(values) if isinstance(values, Sequence) else (values,)
-    for function in functions:
-        check_function("backwards of each of values", getattr(function, "backwards", None))
+        function = None if model is None else ExactValues.of(model, mdp, max_states=max_states)
     draws = Draws(num_fresh, num_successors, sample)
 
     horizon = len(scenarios.exogenous)
     training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
-    weights, found = relax_fitted(mdp, policy, training, scenarios, functions, draws)
+    weight, found = relax_fitted(mdp, policy, training, scenarios, function, draws)
     upper, coupled = found.values[:, 0], (found.values - found.given_away)[:, 0]
     if returns is None:
         returns = evaluate(policy, mdp, scenarios=scenarios)
@@ -249,12 +245,17 @@ def bracket(
         lower=plain if plain.standard_error < lower.standard_error else lower,
         upper=Estimate.of(upper),
         hindsight=Estimate.of(found.values[:, 1]),
-        weights=tuple(weights.tolist()),
+        weights=() if function is None else (weight,),
         successors=kind,
         loosening=float((found.halved - found.values)[:, 0].mean()) if found.differed else 0.0,
         lower_returns=coupled,
         upper_values=upper,
     )
+
+
+def _is_empty(values: Any) -> bool:
+    """Whether these are the value functions of no penalty."""
+    return isinstance(values, tuple) and not values
 
 
 def _check_combination(
@@ -267,7 +268,9 @@ def _check_combination(
     """Refuse arguments that do not go together."""
     if values is not None and model is not None:
         raise ArgumentError("give values or a model, not both")
-    if mdp.is_recorded and (model is not None or (values is not None and values != ())):
+    if values is not None and not _is_empty(values):
+        check_function("backwards of values", getattr(values, "backwards", None))
+    if mdp.is_recorded and (model is not None or not (values is None or _is_empty(values))):
         raise ArgumentError(
             "x was recorded, so there are no fresh draws of it to make a penalty from: the bound "
             "of a record is plain hindsight (values=())"
@@ -301,13 +304,13 @@ def _refuse_expensive(
     horizon: int,
     max_questions: float,
     *,
-    num_functions: int,
+    penalty: bool,
     **sizes: int,
 ) -> None:
     """Refuse what would take too long, and say what would not; ``sizes`` are the budget's."""
     if mdp.is_batched:
         return
-    planned, plain = (Budget.of(mdp, horizon, num_functions=k, **sizes) for k in (num_functions, 0))
+    planned, plain = (Budget.of(mdp, horizon, penalty=own, **sizes) for own in (penalty, False))
     if planned.questions(n_rollouts) > max_questions:
         raise ArgumentError(
             f"{mdp!r} answers one state at a time, and the bound would ask it "

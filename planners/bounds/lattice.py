@@ -15,9 +15,8 @@ import numpy as np
 
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, IntArray, State
-from planners.core.evaluation import ActionRule, Scenarios
+from planners.core.evaluation import ActionRule, Scenarios, walk
 from planners.core.memory import Memory
-from planners.core.walk import walk
 from planners.discretization.bins import Grid, fit_grids
 from planners.discretization.coarse import CoarseMDP, put_on_grid
 

@@ -133,32 +133,30 @@ class ExactValues:
 
 def penalties(
     mdp: ExoMDP,
-    values: Sequence[ValuesAt],
+    values_at: ValuesAt,
     exogenous: Ints,
     following: Ints,
     num_fresh: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """What reaching each n' costs, shape (B, N, functions).
+    """What reaching each n' costs, shape (B, N).
 
     Args:
         mdp: the full model, from which x'' is drawn.
-        values: the value functions, for the steps that are left at x'.
+        values_at: the approximate values, for the steps that are left at x'.
         exogenous: x, shape (B, m).
         following: the x' that followed on the trajectory, shape (B, m).
         num_fresh: draws of x'' for each x.
         rng: for these draws.
     """
     count, num_states = len(exogenous), num_endogenous_states(mdp)
-    out = np.empty((count, num_states, len(values)))
+    out = np.empty((count, num_states))
     for part in chunks(count, num_fresh * max(exogenous.shape[1], num_states)):
-        rows = part.stop - part.start
         repeated = np.repeat(exogenous[part], num_fresh, axis=0)
         fresh = mdp.sample_exogenous(repeated, rng).astype(mdp.dtype_of("exogenous"), copy=False)
-        for f, function in enumerate(values):
-            expected = _asked(function, fresh, num_states).reshape(rows, num_fresh, num_states)
-            met = _asked(function, following[part], num_states)
-            np.subtract(met, expected.mean(axis=1, dtype=np.float64), out=out[part, :, f])
+        expected = _asked(values_at, fresh, num_states).reshape(-1, num_fresh, num_states)
+        met = _asked(values_at, following[part], num_states)
+        np.subtract(met, expected.mean(axis=1, dtype=np.float64), out=out[part])
     return out
 
 

@@ -17,15 +17,13 @@ met, and the luck of its n'. So its mean is the policy's value. For a good polic
 noise than the return; for a poor one it can have more, since it has that of U_0 and of all δ_t.
 Since no δ_t is negative, the bound is above the policy's value on every trajectory.
 
-**How much of each penalty to charge** is fitted on other trajectories than those that the bound is
-reported on. The mean of the bound is convex in the weights, so it is enough to walk downhill.
-Weights are compared by what the policy gives away: that differs from the bound by the policy's
-value, which does not depend on the weights, and has far less noise.
+**How much of the penalty to charge** is fitted on other trajectories than those that the bound is
+reported on. Weights are compared by what the policy gives away: that differs from the bound by the
+policy's value, which does not depend on the weight, and has far less noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +37,7 @@ from planners.core.arrays import Ints, chunks, joint_index, joint_values
 from planners.core.evaluation import ActionRule, Scenarios, paired_difference, play
 from planners.tables.indexing import num_endogenous_states
 
-#: Weights that are tried for each value function; 1 is right for the best values.
+#: Weights that are tried; 1 is right for the best values.
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1)
 #: A penalty is charged only if it lowers the bound by this many standard errors.
 NEEDED_ERRORS = 2.0
@@ -71,14 +69,6 @@ class Relaxed(NamedTuple):
     given: bool  # whether the model gave the probabilities of n'
     differed: bool  # whether draws of n' for the same (n, a, x) ever differed
 
-    def part(self, rows: slice, columns: Sequence[int]) -> Relaxed:
-        """Some of the trajectories, and some of the weights."""
-        return self._replace(
-            values=self.values[rows, columns],
-            given_away=self.given_away[rows, columns],
-            halved=self.halved[rows, columns],
-        )
-
 
 class Draws(NamedTuple):
     """How many samples the relaxation takes, and from which seed."""
@@ -93,67 +83,50 @@ def relax_fitted(
     policy: ActionRule,
     training: Scenarios,
     scenarios: Scenarios,
-    values: Sequence[ValueFunction],
+    function: ValueFunction | None,
     draws: Draws,
-) -> tuple[FloatArray, Relaxed]:
-    """The relaxation with the weights that are best on the training trajectories.
+) -> tuple[float, Relaxed]:
+    """The relaxation with the weight that is best on the training trajectories.
+
+    The best one has the least mean there, clearly less than that of no penalty.
 
     Returns:
-        The weights, zeros if no penalty helps; and the relaxation on ``scenarios`` in two columns,
-        with these weights and with none.
+        The weight, 0 if no penalty helps; and the relaxation on ``scenarios`` in two columns, with
+        this weight and with none.
     """
-    current = np.zeros(len(values))
-    if len(values) == 1:  # one pass does for both
-        both = Scenarios.join([training, scenarios])
-        tried = np.array(WEIGHTS)[:, None]
-        found = relax(mdp, both, Paths.of(policy, mdp, both), values, tried, draws)
-        best = _best(found.given_away[: len(training)])
-        return tried[best], found.part(slice(len(training), None), [best, 0])
-    if values:
-        paths = Paths.of(policy, mdp, training)
-        for _ in range(2 * len(values)):
-            tried = _one_changed(current)
-            found = relax(mdp, training, paths, values, tried, draws)
-            best = _best(found.given_away)
-            if best == 0:
-                break
-            current = tried[best]
-    paths = Paths.of(policy, mdp, scenarios)
-    final, new = np.stack([current, np.zeros(len(values))]), draws._replace(seed=draws.seed + 1)
-    return current, relax(mdp, scenarios, paths, values, final, new)
-
-
-def _one_changed(current: FloatArray) -> FloatArray:
-    """The current weights first, then all that differ from them in one function."""
-    functions = np.repeat(np.arange(len(current)), len(WEIGHTS))
-    changed = np.repeat(current[None], len(functions), axis=0)
-    changed[np.arange(len(functions)), functions] = np.tile(WEIGHTS, len(current))
-    return np.concatenate([current[None], changed])
-
-
-def _best(given_away: FloatArray) -> int:
-    """The column with the least mean, if it is clearly less than that of the first; else that."""
+    if function is None:
+        paths, new = Paths.of(policy, mdp, scenarios), draws._replace(seed=draws.seed + 1)
+        return 0.0, relax(mdp, scenarios, paths, None, np.zeros(2), new)
+    both = Scenarios.join([training, scenarios])  # one pass does for both
+    found = relax(mdp, both, Paths.of(policy, mdp, both), function, np.array(WEIGHTS), draws)
+    given_away = found.given_away[: len(training)]
     best = int(given_away.mean(axis=0).argmin())
     gain = paired_difference(given_away[:, 0], given_away[:, best])
-    return best if gain.mean > NEEDED_ERRORS * gain.standard_error else 0
+    if gain.mean <= NEEDED_ERRORS * gain.standard_error:
+        best = 0
+    rows, columns = slice(len(training), None), [best, 0]
+    parts = {
+        name: getattr(found, name)[rows, columns] for name in ("values", "given_away", "halved")
+    }
+    return WEIGHTS[best], found._replace(**parts)
 
 
 def relax(
     mdp: ExoMDP,
     scenarios: Scenarios,
     paths: Paths,
-    values: Sequence[ValueFunction],
+    function: ValueFunction | None,
     weights: FloatArray,
     draws: Draws,
 ) -> Relaxed:
-    """Backward induction on every trajectory, for several weights of the penalties at once.
+    """Backward induction on every trajectory, for several weights of the penalty at once.
 
     Args:
         mdp: the full model.
         scenarios: the trajectories.
         paths: of the policy on these trajectories.
-        values: what the penalties are made of.
-        weights: the η of each function, shape (E, functions).
+        function: what the penalty is made of.
+        weights: the η to try, shape (E,).
         draws: how many samples to take.
     """
     fresh_rng, draw_rng = (np.random.default_rng((draws.seed, k)) for k in range(2))
@@ -164,17 +137,17 @@ def relax(
     later = np.zeros((len(used), count, num_states, len(weights)))
     given_away = np.zeros((len(used), count, len(weights)))
     per_row = num_states * mdp.num_actions * max(1, width)
-    left = [function.backwards(horizon) for function in values] if np.any(weights) else []
+    left = function.backwards(horizon) if function is not None and weights.any() else None
     dtype = mdp.dtype_of("exogenous")
     following = np.zeros((count, width), dtype)
     for t in reversed(range(horizon)):
         x = scenarios.exogenous[t].astype(dtype)
-        functions = [values_at for own in left if (values_at := next(own, None)) is not None]
-        if len(functions) < len(left):
+        values_at = None if left is None else next(left, None)
+        if left is not None and values_at is None:
             raise ArgumentError("a value function ends before the horizon")
-        if functions and t + 1 < horizon:
-            cost = penalties(mdp, functions, x, following, draws.num_fresh, fresh_rng)
-            later -= cost @ weights.T
+        if values_at is not None and t + 1 < horizon:
+            cost = penalties(mdp, values_at, x, following, draws.num_fresh, fresh_rng)
+            later -= cost[..., None] * weights
         for part in chunks(count, per_row):
             answers = _ask(mdp, x[part], num_draws, draw_rng)
             targets, probabilities = answers.targets, answers.probabilities
@@ -263,7 +236,7 @@ def _maximise(
     given_away: Any,  # (B, E)
 ) -> None:
     """Replace the values of the next step, and what was given away from there on, by this one's."""
-    count, num_states, num_actions, _ = targets.shape
+    count, num_states, num_actions, draws = targets.shape
     columns = values.shape[2]
     later = np.empty((num_states, columns))
     total, taken = np.empty(columns), np.empty(columns)
@@ -272,9 +245,12 @@ def _maximise(
         for n in range(num_states):
             values[b, n] = 0.0 if terminal[b, n] else -np.inf
             for a in range(0 if terminal[b, n] else num_actions):
-                _expect(targets[b, n, a], probabilities[b, n, a], later, total)
+                total[:] = rewards[b, n, a]
+                for k in range(draws):
+                    share = discount * probabilities[b, n, a, k]
+                    for e in range(columns):
+                        total[e] += share * later[targets[b, n, a, k], e]
                 for e in range(columns):
-                    total[e] = rewards[b, n, a] + discount * total[e]
                     values[b, n, e] = max(values[b, n, e], total[e])
                 if n == path[b] and a == chosen[b]:
                     taken[:] = total
@@ -282,12 +258,3 @@ def _maximise(
             given_away[b] = 0.0
         else:
             given_away[b] = values[b, path[b]] - taken + discount * given_away[b]
-
-
-@njit(cache=True)
-def _expect(targets: Any, probabilities: Any, later: Any, total: Any) -> None:
-    """Write the mean of ``later`` over the n' of one (n, a) to ``total``, for each column."""
-    total[:] = 0.0
-    for k in range(len(targets)):
-        for e in range(len(total)):
-            total[e] += probabilities[k] * later[targets[k], e]

@@ -102,17 +102,22 @@ class Informants:
         backgrounds: the x over which averages are taken.
         columns: the positions of the masked variables, increasing.
         level: of the test that a variable has to pass, over all masked variables.
-        memory: of the survey that the backgrounds belong to.
+        memory: of the survey that the backgrounds belong to, to share with other masks; by default
+            a new one.
     """
 
     def __init__(
-        self, backgrounds: Backgrounds, columns: Sequence[int], level: float, memory: Memory
+        self,
+        backgrounds: Backgrounds,
+        columns: Sequence[int],
+        level: float = 1e-3,
+        memory: Memory | None = None,
     ) -> None:
         self.backgrounds = backgrounds
         self.sizes = backgrounds.data.sizes
         self.columns = [int(j) for j in columns]
         self.log_level = math.log(level)
-        self.memory = memory
+        self.memory = Memory() if memory is None else memory
 
     def shape(self, variables: Sequence[int]) -> list[int]:
         """How many values each of some variables has."""

@@ -46,9 +46,11 @@ FEW_TESTS = 16
 MANY_TESTS = 512
 #: Conditions on two variables that are tried at most; if there are more, none is.
 MAX_CONDITIONS = 20_000
-#: Comparisons in one call of the model. All conditions are tried in the same states: with hundreds
-#: of variables, to draw others for each would take nearly all of the time.
-POOL = 1_024
+#: Comparisons in one call of the model at least. All conditions are tried in the same states: with
+#: hundreds of variables, to draw others for each would take nearly all of the time.
+POOL = 512
+#: Values of the variables of a pair that one call of the model is given, if it has no more states.
+POOL_VALUES = 1_000_000
 #: Comparisons in which all variables change at once: if n' is always the same, none of them is
 #: looked at by itself.
 TOGETHER_TESTS = 4_096
@@ -272,7 +274,9 @@ class _Comparisons:
         """
         different = np.zeros(len(fixed), dtype=np.bool_)
         compared = np.zeros(len(fixed), dtype=np.int64)
-        together = max(1, min(len(fixed), POOL // tests))
+        asked = next(chunks(len(fixed) * tests, len(domain.data.sizes)), slice(0, 0)).stop
+        lanes = max(POOL, min(asked, POOL_VALUES // max(1, len(self.variables))))
+        together = max(1, min(len(fixed), lanes // tests))
         pool = self._draw(together * tests, domain)
         others = self._draw(len(pool), domain) if everything_else else pool
         for start in range(0, len(fixed), together):

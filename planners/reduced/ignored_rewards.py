@@ -45,7 +45,7 @@ import numpy as np
 from exo_envs.core.arguments import check_choice
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_values
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import LARGE, Key, Shelf
 from planners.dependence.contingency import smooth
 from planners.reduced.backgrounds import SMOOTHING, Informants, Question
 from planners.reduced.rewards import Rewards, disjoint_scopes
@@ -74,26 +74,19 @@ def check_ignored_rewards(rule: str) -> None:
 
 
 def masked_rewards(
-    survey: EndogenousSurvey,
-    columns: Sequence[int],
-    ignored_rewards: IgnoredRewards,
-    *,
-    level: float = 1e-3,
-    memory: Memory | None = None,
+    survey: EndogenousSurvey, informants: Informants, rule: IgnoredRewards
 ) -> Rewards:
     """R(n, a) and the terms of a mask's reduced model.
 
     Args:
         survey: the terms of all variables.
-        columns: the positions of the masked variables, increasing.
-        ignored_rewards: the rule for the terms of all others.
-        level: of the test for variables that tell about ignored ones.
-        memory: of this survey, to share with other masks; by default a new one.
+        informants: the masked variables.
+        rule: for the terms of all others.
 
     Returns:
         The tables; variables are numbered by their place in the mask.
     """
-    place = {int(j): k for k, j in enumerate(columns)}
+    place = {j: k for k, j in enumerate(informants.columns)}
     terms: dict[Scope, FloatArray] = {}
     lost: dict[Scope, FloatArray] = {}
     for scope, table in survey.scoped_terms.items():
@@ -101,20 +94,17 @@ def masked_rewards(
             terms[tuple(place[j] for j in scope)] = table
         else:
             lost[scope] = table
-    if ignored_rewards == "zero" or not lost:
+    if rule == "zero" or not lost:
         return Rewards.of(survey.base_reward, terms)
-    memory = Memory() if memory is None else memory
-    memory.bind(survey=survey)
-    informants = Informants(survey.backgrounds, columns, level, memory)
     shape = survey.base_reward.shape
     base = survey.base_reward.reshape(-1)
     added: dict[Scope, FloatArray] = {}
     for scope, table in lost.items():
-        for given, paid in _means(informants, scope, table, ignored_rewards).items():
+        for given, paid in _means(informants, scope, table, rule).items():
             if given:
                 added[given] = added[given] + paid if given in added else paid
             else:
-                base = base + (np.maximum(paid, 0.0) if ignored_rewards == "optimistic" else paid)
+                base = base + (np.maximum(paid, 0.0) if rule == "optimistic" else paid)
     for given, paid in added.items():
         own = tuple(place[j] for j in given)
         terms[own] = terms.get(own, 0.0) + paid.reshape(len(paid), *shape)

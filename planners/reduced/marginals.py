@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.core.arrays import Ints
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import LARGE, Key, Shelf
 from planners.dependence.contingency import smooth
 from planners.reduced.backgrounds import MAX_CELLS, SMOOTHING, Informants, Question
 from planners.reduced.survey import EndogenousSurvey
@@ -40,38 +40,21 @@ RULE_QUESTIONS = Shelf[Hashable, tuple[Ints, Ints, int]]("rule_questions", LARGE
 AVERAGED_RULES = Shelf[tuple[Hashable, Key], Rule]("averaged_rules", LARGE)
 
 
-def reduce_lists(
-    survey: EndogenousSurvey,
-    columns: Sequence[int],
-    *,
-    level: float = 1e-3,
-    memory: Memory | None = None,
-) -> list[list[Rule]]:
+def reduce_lists(survey: EndogenousSurvey, informants: Informants) -> list[list[Rule]]:
     """The decision lists of all pairs (n, a) in terms of a mask.
 
-    Args:
-        survey: the lists over all variables.
-        columns: the positions of the masked variables, increasing.
-        level: of the test for variables that tell about dropped ones.
-        memory: of this survey, to share with other masks; by default a new one.
-
-    Returns:
-        One list for each pair; variables are numbered by their place in the mask.
+    Variables are numbered by their place in the mask.
     """
-    memory = Memory() if memory is None else memory
-    memory.bind(survey=survey)
-    reduction = _Reduction(survey, [int(j) for j in columns], level, memory)
+    reduction = _Reduction(survey, informants)
     return [reduction.reduce(pair) for pair in range(len(survey.lists))]
 
 
 class _Reduction:
-    def __init__(
-        self, survey: EndogenousSurvey, columns: list[int], level: float, memory: Memory
-    ) -> None:
+    def __init__(self, survey: EndogenousSurvey, informants: Informants) -> None:
         self.survey = survey
-        self.informants = Informants(survey.backgrounds, columns, level, memory)
-        self.place = {j: k for k, j in enumerate(columns)}
-        self.memory = memory
+        self.informants = informants
+        self.place = {j: k for k, j in enumerate(informants.columns)}
+        self.memory = informants.memory
         self.averages: dict[Hashable, Rule] = {}  # of this mask: many pairs share rules
 
     def reduce(self, pair: int) -> list[Rule]:

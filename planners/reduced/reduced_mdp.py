@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from typing_extensions import Self
@@ -44,6 +44,7 @@ from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
 from planners.discretization.coarse import coarsened
+from planners.reduced.backgrounds import Informants
 from planners.reduced.factors import Fit, fit_factors
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,
@@ -62,7 +63,6 @@ from planners.tables.indexing import variables_of
 from planners.tables.ragged import Ragged, SparseTables
 
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
-Model = TypeVar("Model", bound="ReducedMDP")
 
 
 class SampleCounts(NamedTuple):
@@ -72,11 +72,6 @@ class SampleCounts(NamedTuple):
     held_out: int  # held-out transitions, on which log_loss is measured
     endogenous: int  # n' drawn at states of our choice
     reward: int  # rewards asked for
-
-    def of_data(self, data: ExogenousData) -> SampleCounts:
-        """The same with the transitions of these rollouts."""
-        counted, held_out = len(data.fitted), int(data.held_out.sum())
-        return self._replace(exogenous=counted * data.num_steps, held_out=held_out * data.num_steps)
 
 
 class ReducedMDP(ExoMDP):
@@ -242,11 +237,16 @@ class ReducedMDP(ExoMDP):
             }
             return fit_factors(data, parents, smoothing, memory=memory)
 
-        asked = SampleCounts(0, 0, survey.endogenous_samples, survey.reward_samples)
+        samples = SampleCounts(
+            exogenous=len(data.fitted) * data.num_steps,
+            held_out=int(data.held_out.sum()) * data.num_steps,
+            endogenous=survey.endogenous_samples,
+            reward=survey.reward_samples,
+        )
         estimated: dict[str, Any] = {
             "full_names": mdp.exogenous_names,
             "data": data.restrict(names),
-            "samples": asked.of_data(data),
+            "samples": samples,
             "fit": fit,
             "smoothing": smoothing,
             "ignored_rewards": ignored_rewards,
@@ -264,25 +264,6 @@ class ReducedMDP(ExoMDP):
             **limits,
         )
         return _of_a_kind(mdp, columns, level, memory, is_shared, again, estimated)
-
-    def extend(self: Model, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> Model:
-        """The same model with more data: new rollouts of ``mdp`` are added to the counts.
-
-        Parents, n' and rewards stay as they are, so this takes little more than the rollouts.
-        """
-        check_kind("mdp", mdp, ExoMDP)
-        seen = coarsened(mdp, [own for own in self.bins if isinstance(own, Grid)])
-        same_endogenous = seen.endogenous_variables == self.endogenous_variables
-        if mdp.exogenous_names != self.full_names or not same_endogenous:
-            raise ArgumentError(
-                f"{mdp!r} is not the model that was reduced: that one has the variables "
-                f"{_short((*(v.name for v in self.endogenous_variables), *self.full_names))}"
-            )
-        data = self.data.extend(mdp, num_rollouts, rng)
-        parents = {i: factor.parents for i, factor in enumerate(self.fit.factors)}
-        fit = fit_factors(data, parents, self.smoothing)
-        longer = {"data": data, "samples": self.samples.of_data(data), "fit": fit}
-        return type(self)(**{**self.arguments(), **longer})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
@@ -453,10 +434,6 @@ class SimulatedReducedMDP(ReducedMDP):
         self._asked_rewards = SimulatedRewards(model, survey, self.columns, self.ignored_rewards)
         self.reward_scopes = self._asked_rewards.scopes
 
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that make the same model again."""
-        return {"model": self.model, "survey": self.survey, **super().arguments()}
-
     def __getstate__(self) -> dict[str, Any]:
         """Everything, with the factors made."""
         self.fit  # noqa: B018
@@ -534,9 +511,9 @@ def _of_a_kind(
     survey: EndogenousSurvey = memory.survey
     if not survey.is_complete:
         return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
-    lists = reduce_lists(survey, columns, level=level, memory=memory)
-    rule = estimated["ignored_rewards"]
-    rewards = masked_rewards(survey, columns, rule, level=level, memory=memory)
+    informants = Informants(survey.backgrounds, columns, level, memory)
+    lists = reduce_lists(survey, informants)
+    rewards = masked_rewards(survey, informants, estimated["ignored_rewards"])
     sizes = mdp.exogenous_sizes[list(columns)]
     tables = {
         "endogenous_variables": mdp.endogenous_variables,

@@ -152,7 +152,7 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
         scope, table = scopes[column], tables.pop(column).reshape(-1, pairs)
         scoped[scope] = scoped[scope] + table if scope in scoped else table
     base = mdp.endogenous_reward(endogenous[n], action)
-    return _as_rewards(base, scoped, terminal, sizes, in_place=True)
+    return _as_rewards(base, scoped, terminal, sizes)
 
 
 def _parts(count: int, step: int, width: int) -> Iterator[slice]:
@@ -199,27 +199,19 @@ def scope_values(group: Sequence[Scope], value: Ints, sizes: IntArray) -> Ints:
 
 
 def _as_rewards(
-    base: FloatArray,
-    terms: dict[Scope, FloatArray],
-    terminal: BoolArray,
-    sizes: IntArray,
-    *,
-    in_place: bool = False,
+    base: FloatArray, terms: dict[Scope, FloatArray], terminal: BoolArray, sizes: IntArray
 ) -> Rewards:
     """From R of all pairs. A terminal state pays nothing, whatever the model says about it.
 
-    With ``in_place`` the terms are written to. Most of what thousands of variables pay is zeros
-    that were never written, and takes no memory as long as it is not copied.
+    The terms are written to. Most of what thousands of variables pay is zeros that were never
+    written, and takes no memory as long as it is not copied.
     """
-    shape, over = (len(terminal), -1), terminal[:, None]
-    base = np.where(over, 0.0, base.reshape(shape))
+    shape = len(terminal), -1
+    base = np.where(terminal[:, None], 0.0, base.reshape(shape))
     kept: dict[Scope, FloatArray] = {}
     for scope, table in terms.items():
         shaped = table.reshape(len(table), *shape)
-        if in_place:
-            shaped[:, terminal] = 0.0
-        else:
-            shaped = np.where(over, 0.0, shaped)
+        shaped[:, terminal] = 0.0
         needed, paid = _needed(scope, shaped, sizes)
         if not needed:
             base = base + paid[0]

@@ -16,14 +16,13 @@ from functools import cached_property
 
 import numpy as np
 
-from exo_envs.contract.checked_mdp import CheckedMDP
+from exo_envs.contract.checked_mdp import CheckedMDP, CountedMDP
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State
 from exo_envs.core.statistics import chi_squared_log_tail, g_tests
 from planners.core.arrays import Ints, chunks
 from planners.dependence.group_testing import Tiled, draw_probes
 from planners.discretization.coarse import CoarseMDP
 from planners.reduced.backgrounds import Backgrounds
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
 #: Draws of n' from each of two states whose distributions are compared.

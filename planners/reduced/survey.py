@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exo_envs.contract.checked_mdp import checked
+from exo_envs.contract.checked_mdp import CountedMDP, checked
 from exo_envs.core.arguments import as_generator, check_kind, check_whole, optional
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
 from planners.core.arrays import Ints, joint_values
-from planners.core.walk import walk
+from planners.core.evaluation import walk
 from planners.dependence.group_testing import NUM_TESTS, draw_probes, find_relevant
 from planners.discretization.bins import fewest_endogenous_states
 from planners.discretization.coarse import coarsened
@@ -31,7 +31,6 @@ from planners.reduced.backgrounds import Backgrounds
 from planners.reduced.decision_list_learning import DecisionListEstimator
 from planners.reduced.rewards import Reward, check_reward, find_rewards, terminal_states
 from planners.reduced.successors import SuccessorSampler
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.tables.indexing import Scope, along, by_scope, num_endogenous_states, variables_of
 from planners.tables.rules import Rule

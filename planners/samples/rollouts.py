@@ -31,7 +31,7 @@ from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Variable
 from exo_envs.sources.tables.model import TraceMDP
 from planners.core.arrays import Ints, chunks
-from planners.core.walk import walk
+from planners.core.evaluation import walk
 from planners.discretization.bins import MANY_VALUES, Bins, Grid, Responses, fit_grids
 from planners.discretization.coarse import Binning, coarsened, put_on_grid
 

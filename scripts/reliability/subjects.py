@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoMDP, ExoVectorEnv, State, Variable
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
@@ -30,7 +31,6 @@ from planners import (
 from planners.discretization.binned_policy import with_values
 from planners.discretization.coarse import CoarseMDP
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP

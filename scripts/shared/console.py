@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wrappers.cli.console import table, write
-from wrappers.cli.running import INTERRUPTED
+from wrappers.cli.console import INTERRUPTED, table, write
 
 __all__ = ["INTERRUPTED", "print_table"]
 

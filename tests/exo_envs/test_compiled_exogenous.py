@@ -4,12 +4,11 @@ import numba
 import numpy as np
 import pytest
 
-from exo_envs.contract.checked_mdp import checked, compiled_exogenous_of
+from exo_envs.contract.checked_mdp import CountedMDP, checked, compiled_exogenous_of
 from exo_envs.core.clock import Clock
 from exo_envs.core.kernels import BLOCK, MANY_VALUES
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
-from planners.samples.counted import CountedMDP
 
 SMALL = SyntheticMDP(SyntheticParameters(num_pairs=1, num_copies=9))
 LARGE = SyntheticMDP(SyntheticParameters(num_noise=1000))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from exo_envs import ExoVectorEnv, State
 from exo_envs.compiled.threads import in_parts
-from exo_envs.core.kernels import MANY_VALUES
-from exo_envs.core.noise import Noise, drawing_in_parts
+from exo_envs.core.kernels import MANY_VALUES, Noise, drawing_in_parts
 from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP, GridParameters

@@ -6,6 +6,7 @@ import pytest
 from workshop import Workshop
 
 from exo_envs import AdaptedMDP, ExoEnv, ExoMDP, ExoVectorEnv, State, Successors
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.errors import ContractError
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.grid import GridMDP
@@ -13,7 +14,6 @@ from exo_envs.domains.synthetic import SyntheticMDP, exact_return
 from exo_envs.testing import check_mdp
 from planners import ReducedMDP
 from planners.discretization.coarse import CoarseMDP
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from wrappers import CalibratedMaskLearner
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from workshop import Workshop
 
 from exo_envs import AdaptedMDP, State
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.batches import as_size
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.synthetic import SyntheticMDP
 from planners import ReducedMDP
-from planners.samples.counted import CountedMDP
 
 
 def reduced(mdp, mask):

@@ -22,7 +22,7 @@ from planners import (
     default_planner,
     estimate_objective,
 )
-from planners.reduced.affordable import affordable_part
+from planners.default_planner import affordable_part
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.value_iteration.tabular_policy import TabularPolicy

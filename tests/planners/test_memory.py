@@ -105,15 +105,6 @@ def test_what_an_empty_memory_lacks_is_collected_once(world):
     assert other.data is data
 
 
-def test_more_data_is_counted_afresh(world):
-    reduced, policy = planned(world, MASKS[1], Memory())
-    longer = reduced.extend(world[0], 100, np.random.default_rng(5))
-    extended = ForecastPlanner().plan(longer).policy
-    assert not np.array_equal(extended.forecasts.tables[0], policy.forecasts.tables[0])
-    again = reduced.extend(world[0], 100, np.random.default_rng(5))
-    assert_same(extended, ForecastPlanner().plan(again).policy)
-
-
 def test_pickles_leave_the_memory_behind(world):
     reduced, policy = planned(world, MASKS[1], Memory())
     back = pickle.loads(pickle.dumps(reduced))

@@ -22,7 +22,7 @@ from planners import (
     ValueIteration,
     estimate_objective,
 )
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from exo_envs.domains.grid import GridMDP
 from planners import Scenarios, estimate_objective, evaluate
 from planners.samples.rollouts import ExogenousData
 from planners.surprises import Surprise, at_most, find_surprises
-from planners.worth import Played
+from planners.worth import Objective, Played
 from wrappers import Study
 
 
@@ -135,7 +136,10 @@ def test_too_few_returns_say_nothing():
     mdp = QuakeMDP()
     scenarios = Scenarios.sample(mdp, 5, 0)
     returns = evaluate(go_out, mdp, scenarios=scenarios)
-    assert Played(mdp, (scenarios,), None).estimate(go_out, returns).mixture is None
+    plan, reduced = SimpleNamespace(policy=go_out), SimpleNamespace(mask=())
+    rollouts = Played(mdp, (scenarios,), None)
+    found = Objective.of(returns, plan, reduced, cost_weight=0.0, cost="size", rollouts=rollouts)
+    assert found.estimate.mixture is None
 
 
 @pytest.mark.parametrize("name", ["a quake, 1e-4 a step", "a flood, 3e-4 an episode"])

@@ -5,6 +5,7 @@ import math
 import pickle
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from planners import UCT, Estimate, Memory, Scenarios, bracket, estimate_objecti
 from planners.bounds.bracketing import Budget
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
-from planners.worth import Played
+from planners.worth import Objective, Played
 from wrappers import Study
 from wrappers.reports.ignoring import CostOfIgnoring
 
@@ -131,7 +132,10 @@ def test_what_a_poor_policy_earns_is_what_the_objective_says():
         return np.zeros(len(state.endogenous), int)
 
     returns = np.concatenate([evaluate(stay, mdp, scenarios=part) for part in parts])
-    found = Played(mdp, parts, None).bracket(stay, returns)
+    plan, reduced = SimpleNamespace(policy=stay), SimpleNamespace(mask=())
+    rollouts = Played(mdp, parts, None)
+    price = {"cost_weight": 0.0, "cost": "size"}
+    found = Objective.of(returns, plan, reduced, **price, rollouts=rollouts).bracket
     assert found.lower == Estimate.of(returns)
     assert found.lower.standard_error < Estimate.of(found.lower_returns).standard_error
 
@@ -139,7 +143,7 @@ def test_what_a_poor_policy_earns_is_what_the_objective_says():
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_a_slow_model_is_asked_about_as_many_trajectories_as_can_be_afforded(monkeypatch, share):
     objective = estimate_objective(Slow(), ["object"], **SMALL)
-    needed = Budget.of(Slow(), Slow().horizon, num_functions=0).questions(40)
+    needed = Budget.of(Slow(), Slow().horizon, penalty=False).questions(40)
     monkeypatch.setattr(planners.worth, "MAX_QUESTIONS", share * needed)
     everything = estimate_objective(Slow(), ["object", "guard"], **SMALL)
     if share == 0.1:  # fewer than 10

@@ -3,6 +3,8 @@
 import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
+from planners.reduced.backgrounds import Informants
+from planners.reduced.ignored_rewards import masked_rewards
 from planners.reduced.marginals import reduce_lists
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
@@ -48,10 +50,15 @@ def survey_of(mdp, *, seed=0, rollouts=300, **settings):
     return EndogenousSurvey.collect(mdp, data, rng, **settings)
 
 
+def rewards_of(survey, columns, memory=None):
+    informants = Informants(survey.backgrounds, columns, memory=memory)
+    return masked_rewards(survey, informants, "average")
+
+
 def moves_of(survey, mdp, columns=None):
     columns = range(len(survey.names)) if columns is None else columns
     sizes = mdp.exogenous_sizes[list(columns)]
-    lists = reduce_lists(survey, columns)
+    lists = reduce_lists(survey, Informants(survey.backgrounds, columns))
     return DecisionLists.from_lists(lists, mdp.num_actions, sizes)
 
 

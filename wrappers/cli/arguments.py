@@ -6,20 +6,21 @@ import argparse
 import math
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from planners.core.files import replacing
 from planners.reduced.ignored_rewards import IgnoredRewards
-from wrappers.cli.console import columns
-from wrappers.cli.running import CommandError
+from wrappers.cli.console import CommandError, columns
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated import CalibratedMaskLearner
 from wrappers.learners.correlational import CorrelationalMaskLearner
 
-RULES = ("calibrated", "paper")
-#: What is written to a folder to see whether that works: more than a mask takes.
-PROBE = bytes(64 * 1024)
+T = TypeVar("T")
+
+#: Bytes that are written to a folder to see whether that works: more than a mask takes.
+PROBE = 64 * 1024
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,8 +32,10 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, doc: str | None, prog: str | None = None) -> None:
+        parts = textwrap.dedent(doc or "").strip().split("\n\n")
+        filled = (p if p.startswith(" ") else textwrap.fill(p, columns() - 2) for p in parts)
         raw = argparse.RawDescriptionHelpFormatter
-        super().__init__(prog=prog, description=_filled(doc or ""), formatter_class=raw)
+        super().__init__(prog=prog, description="\n\n".join(filled), formatter_class=raw)
 
     def error(self, message: str) -> NoReturn:
         """One line, where to read more included."""
@@ -55,7 +58,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None:
-    """How to learn; :func:`make_learner` and :func:`~wrappers.cli.learn` read them."""
+    """How to learn; :func:`make_learner` and :func:`wrappers.cli.command.learn` read them."""
     add = parser.add_argument
     add(
         "--cost-weight",
@@ -66,7 +69,7 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
     )
     add(
         "--rule",
-        choices=RULES,
+        choices=("calibrated", "paper"),
         default="calibrated",
         help="tests at a stated level, or the paper's algorithm: calibrated",
     )
@@ -123,7 +126,7 @@ def make_learner(arguments: argparse.Namespace) -> MaskLearner:
 
 
 class _Tried(Exception):  # noqa: N818 - nothing went wrong
-    """Writing works."""
+    """Writing works, and nothing is to be replaced yet."""
 
 
 def check_writable(path: Path) -> None:
@@ -134,62 +137,35 @@ def check_writable(path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as probe:
-            probe.write_bytes(PROBE)
+        with suppress(_Tried), replacing(path) as probe:
+            probe.write_bytes(bytes(PROBE))
             raise _Tried
-    except _Tried:  # so nothing was replaced
-        pass
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise CommandError(str(error)) from error
 
 
 def whole(least: int) -> Callable[[str], int]:
     """The type of an argument that is a whole number, at least ``least``."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise argparse.ArgumentTypeError(f"a whole number, at least {least}, not {text!r}")
-        return number
-
-    return parse
+    return _type(int, lambda n: n >= least, f"a whole number, at least {least}")
 
 
 def real(least: float, *, positive: bool = False) -> Callable[[str], float]:
     """The type of an argument that is a finite number, at least ``least`` or greater than it."""
+    if positive:
+        return _type(float, lambda x: least < x < math.inf, f"a number, greater than {least:g}")
+    return _type(float, lambda x: least <= x < math.inf, f"a number, at least {least:g}")
 
-    def parse(text: str) -> float:
-        number = _number(text)
-        if not math.isfinite(number) or number < least or (positive and number == least):
-            bound = f"greater than {least:g}" if positive else f"at least {least:g}"
-            raise argparse.ArgumentTypeError(f"a number, {bound}, not {text!r}")
-        return number
+
+def _type(
+    convert: Callable[[str], T], fits: Callable[[T], bool], wanted: str
+) -> Callable[[str], T]:
+    def parse(text: str) -> T:
+        with suppress(ValueError):
+            if fits(value := convert(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{wanted}, not {text!r}")
 
     return parse
 
 
-def _level(text: str) -> float:
-    number = _number(text)
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"a probability between 0 and 1, not {text!r}")
-    return number
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _filled(doc: str) -> str:
-    """Paragraphs as wide as the terminal; what is indented stays as it is."""
-    parts = textwrap.dedent(doc).strip().split("\n\n")
-    return "\n\n".join(
-        part if part.startswith(" ") else textwrap.fill(part, columns() - 2) for part in parts
-    )
+_level = _type(float, lambda p: 0 < p < 1, "a probability between 0 and 1")

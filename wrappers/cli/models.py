@@ -1,4 +1,4 @@
-"""What a command line names: a registered id, or somebody's own ``module:Class``."""
+"""Models that a command line names: a registered id, or somebody's own ``module:Class``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 
 import gymnasium as gym
 
-from exo_envs.core.errors import unknown_name
+from exo_envs.core.errors import ExoError, unknown_name
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.domains import ENVIRONMENTS
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.simulators.conversion import as_mdp
-from wrappers.cli.running import CommandError, is_told
+from wrappers.cli.console import CommandError
 
 Env = gym.Env[Any, Any]
 
@@ -33,6 +33,11 @@ def parse_option(option: str) -> tuple[str, Any]:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
+
+
+def parse_mask(mdp: ExoMDP, patterns: str) -> tuple[str, ...]:
+    """The mask of comma-separated names and patterns."""
+    return as_mask(mdp, [part.strip() for part in patterns.split(",") if part.strip()])
 
 
 def make_env(name: str, options: Sequence[str] = (), **settings: Any) -> Env:
@@ -49,90 +54,72 @@ def make_env(name: str, options: Sequence[str] = (), **settings: Any) -> Env:
         CommandError: if it cannot be made; one line says why.
     """
     arguments = {**dict(map(parse_option, options)), **settings}
+    module, _, attribute = name.partition(":")
     try:
-        found = _find_own(name)
+        found = _attribute(module, attribute) if attribute else None
         env = gym.make(name, **arguments) if found is None else _called(name, found, arguments)
         if isinstance(env, ExoMDP):
             env = ExoEnv(env)
         as_mdp(env)
-    except gym.error.NameNotFound as error:
-        raise CommandError(f"{name}: {str(error).rstrip('.')}{_hint(error)}") from error
-    except Exception as error:
-        if is_told(error):
-            raise CommandError(f"{name}: {error}") from error
+    except CommandError:
         raise
+    except gym.error.NameNotFound as error:
+        hint = f"; choose from {', '.join(ENVIRONMENTS)}, or give your own module:Class"
+        told = str(error).rstrip(".")
+        raise CommandError(f"{name}: {told}{hint * ('Did you mean' not in told)}") from error
+    except (ExoError, gym.error.Error) as error:
+        raise CommandError(f"{name}: {error}") from error
     return env
 
 
-def parse_mask(mdp: ExoMDP, patterns: str) -> tuple[str, ...]:
-    """The mask of comma-separated names and patterns."""
-    try:
-        return as_mask(mdp, [part.strip() for part in patterns.split(",") if part.strip()])
-    except ValueError as error:
-        raise CommandError(error) from error
-
-
-def _find_own(name: str) -> Any:
-    """What ``module:Class`` stands for; None if the name is an id, of that module or of any."""
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
-        return None
-    module = _import(module_name)
-    if name.count(":") == 1 and hasattr(module, attribute):
-        return getattr(module, attribute)
-    if attribute in gym.registry:
-        return None
-    raise CommandError(unknown_name(f"name in {module_name}", attribute, _offers(module)))
-
-
-def _import(name: str) -> ModuleType:
+def _attribute(module_name: str, attribute: str) -> Any:
+    """What a module has under a name; None if that is a registered id."""
     here = os.getcwd()  # noqa: PTH109 sys.path holds strings
     if here not in sys.path:
         sys.path.insert(0, here)
-    if name.endswith(".py"):
-        raise CommandError(f"a module is imported by its name: write {name[:-3]!r}, not {name!r}")
+    if module_name.endswith(".py"):
+        stem = module_name[:-3]
+        raise CommandError(f"a module is imported by its name: write {stem!r}, not {module_name!r}")
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
             raise CommandError(
-                f"there is no module {name!r}, neither in this directory nor installed"
+                f"there is no module {module_name!r}, neither in this directory nor installed"
             ) from error
         raise
-
-
-def _called(name: str, found: Any, arguments: dict[str, Any]) -> Any:
-    """A model or an environment, made if need be."""
-    if not isinstance(found, (ExoMDP, gym.Env)):
-        if not callable(found):
-            raise CommandError(
-                f"{name} is neither a model or an environment nor a function that makes one, "
-                f"but {type(found).__name__}"
-            )
-        try:
-            found = found(**arguments)
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                raise CommandError(f"{name}: {error}") from error  # it does not take these
-            raise
-    elif arguments:
-        raise CommandError(f"{name} is made already, so it takes no options")
-    if not isinstance(found, (ExoMDP, gym.Env)):
-        raise CommandError(f"{name} makes {type(found).__name__}, not an ExoMDP or a gymnasium.Env")
-    return found
+    if not hasattr(module, attribute) and attribute not in gym.registry:
+        raise CommandError(str(unknown_name(f"name in {module_name}", attribute, _offers(module))))
+    return getattr(module, attribute, None)
 
 
 def _offers(module: ModuleType) -> list[str]:
     """The models and environments of a module."""
+    kinds = (ExoMDP, gym.Env)
     return [
         name
         for name, value in vars(module).items()
-        if isinstance(value, (ExoMDP, gym.Env))
-        or (inspect.isclass(value) and issubclass(value, (ExoMDP, gym.Env)))
+        if isinstance(value, kinds) or (inspect.isclass(value) and issubclass(value, kinds))
     ]
 
 
-def _hint(error: gym.error.Error) -> str:
-    if "Did you mean" in str(error):
-        return ""
-    return f"; choose from {', '.join(ENVIRONMENTS)}, or give your own module:Class"
+def _called(name: str, found: Any, arguments: dict[str, Any]) -> Any:
+    """A model or an environment, made if need be."""
+    kinds = (ExoMDP, gym.Env)
+    if isinstance(found, kinds):
+        if arguments:
+            raise CommandError(f"{name} is made already, so it takes no options")
+        return found
+    if not callable(found):
+        raise CommandError(
+            f"{name} is neither a model or an environment nor a function that makes one, "
+            f"but {type(found).__name__}"
+        )
+    try:
+        inspect.signature(found).bind(**arguments)
+    except TypeError as error:
+        raise CommandError(f"{name}: {error}") from error
+    made = found(**arguments)
+    if not isinstance(made, kinds):
+        raise CommandError(f"{name} makes {type(made).__name__}, not an ExoMDP or a gymnasium.Env")
+    return made

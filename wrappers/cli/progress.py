@@ -1,40 +1,41 @@
-"""What goes on, for who waits: a line that moves on a terminal, a line now and then elsewhere."""
+"""Progress of a learner: a live line on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TextIO
 
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as LiveLine
+from rich.text import Text
 from typing_extensions import Self
 
 from planners.core.planner import PlanCutShortWarning
-from wrappers.cli.console import columns, wrap, write
+from wrappers.cli.console import wrap
 from wrappers.fitting.history import Progress, Record
 from wrappers.fitting.session import LearningStoppedWarning
 
-BAR = 20  # characters
-REFRESH = 0.2  # seconds
-WIPE = "\r\x1b[K"
-#: Without a terminal: seconds without a line after which there is one, at first and at most.
-PATIENCE, MOST_PATIENCE = 5.0, 60.0
-#: The time before each line has so many characters.
+#: Characters of the bar, and how often it moves in a second.
+BAR, REFRESH = 20, 5
+#: Without a terminal: seconds between two lines about one stage.
+PATIENCE = 15.0
+#: Characters of the time before each line.
 MARGIN = 11
-#: Libraries whose warnings are for who writes programs, not for who runs them.
+#: Libraries whose warnings are for their programmers, not for the users of a command.
 CHATTER = r"(gymnasium|numba|pkg_resources|pygame|torch|tensorboard|stable_baselines3)(\.|$)"
 
 
 class ProgressBar:
-    """A learner's callback that tells what goes on.
+    """A learner's callback that shows progress.
 
     On a terminal it is one line that moves, also while nothing is reported: a compiler at work
-    reports nothing. Elsewhere it is a line for each stage, and now and then one that says that it
-    still goes on. Steps leave a line in either case.
+    reports nothing. Elsewhere it is a line for each stage, and now and then one that says how far
+    it is. Steps leave a line in either case.
 
     Args:
         describe: a line about a step, or an empty one.
@@ -49,17 +50,23 @@ class ProgressBar:
         *,
         hidden: bool = False,
     ) -> None:
-        self._describe = describe
-        self._stream = sys.stderr if stream is None else stream
-        self._hidden = hidden
-        dumb = os.environ.get("TERM") == "dumb"
-        self._interactive = self._stream.isatty() and not dumb and not hidden
-        self._progress = Progress("starting", 0.0)
+        self._describe, self._hidden = describe, hidden
+        self._console = Console(file=sys.stderr if stream is None else stream)
+        self._is_live = self._console.is_interactive and not hidden
+        self._live = LiveLine(
+            TextColumn("{task.elapsed:7.1f} s "),
+            BarColumn(BAR),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            refresh_per_second=REFRESH,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            disable=not self._is_live,
+        )
+        self._live.add_task("starting", total=None)
+        self._stage = "starting"
         self._start = self._last = time.perf_counter()
-        self._patience = PATIENCE
-        self._lock = threading.Lock()
-        self._end = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, daemon=True)
 
     @property
     def seconds(self) -> float:
@@ -67,29 +74,29 @@ class ProgressBar:
         return time.perf_counter() - self._start
 
     def __enter__(self) -> Self:
-        if not self._hidden:
-            self._ticker.start()
+        self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end.set()
-        if not self._hidden:
-            self._ticker.join()
-        if self._interactive:
-            self._write(WIPE)
+        self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Be told."""
+        """Show a progress report; learners call this."""
         if progress.record is not None:
             if line := self._describe(progress.record):
                 self.log(line)
             return
-        new = progress.stage != self._progress.stage
-        self._progress = progress
-        if new:
-            self._patience = PATIENCE
-            if not self._interactive:
-                self.log(f"{progress.stage} ...")
+        is_new, self._stage = progress.stage != self._stage, progress.stage
+        is_counted = bool(progress.total and progress.done)
+        told = progress.stage + (f" {progress.done}/{progress.total}" if is_counted else "")
+        told += f": {progress.detail}" if progress.detail else ""
+        (task,) = self._live.tasks
+        task.description, task.completed = told, progress.done
+        task.total = progress.total if is_counted else None  # without one the bar goes to and fro
+        if not self._is_live and is_new:
+            self.log(f"{progress.stage} ...")
+        elif not self._is_live and time.perf_counter() - self._last > PATIENCE:
+            self.log(told)
 
     def stage(self, stage: str) -> None:
         """Say what is done now."""
@@ -99,58 +106,22 @@ class ProgressBar:
         """Leave a line, with the time before it."""
         if not self._hidden:
             told = wrap(line, indent=MARGIN)
-            told[0] = f"{self.seconds:7.1f} s  {told[0].lstrip()}"
-            self._leave(told)
+            self._leave([f"{self.seconds:7.1f} s  {told[0].lstrip()}", *told[1:]])
 
     def warn(self, message: str) -> None:
         """Leave a line without the time, also if the bar is hidden."""
         self._leave(wrap(f"warning: {message}", hanging=2))
 
     def _leave(self, lines: list[str]) -> None:
-        with self._lock:
-            self._last = time.perf_counter()
-            if self._interactive:
-                lines = [f"{WIPE}{lines[0]}", *lines[1:]]
-            write(*lines, stream=self._stream)
-
-    def _tick(self) -> None:
-        with suppress(OSError):  # nobody reads any more
-            while not self._end.wait(REFRESH):
-                if self._interactive:
-                    self._write(f"{WIPE}{self._line()}")
-                elif time.perf_counter() - self._last > self._patience:
-                    self._patience = min(2 * self._patience, MOST_PATIENCE)
-                    detail = self._progress.detail or "still at it"
-                    self.log(f"{self._progress.stage}{self._count()}: {detail}")
-
-    def _count(self) -> str:
-        done, total = self._progress.done, self._progress.total
-        return f" {done}/{total}" if total and done else ""
-
-    def _line(self) -> str:
-        done, total = self._progress.done, self._progress.total
-        if total and done:
-            full = BAR * min(done, total) // total
-            bar = "#" * full + "." * (BAR - full)
-        else:  # a block that goes to and fro
-            place = int(self.seconds / REFRESH) % (2 * BAR - 6)
-            place = min(place, 2 * BAR - 6 - place)
-            bar = "." * place + "###" + "." * (BAR - 3 - place)
-        line = f"{self.seconds:7.1f} s  [{bar}] {self._progress.stage}{self._count()}"
-        line += f": {self._progress.detail}" if self._progress.detail else ""
-        return line[: columns() - 1]  # a line that wraps cannot be wiped
-
-    def _write(self, text: str) -> None:
-        with self._lock:
-            self._stream.write(text)
-            self._stream.flush()
+        self._last = time.perf_counter()
+        self._console.print(Text("\n".join(lines)), soft_wrap=True)
 
 
 @contextmanager
 def plain_warnings(show: Callable[[str], object]) -> Iterator[None]:
     """Within it, a warning is a sentence, and libraries do not chatter.
 
-    That learning was stopped or plans were cut short is for whoever shows the mask to say.
+    That learning was stopped or plans were cut short is for the command to say beside the mask.
     """
 
     def show_one(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a learner did, step by step."""
+"""The steps of a learner, and its reports meanwhile."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Record:
     seconds: float = 0.0
 
     def worth(self, cost_weight: float) -> Estimate:
-        """What the candidates of "add" or "drop" bring in return, before λ is taken off for each.
+        """The return that the candidates of "add" or "drop" bring, before λ is taken off for each.
 
         Records have the change of J; of what is dropped the worth is the loss. It is right if the
         cost of a mask is its size.
@@ -80,7 +80,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told.
+    """A report to the callback.
 
     Attributes:
         stage: what goes on, for people.

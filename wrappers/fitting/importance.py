@@ -1,4 +1,4 @@
-"""How much each variable may be worth, cheaply: in which order to try what pays its price.
+"""A cheap guess of the worth of each variable, which orders the search for a mask.
 
 The worth of a variable that pays is what it pays where the agent goes; that of a variable that
 predicts another one is a share of the other's worth. It only orders the search: what stays in the
@@ -80,7 +80,7 @@ def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[s
 
 
 def _joint_frequencies(data: ExogenousData, variables: tuple[int, ...]) -> FloatArray:
-    """How often some variables have each of their joint values in the rollouts."""
+    """The frequencies of the joint values of some variables in the rollouts."""
     sizes = [int(data.sizes[j]) for j in variables]
     values = np.zeros(data.values.shape[:2], dtype=np.int64)
     for j, size in zip(variables, sizes, strict=True):

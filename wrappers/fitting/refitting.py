@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP
 from exo_envs.core.statistics import g_test
@@ -28,7 +29,6 @@ from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
 from planners.discretization.bins import Bins
 from planners.reduced.survey import survey_again
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import ACTORS, LEFT_OUT, PARENTS, Study
 

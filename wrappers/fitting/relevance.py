@@ -64,7 +64,7 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """The same for people."""
+        """The finding, for people."""
         if self.role == "predicts":
             if not self.has_place:
                 return f"acts on {self.target}, whose table has no place for it"
@@ -157,7 +157,7 @@ def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
 
 
 def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[Finding]:
-    """What predicts a variable by a test, and what is known to act on it all the same."""
+    """The variables that predict one by a test, and those known to act on it all the same."""
     tests = len(study.mdp.exogenous_names) ** 2
     tested = [
         Finding(

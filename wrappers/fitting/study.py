@@ -1,4 +1,4 @@
-"""What samples of a model say, whatever the mask, and what masks are worth.
+"""The samples of a model, the findings from them, and the worth of its masks.
 
 Exogenous rollouts, what moves n and what pays, who predicts whom, and the worth of every mask that
 was tried: none of it depends on the learner, so learners that are given the same :class:`Study`
@@ -17,6 +17,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from exo_envs.contract.check import check_quickly
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.arguments import check_level, check_rollouts, check_whole, optional
 from exo_envs.core.clock import check_time_limit
 from exo_envs.core.ends import CarriedEnd, EndCarryingMDP, carry_end
@@ -30,12 +32,11 @@ from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.rewards import Reward, check_reward
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
 #: A variable acts clearly on another one if it changes it in this share of the states.
@@ -141,7 +142,7 @@ class Study:
     def check(self) -> None:
         """Refuse a model that breaks its contract; it is looked at once."""
         if not self._is_checked:
-            self.counted.check_contract()
+            check_quickly(self.counted)
             self._is_checked = True
 
     def of_task(self, mdp_or_env: ExoMDP | gym.Env[Any, Any]) -> Study:
@@ -166,12 +167,12 @@ class Study:
         end looks at x, it is carried in n (:func:`exo_envs.carry_end`).
         """
         if self._with_end is None:
-            self._with_end = self
+            study: Study = self
             carried: ExoMDP = self.counted
             if type(self.mdp).is_terminal not in KNOWN_ENDS:
                 carried = carry_end(self.counted, rng=self.rng("end"))
             if isinstance(carried, CarriedEnd):
-                study = self._with_end = self.of_task(CarriedEnd(self.mdp, carried.looks_at))
+                study = self.of_task(CarriedEnd(self.mdp, carried.looks_at))
                 study.spec = self.spec
                 study.counted.add(self.counted)
                 warnings.warn(
@@ -182,11 +183,12 @@ class Study:
                     EndCarriedWarning,
                     stacklevel=5,
                 )
+            self._with_end = study
         return self._with_end
 
     @property
     def samples(self) -> int:
-        """How many x', n' and rewards the model was asked for, by tree search's policies too."""
+        """The number of x', n' and rewards asked of the model, by tree search's policies too."""
         return self.counted.samples
 
     def rng(self, *name: str | int) -> np.random.Generator:
@@ -207,7 +209,7 @@ class Study:
         return coarsened(self.counted, self.data().bins)
 
     def survey(self) -> EndogenousSurvey:
-        """What moves n and what pays."""
+        """The variables that move n and those that pay, with tables of both."""
         if self.memory.survey is None:
             self.memory.survey = EndogenousSurvey.collect(
                 self.counted, self.data(), self.rng("survey"), reward=self.reward
@@ -215,7 +217,7 @@ class Study:
         return self.memory.survey
 
     def parents(self, names: Sequence[str]) -> dict[str, dict[str, Evidence]]:
-        """What predicts each of some variables, itself included, and the evidence for it.
+        """The variables that predict each of some, itself included, with the evidence.
 
         All variables are candidates, and the level is divided by their number and again by that
         of the variables that may be asked for. Variables that act only together (XOR) are found
@@ -240,7 +242,7 @@ class Study:
     def _left_out(
         self, search: ParentSearch, i: int, found: Sequence[int], actors: dict[int, float]
     ) -> dict[str, float]:
-        """What acts on a variable clearly, where its parents stay the same, and is none of them."""
+        """The variables beside the parents that clearly act on one while these stay the same."""
         data, share = self.data(), {}
         for j in search.left_out(i, found, actors):
             if actors[j] >= CLEAR:

@@ -332,7 +332,7 @@ class MaskLearner(FittedLearner, ABC):
 
     @property
     def cost_of_ignoring_(self) -> CostOfIgnoring:
-        """What ``policy_`` gives up against policies that may look at everything: an interval.
+        """The loss of ``policy_`` against policies that may look at everything: an interval.
 
         Worked out when it is first read, and remembered: it plans with all variables, and makes
         ``objective_.bracket``. Both are judged on trajectories that had no part in the choice.

@@ -1,1 +1,1 @@
-"""What an agent sees: observations that are masked, flat, or masked as a learner decides."""
+"""The agent's view: observations that are masked, flat, or masked as a learner decides."""

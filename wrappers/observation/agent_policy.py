@@ -19,7 +19,7 @@ from wrappers.observation.masked import MaskWrapper, layers
 
 @runtime_checkable
 class Predictor(Protocol):
-    """What Stable-Baselines3's models are, among others."""
+    """An agent with ``predict``, as the models of Stable-Baselines3."""
 
     def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, Any]:
         """The actions for a batch of observations, and a state that is ignored."""

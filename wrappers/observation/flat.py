@@ -13,12 +13,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike, NDArray
 
 from exo_envs.compiled.functions import njit
 from exo_envs.core.arguments import as_array, as_integers, check_choice, kind_of
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.spaces import NEEDED_SPACE, batched_space
+from exo_envs.core.spaces import NEEDED_SPACE
 from wrappers.observation.masked import VectorObservation, observed_space
 
 Flat: TypeAlias = NDArray[Any]
@@ -72,7 +73,7 @@ class Part:
 
     @cached_property
     def scale(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of real variables the number shown as 0, and how much more is shown as 1."""
+        """Of real variables the number shown as 0, and its distance to the one shown as 1."""
         low, high = self.bounds
         bounded = np.isfinite(low) & np.isfinite(high)
         zero = np.where(bounded, low, 0.0)
@@ -369,8 +370,7 @@ class FlatVectorObservation(FlatWrapper, VectorObservation):
         FlatWrapper.__init__(self, env, encoding, dtype)
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self.encoding.space
-        batch = batched_space(spaces.Dict(flat=self.encoding.space), env.num_envs)
-        self.observation_space = batch["flat"]
+        self.observation_space = batch_space(self.encoding.space, env.num_envs)
 
     def final(self, observations: Any, lanes: NDArray[np.intp]) -> NDArray[np.object_]:
         """The last observations of some lanes, encoded as one batch; None for the others."""

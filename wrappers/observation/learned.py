@@ -87,7 +87,7 @@ class LearnedMask(MaskedObservation):
 
     @property
     def cost_of_ignoring(self) -> CostOfIgnoring:
-        """What the mask's policy gives up against policies that may look at everything.
+        """The loss of the mask's policy against policies that may look at everything.
 
         An interval (``low``, ``high``); see :attr:`MaskLearner.cost_of_ignoring_`. It is worked out
         when it is first read, which may take as long as learning did, and remembered.

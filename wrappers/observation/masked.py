@@ -13,12 +13,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.core.spaces import NEEDED_SPACE, batched_space, observed_variables
+from exo_envs.core.spaces import NEEDED_SPACE, observed_variables
 
 Names: TypeAlias = tuple[str, ...]
 Observation: TypeAlias = dict[str, Any]
@@ -40,7 +41,7 @@ class VectorObservation(VectorWrapper):
     """
 
     def observation(self, observation: Any) -> Any:
-        """What is shown of an observation, or of a batch of them."""
+        """The agent's view of an observation, or of a batch of them."""
         raise NotImplementedError
 
     def reset(
@@ -59,7 +60,7 @@ class VectorObservation(VectorWrapper):
         return self.observation(observations), rewards, terminations, truncations, infos
 
     def final(self, observations: NDArray[Any], lanes: NDArray[np.intp]) -> NDArray[Any]:
-        """What is shown of the last observations of some lanes; None for the others."""
+        """The agent's view of the last observations of some lanes; None for the others."""
         shown = observations.copy()  # an array of objects
         for lane in lanes:
             shown[lane] = self.observation(shown[lane])
@@ -67,7 +68,7 @@ class VectorObservation(VectorWrapper):
 
 
 def observed_space(wrapper: Any, env: Any, wraps: type[Any]) -> Any:
-    """What one lane of ``env`` shows, if it is what ``wrapper`` wraps."""
+    """The observation space of one lane of ``env``, or an error if ``wrapper`` cannot wrap it."""
     if not isinstance(env, wraps):
         wanted = f"a gymnasium {wraps.__name__}"
         raise ArgumentTypeError(f"{type(wrapper).__name__} wraps {wanted}, not {env!r}")
@@ -75,7 +76,7 @@ def observed_space(wrapper: Any, env: Any, wraps: type[Any]) -> Any:
 
 
 class MaskWrapper(RecordConstructorArgs):
-    """What the two wrappers share."""
+    """The part that both wrappers share."""
 
     _wraps: ClassVar[type[Any]]
     unwrapped: Any
@@ -111,7 +112,7 @@ class MaskWrapper(RecordConstructorArgs):
         self._single_space = _joined(space, self._kept_part)
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
-        """What the mask keeps of an observation, or of a batch of them; all of it copied."""
+        """A copy of an observation, or of a batch of them, with the variables of the mask."""
         if not isinstance(observation, Mapping) or (self.mask and "exogenous" not in observation):
             raise ArgumentTypeError(
                 f"an observation is a mapping with an 'exogenous' part, not {observation!r}"
@@ -236,7 +237,7 @@ class MaskedVectorObservation(MaskWrapper, VectorObservation):
         # Not before: in older Gymnasiums a wrapper that is thrown away closes what it holds.
         VectorWrapper.__init__(self, env)
         self.single_observation_space = self._single_space
-        batch = batched_space(self._kept_part, env.num_envs)
+        batch = cast("spaces.Dict", batch_space(self._kept_part, env.num_envs))
         self.observation_space = _joined(env.observation_space, batch)
 
     def render(self) -> Any:

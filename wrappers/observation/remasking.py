@@ -174,7 +174,7 @@ class RemaskingObservation(MaskedObservation):
             self.env = current
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
-        """What the current mask keeps of an observation, or of a batch of them, and constants."""
+        """An observation, or a batch of them, with constants for all that the task ignores."""
         shown = super().observation(observation)
         if self.mask:
             shown["exogenous"] = np.where(self._kept[self.task], shown["exogenous"], self._blank)
@@ -243,7 +243,7 @@ class WidenedPolicy(Policy):
         self.columns = np.array([mask.index(name) for name in policy.mask], dtype=np.intp)
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
-        """What the policy does."""
+        """The actions of the policy, which sees its own variables only."""
         return self.policy.act(endogenous, np.ascontiguousarray(exogenous[:, self.columns]))
 
 

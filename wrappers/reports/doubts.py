@@ -51,11 +51,16 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
         objective: what the mask is worth, if that was estimated.
     """
     if study.memory.data is not None:
-        yield from _few_samples(study)
+        if few := _few_samples(study):
+            yield few
         yield from _values_in_bins(study, mask)
         yield from _said_twice(study, mask)
     yield from _causes_left_out(study, mask)
-    yield from _no_interventions(study)
+    if study.mdp.is_recorded and len(study.mdp.exogenous_names) > 1:
+        yield (
+            "x was recorded: variables that act only together cannot be looked for by "
+            "interventions. What predicts a variable was found by observation, one at a time"
+        )
     if study.memory.survey is not None:
         yield from _n_was_sampled(study)
         yield from _rules_left_open(study)
@@ -63,28 +68,23 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
         yield objective.caution
 
 
-def _few_samples(study: Study) -> Iterator[str]:
-    """Too few transitions to find what is worth finding."""
+def _few_samples(study: Study) -> str:
+    """Too few transitions to find what is worth finding; empty if there are enough."""
     data = study.data()
     number, counted = len(data.names), len(data.fitted) * data.num_steps
-    if number < 2:
-        return
-    needed = needed_samples(NOTABLE, 1, number**2, study.level)
-    if counted >= needed:
-        return
+    needed = needed_samples(NOTABLE, 1, max(1, number) ** 2, study.level)
+    if number < 2 or counted >= needed:
+        return ""
+    more = int(np.ceil(needed / counted * data.num_rollouts))
+    whose, would_do = f"n_data_rollouts={data.num_rollouts} gives", ""
+    help_ = f"give n_data_rollouts={more} or more"
     if study.mdp.is_recorded:
-        yield (
-            f"the record has {counted:,} transitions to count, too few for tests of "
-            f"{number} variables: one that moves a probability from 50 to 70 % is mostly "
-            f"overlooked; {needed:,} would do. Give a longer record, or fewer columns"
-        )
-    else:
-        more = int(np.ceil(needed / counted * data.num_rollouts))
-        yield (
-            f"n_data_rollouts={data.num_rollouts} gives {counted:,} transitions to count, too few "
-            f"for tests of {number} variables: one that moves a probability from 50 to "
-            f"70 % is mostly overlooked; give n_data_rollouts={more} or more"
-        )
+        whose, would_do = "the record has", f"; {needed:,} would do"
+        help_ = "give a longer record, or fewer columns"
+    return (
+        f"{whose} {counted:,} transitions to count, too few for tests of {number} variables: one "
+        f"that moves a probability from 50 to 70 % is mostly overlooked{would_do}; {help_}"
+    )
 
 
 def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
@@ -94,7 +94,7 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
         study: of which it is known what predicts the variables that matter.
         found: the variables that were found to matter; about the others something is said.
     """
-    if any(_few_samples(study)):
+    if _few_samples(study):
         return  # that is about all of them
     counted = len(study.data().fitted) * study.data().num_steps
     waiting = [name for name in study.data().names if name not in found]
@@ -207,10 +207,8 @@ def _values_in_bins(study: Study, mask: Mask) -> Iterator[str]:
             return hidden_in_bins(study.counted, study.data(), name, mask, n)
 
         if study.memory.get(HIDDEN_SHARES, name, measure) >= HIDDEN:
-            yield (
-                f"{_many(bins[name])}, and what it does differs within a bin, which neither tests "
-                f"nor plans can see. {_advice(bins[name])}"
-            )
+            differs = "what it does differs within a bin, which neither tests nor plans can see"
+            yield _in_bins(bins[name], differs)
 
 
 def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
@@ -221,10 +219,9 @@ def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
     for target in mask:
         causes, parents = (tuple(known.get(target, ())) for known in kept)
         rest = [name for name in causes if name not in bins]
-        for own in (bins[name] for name in causes if name in bins):
-            if shares.get(own.name, 0.0) >= HIDDEN:
-                continue  # was said already
-            yield f"{_many(own)}, and these do not show how it acts on {target!r}. {_advice(own)}"
+        for name in causes:
+            if name in bins and shares.get(name, 0.0) < HIDDEN:  # else it was said already
+                yield _in_bins(bins[name], f"these do not show how it acts on {target!r}")
         if rest:
             number = len(parents) + len(causes)
             limit, help_ = f"max_parents is {study.max_parents}", f"give max_parents={number}"
@@ -235,15 +232,6 @@ def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
                 f"plans predict {target!r} without {_listed(rest, target)}, known to act on it as "
                 f"well: {limit}; {help_}"
             )
-
-
-def _no_interventions(study: Study) -> Iterator[str]:
-    """What a record cannot say."""
-    if study.mdp.is_recorded and len(study.mdp.exogenous_names) > 1:
-        yield (
-            "x was recorded: variables that act only together cannot be looked for by "
-            "interventions. What predicts a variable was found by observation, one at a time"
-        )
 
 
 def _n_was_sampled(study: Study) -> Iterator[str]:
@@ -276,23 +264,20 @@ def _rules_left_open(study: Study) -> Iterator[str]:
         )
 
 
-def _advice(own: Bins) -> str:
-    if own.size == REAL_SIZE:
-        return "Give it as a whole variable, with a value for all that acts alike"
-    return "Join values that act alike: up to 256 values are seen one by one"
-
-
 def _bins(study: Study) -> dict[str, Bins]:
     """The exogenous variables that are seen in bins."""
     return {own.name: own for own in study.data().bins if isinstance(own, Bins)}
 
 
-def _many(own: Bins) -> str:
-    values = "is real" if own.size == REAL_SIZE else f"has {own.size:,} values"
-    return f"{own.name!r} {values}, seen in {len(own)} bins"
+def _in_bins(own: Bins, problem: str) -> str:
+    """What bins of a variable hide, and how to avoid them."""
+    values, help_ = "is real", "Give it as a whole variable, with a value for all that acts alike"
+    if own.size != REAL_SIZE:
+        values = f"has {own.size:,} values"
+        help_ = "Join values that act alike: up to 256 values are seen one by one"
+    return f"{own.name!r} {values}, seen in {len(own)} bins, and {problem}. {help_}"
 
 
-def _listed(names: list[str], itself: str | None = None) -> str:
-    words = ("its own past" if name == itself else repr(name) for name in names[:LISTED])
-    shown = ", ".join(words)
+def _listed(names: Sequence[str], itself: str | None = None) -> str:
+    shown = ", ".join("its own past" if n == itself else repr(n) for n in names[:LISTED])
     return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")

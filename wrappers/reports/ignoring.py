@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from exo_envs.core.arguments import check_level
 from planners.core.evaluation import Estimate, paired_difference
 from planners.core.policy import Mask
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from planners.worth import Objective
 
 

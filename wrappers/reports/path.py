@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from exo_envs.core.arguments import check_real, check_whole, optional
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.arguments import as_list, check_real, check_whole, optional
+from exo_envs.core.errors import ArgumentError
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from planners.worth import cost_function
@@ -209,7 +209,12 @@ def find_path(
     max_size: int | None = None,
 ) -> MaskPath:
     """The price curve of a fitted learner; see :meth:`MaskLearner.path`."""
-    asked = None if cost_weights is None else _checked(cost_weights)
+    asked = None
+    if cost_weights is not None:
+        given = as_list("numbers for cost_weights", cost_weights)
+        asked = [check_real("each of cost_weights", weight, 0.0) for weight in given]
+        if not asked:
+            raise ArgumentError("cost_weights are numbers, and there is none in it")
     search = _Search(learner, optional(check_whole)("max_size", max_size, 0))
     tried = search.scored()
     hull = envelope(tried)
@@ -223,18 +228,6 @@ def find_path(
         for weight, own, low, high in chosen
     )
     return MaskPath(tuple(points), tuple(tried))
-
-
-def _checked(cost_weights: Sequence[float]) -> list[float]:
-    try:
-        given = None if isinstance(cost_weights, (str, bytes)) else list(cost_weights)
-    except TypeError:
-        given = None
-    if given is None:
-        raise ArgumentTypeError(f"cost_weights is a sequence of numbers, not {cost_weights!r:.80}")
-    if not given:
-        raise ArgumentError("cost_weights is a sequence of numbers, and there is none in it")
-    return [check_real("each of cost_weights", weight, 0.0) for weight in given]
 
 
 def envelope(tried: Sequence[ScoredMask]) -> list[tuple[ScoredMask, float, float]]:

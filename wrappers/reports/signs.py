@@ -10,7 +10,6 @@ the effect that it could have found belong together.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -46,24 +45,10 @@ Unit = Literal["variance of its payment", "share of (n, a)", "nats", "share of s
 Kind = Literal["found", "no place", "weak", "silent", "constant", "unknown", "double"]
 
 
-@dataclass(frozen=True)
-class Sign:
+class Sign(NamedTuple):
     """What speaks for one variable.
 
-    Attributes:
-        variable: its name.
-        kind: whether anything does.
-        role: as in :class:`~wrappers.Record`; None if it neither pays nor moves nor predicts.
-        acts_on: "reward", parts of n, and variables that matter which it predicts or acts on.
-        evidence: the p-value, over all candidates; 0 where the model was asked itself.
-        effect: how large it is.
-        unit: of the effect.
-        detectable: the effect that would have been found with probability ``POWER``.
-        target: what the test is about; None if it is not about prediction.
-        needed: transitions with which ``NOTABLE`` nats would be found, where there are too few.
-        predicts: those of ``acts_on`` that it predicts by a test, or acts on clearly; the others
-            change with it if it is changed.
-        partners: the variables that it pays together with.
+    Fields without a comment are those of :class:`~wrappers.reports.explanation.ExplainedVariable`.
     """
 
     variable: str
@@ -74,10 +59,10 @@ class Sign:
     effect: float | None = None
     unit: Unit = "nats"
     detectable: float | None = None
-    target: str | None = None
     needed: int | None = None
-    predicts: Mask = ()
-    partners: Mask = ()
+    target: str | None = None  # of the test; None if it is not about prediction
+    predicts: Mask = ()  # by a test, or acts on clearly; others only change with it
+    partners: Mask = ()  # it pays together with them
 
 
 def find_signs(study: Study, relevance: Relevance, *, complete: bool) -> dict[str, Sign]:
@@ -128,7 +113,7 @@ class _Signs:
             predicts, acts_on = self._acts_on(name)
             if name in findings:
                 found = self._found(findings[name])
-                signs[name] = replace(found, acts_on=acts_on, predicts=predicts)
+                signs[name] = found._replace(acts_on=acts_on, predicts=predicts)
             elif not complete:
                 signs[name] = Sign(name, "unknown", acts_on=acts_on)
             elif twins := [own for own in study.same_as(name) if own in findings]:
@@ -259,8 +244,8 @@ class _Signs:
             excess / (2.0 * self.counts.count),
             "nats",
             detectable,
-            nearest.target,
             needed,
+            nearest.target,
         )
 
 

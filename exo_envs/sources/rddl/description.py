@@ -95,26 +95,21 @@ class Description:
     def settled(self, roots: list[Node], names: Iterable[str] | None = None) -> list[Node]:
         """The same expressions with the next values of some variables (of all) written out."""
         open_ones = set(self.kinds if names is None else names)
-        order: list[str] = []  # the variables whose next values are looked at, innermost first
-        active: list[str] = []
-
-        def visit(nodes: list[Node]) -> None:
-            for name in (leaf.value for leaf in leaves(nodes, "next")):
-                if name not in open_ones or name in order:
-                    continue
-                if name in active:
-                    raise RDDLRefusedError("cycle", f"{name + chr(39)!r} is defined by itself")
-                active.append(name)
-                visit([self.following[name]])
-                active.pop()
-                order.append(name)
-
-        visit(roots)
         written: dict[Node, Node] = {}
-        for name in order:
-            (written[self.next_leaf(name)],) = self.graph.substitute(
-                [self.following[name]], written
-            )
+
+        def write_out(nodes: list[Node], active: tuple[Node, ...]) -> None:
+            for leaf in leaves(nodes, "next"):
+                if leaf.value not in open_ones or leaf in written:
+                    continue
+                if leaf in active:
+                    raise RDDLRefusedError(
+                        "cycle", f"{leaf.value + chr(39)!r} is defined by itself"
+                    )
+                following = [self.following[leaf.value]]
+                write_out(following, (*active, leaf))
+                (written[leaf],) = self.graph.substitute(following, written)
+
+        write_out(roots, ())
         return self.graph.substitute(roots, written)
 
     def settled_following(self, names: Iterable[str]) -> list[Node]:

@@ -370,12 +370,9 @@ class Program:
     def __call__(
         self, values: Mapping[Node, Any], size: int, rng: np.random.Generator | None = None
     ) -> list[Array]:
-        """The value of each expression, shape (size,).
+        """The value of each expression, shape (size,), given those of the leaves.
 
-        Args:
-            values: of the leaves, numbers or arrays (size,).
-            size: the number of lanes.
-            rng: what draws; not needed if nothing is random.
+        The values are numbers or arrays (size,); the generator draws what is random.
         """
         found: list[Any] = self._constants.copy()
         for node, place in self._inputs:

@@ -136,11 +136,7 @@ def _has_effect(layer: Any, mdp: ExoMDP) -> bool:
         return _limit(layer) < mdp.horizon
     if isinstance(layer, _HARMLESS) or type(layer).__module__.startswith(_KNOWN):
         return False
-    return isinstance(layer, _EFFECTIVE) or any("step" in vars(c) for c in _own_classes(layer))
-
-
-def _own_classes(layer: Any) -> list[type]:
-    """Its classes up to Gymnasium's base class."""
-    mro = type(layer).__mro__
     base = gym.Wrapper if isinstance(layer, gym.Wrapper) else VectorWrapper
-    return list(mro[: mro.index(base)])
+    mro = type(layer).__mro__
+    overrides_step = any("step" in vars(own) for own in mro[: mro.index(base)])
+    return overrides_step or isinstance(layer, _EFFECTIVE)

@@ -11,7 +11,7 @@ are left out. The horizon is what the environment says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -254,15 +254,6 @@ def check_names(variables: Variables) -> None:
         if names.count(name) > 1:
             hint = " (one of them is the adapter's own)" if name == "done" else ""
             raise ArgumentError(f"there are two variables named {name!r}{hint}")
-
-
-def check_functions(**functions: Callable[..., Any] | None) -> None:
-    """Refuse what cannot be called, and two functions that read the state."""
-    if functions["split"] is not None and functions["get_state"] is not None:
-        raise ArgumentTypeError("give either split or get_state: both say where n and x are read")
-    for name, function in functions.items():
-        if function is not None and not callable(function):
-            raise ArgumentTypeError(f"{name} is a function, not {function!r}")
 
 
 def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:

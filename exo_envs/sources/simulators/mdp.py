@@ -32,7 +32,6 @@ from exo_envs.sources.simulators.discovery import (
     Discovery,
     as_scopes,
     check_all_shown,
-    check_functions,
     check_names,
     declared_variables,
     discover,
@@ -169,8 +168,14 @@ class AdaptedMDP(EndCarryingMDP):
     ) -> None:
         if not isinstance(env, gym.Env):
             raise ArgumentTypeError(f"an AdaptedMDP is made of a gymnasium.Env, not of {env!r}")
-        check_functions(split=split, get_state=get_state, set_state=set_state)
+        check_function("split", split, optional=True)
+        check_function("get_state", get_state, optional=True)
+        check_function("set_state", set_state, optional=True)
         check_function("make_env", make_env, optional=True)
+        if split is not None and get_state is not None:
+            raise ArgumentTypeError(
+                "give either split or get_state: both say where n and x are read"
+            )
         check_choice("way to take differences", differences, ("refuse", "warn"))
         wanted = {"endogenous": endogenous_variables, "exogenous": exogenous_variables}
         n_variables, x_variables = (

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.audit.pasts import SetStates, show_state
-from exo_envs.core.arguments import as_array, check_level
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ContractError
+from exo_envs.core.arguments import check_level, real_numbers
+from exo_envs.core.errors import ArgumentError, ContractError
 from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import Ranks, normal_quantile
 from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
@@ -368,8 +368,8 @@ class Agreement:
         sums = [((values - values.mean()) ** 2).sum() for values in samples]
         (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
         pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
-        (mean, error), (paid, paid_error) = map(_mean, samples)
-        return cls(mean, error, paid, paid_error, pooled, level)
+        (mean, paid), (error, paid_error) = map(np.mean, samples), map(_standard_error, samples)
+        return cls(float(mean), error, float(paid), paid_error, pooled, level)
 
     @property
     def agrees(self) -> bool:
@@ -389,16 +389,7 @@ class Agreement:
 
 def _returns(name: str, values: Any) -> FloatArray:
     """Two finite returns at least."""
-    array = as_array(name, values)
-    if array.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"{name} has dtype {array.dtype}; it should hold returns")
-    if array.ndim != 1 or len(array) < 2:
+    array = real_numbers(name, values)
+    if len(array) < 2:
         raise ArgumentError(f"{name} has shape {array.shape}; two returns are needed at least")
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} has returns that are not finite")
-    return array.astype(np.float64)
-
-
-def _mean(values: FloatArray) -> tuple[float, float]:
-    """The mean and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return array

@@ -320,14 +320,10 @@ def is_table(test: Any) -> bool:
 
 
 def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[Table, Table]:
-    """The rows to learn from, and those that are held out.
+    """The rows to learn from, and those that are held out; see ``test`` of ``from_frame``.
 
-    Args:
-        table: with rows in the order of time.
-        test: the share of the rows that is held out, the last ones; or the number of the first row
-            that is; or its time.
-        gap: rows before those held out that nothing is learned from, either.
-        by_segment: whether whole episodes are held out; these need no gap.
+    Nothing is learned from ``gap`` rows before those held out, unless these are whole episodes
+    (``by_segment``).
     """
     first, gap = _first_row(table, test, by_segment), 0 if by_segment else gap
     if by_segment and first < len(table):

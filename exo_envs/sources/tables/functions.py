@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import as_array, check_choice, check_function, check_whole, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
 from exo_envs.core.mdp import BoolArray, FloatArray, Variable
-from exo_envs.sources.tables.codings import Coding
+from exo_envs.sources.tables.record import Coding
 
 #: How far n' may be out of the range of a real variable, as a share of it: rounding, and no more.
 DUST = 1e-9

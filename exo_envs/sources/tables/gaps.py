@@ -30,12 +30,9 @@ _HOW_TO_FILL = (
 def without_gaps(table: Table, fill: Fill) -> Table:
     """A table in which each segment has a row for every step of time, and every value.
 
-    Args:
-        table: what was read.
-        fill: None refuses missing rows and values, and names them. "forward" repeats the last
-            value before, "linear" draws a line between the values around (which looks ahead), and
-            "split" leaves rows out and never lets a window run across. A mapping says "forward",
-            "linear" or a value for single columns.
+    Of ``fill`` see :meth:`TraceMDP.from_frame`: None refuses and names what is missing, "forward"
+    repeats, "linear" draws a line (which looks ahead), and "split" leaves rows out and lets no
+    window run across.
     """
     _check_fill(table, fill)
     missing = _missing_steps(table)

@@ -29,12 +29,11 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from exo_envs.sources.tables.codings import MAX_LEVELS, codings_of
 from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_lags_and_forecasts
 from exo_envs.sources.tables.frames import Table, is_table, read_table, split
 from exo_envs.sources.tables.functions import Columns, Interface, fitting
 from exo_envs.sources.tables.gaps import Fill, without_gaps
-from exo_envs.sources.tables.record import Record
+from exo_envs.sources.tables.record import MAX_LEVELS, Record, codings_of
 from exo_envs.sources.tables.rewards import Probes, RewardTerms, split_reward
 
 Initial = Mapping[str, float] | Callable[[int, np.random.Generator], Any] | None

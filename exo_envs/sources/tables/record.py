@@ -1,7 +1,12 @@
-"""What was recorded: rows that follow each other, windows of them, and where an x was seen."""
+"""What was recorded: columns as variables, rows that follow each other, and where an x was seen.
+
+Few different values of a column are counted one by one, other numbers stay real.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -9,20 +14,111 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.contract.answers import is_plain
-from exo_envs.core.arguments import MAX_HORIZON, as_integers, check_lanes, check_whole
+from exo_envs.core.arguments import MAX_HORIZON, as_integers, check_lanes, check_whole, shown
 from exo_envs.core.batches import as_values, flat_rows
-from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import BoolArray, IntArray
-from exo_envs.sources.tables.codings import Coding
-from exo_envs.sources.tables.frames import Table
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.mdp import BoolArray, IntArray, Variable
+from exo_envs.sources.tables.frames import Column, Table
 
 Rows = NDArray[np.int64]
 
+#: Different values that whole numbers have at most to be counted one by one, unless told otherwise.
+MAX_LEVELS = 64
+#: The same for numbers with fractions, such as the three prices of a tariff.
+MAX_FRACTIONS = 16
+#: Different strings that a column has at most.
+MAX_STRINGS = 256
+#: The largest whole number below which 64-bit floats leave none out.
+EXACT = 2**53
 #: Rows left out between windows that share no transition, as a share of a window. Without that,
 #: windows of 24 hours would all begin at the same hour.
 SLACK = 1 / 12
 #: Variables that an error message shows at most.
 SHOWN = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """A column as a variable.
+
+    Attributes:
+        name: of the column and of the variable.
+        levels: the different values, in order, that a whole variable stands for; None if real.
+        low: the smallest value of a real variable.
+        high: the largest one.
+    """
+
+    name: str
+    levels: NDArray[Any] | None
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, values: Column, max_levels: int = MAX_LEVELS) -> Coding:
+        """The coding of all values that a column ever has, those of the later part among them.
+
+        That much is declared and not learned: nothing is counted in the later part.
+        """
+        if values.dtype.kind == "O":
+            levels = np.unique(values.astype(str))
+            if len(levels) > MAX_STRINGS:
+                raise ArgumentError(
+                    f"column {name!r} has {len(levels)} different strings, {shown(str(levels[0]))} "
+                    f"... {shown(str(levels[-1]))}; at most {MAX_STRINGS} are told apart. Join "
+                    "those that act alike, or drop the column"
+                )
+            return cls(name, levels)
+        levels = np.unique(values)
+        is_whole = values.dtype.kind != "f" or bool((levels == np.floor(levels)).all())
+        if len(levels) <= (max_levels if is_whole else min(max_levels, MAX_FRACTIONS)):
+            if is_whole and values.dtype.kind == "f" and np.abs(levels).max() <= EXACT:
+                levels = levels.astype(np.int64)
+            return cls(name, levels)
+        return cls(name, None, float(levels[0]), float(levels[-1]))
+
+    @cached_property
+    def variable(self) -> Variable:
+        """The variable of a model."""
+        if self.levels is not None:
+            return Variable(self.name, len(self.levels))
+        return Variable(self.name, low=self.low, high=self.high)
+
+    def encode(self, values: Column) -> NDArray[Any]:
+        """Values of the column as a model has them: numbers of levels, or floats."""
+        if self.levels is None:
+            return values
+        return np.searchsorted(self.levels, values.astype(self.levels.dtype))
+
+    def decode(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the column, given values of a model that have been checked."""
+        if self.levels is None:
+            return values
+        return self.levels[values.astype(np.int64, copy=False)]
+
+
+def codings_of(
+    columns: Mapping[str, Column],
+    more: Mapping[str, Column] | None,
+    ranges: Mapping[str, tuple[int, int]],
+    max_levels: int,
+) -> tuple[Coding, ...]:
+    """A coding for each column, of its values in one table or in two.
+
+    Ranges are of columns whose values are known beforehand, such as the hours of a day.
+    """
+    found = []
+    for name, own in columns.items():
+        values = own if more is None else np.concatenate([own, more[name]])
+        if more is not None and (more[name].dtype.kind == "O") != (own.dtype.kind == "O"):
+            raise ArgumentTypeError(
+                f"column {name!r} holds strings in one table and numbers in another"
+            )
+        if name in ranges:
+            low, high = ranges[name]
+            found.append(Coding(name, np.arange(low, high + 1)))
+        else:
+            found.append(Coding.of(name, values, max_levels))
+    return tuple(found)
 
 
 class Record:
@@ -163,13 +259,13 @@ class Record:
         if unknown.any():
             as_values("exogenous", x, self._variables)  # some values are out of range altogether
             row = x[int(np.argmax(unknown))]
-            shown = ", ".join(
+            values = ", ".join(
                 f"{coding.name}={coding.decode(row[j : j + 1])[0]}"
                 for j, coding in enumerate(self._codings[:SHOWN])
             )
             more = " ..." if len(self._codings) > SHOWN else ""
             raise ArgumentError(
-                f"x = ({shown}{more}) was never recorded, so nobody knows what follows it: a "
+                f"x = ({values}{more}) was never recorded, so nobody knows what follows it: a "
                 "record can be followed where it has been, and there are no interventions on x"
             )
         return group

@@ -10,9 +10,9 @@ from benchmarks.gap.domains import Settings
 from benchmarks.gap.tables import Table
 from benchmarks.problems import small_problem
 from exo_envs import State, Successors
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.mdp import IntArray
 from planners import bracket
-from planners.samples.counted import CountedMDP
 from planners.tables.factored_mdp import FactoredMDP
 from planners.value_iteration.sweeps import backward_induction
 

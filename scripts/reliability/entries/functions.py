@@ -8,6 +8,7 @@ import numpy as np
 
 from exo_envs import Variable
 from exo_envs.contract.check import check_quickly
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.core.clock import check_time_limit
 from exo_envs.sources.simulators.conversion import warn_of_ignored_wrappers
 from planners import (
@@ -33,11 +34,10 @@ from planners.dependence.transitions import TransitionCounts
 from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import Bins
 from planners.discretization.coarse import CoarseMDP, coarsened
-from planners.mask_evaluator import MaskEvaluator, Trial
+from planners.objective import MaskEvaluator, Trial
 from planners.reduced.ignored_rewards import check_ignored_rewards
 from planners.reduced.rewards import check_reward
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.worth import cost_function
 from reliability import subjects

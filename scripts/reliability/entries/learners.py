@@ -18,7 +18,7 @@ from planners import (
     estimate_objective,
     evaluate,
 )
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from planners.tables.factored_mdp import FactoredMDP
 from reliability import subjects
 from reliability.entries.users import LEARNERS

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, State, Successors, TraceMDP
+from exo_envs.contract.checked_mdp import CountedMDP
 from planners import ReducedMDP
 from planners.discretization.coarse import CoarseMDP
 from planners.reduced.reduced_mdp import SimulatedReducedMDP, TabulatedReducedMDP
-from planners.samples.counted import CountedMDP
 from reliability import subjects
 from reliability.odd import Odd, Wrong
 from reliability.registry import Attempt, entry

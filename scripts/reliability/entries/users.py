@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoEnv, ExoVectorEnv, State
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
@@ -23,7 +24,6 @@ from planners import (
 )
 from planners.dependence.interventions import actors_of
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from reliability import subjects
 from reliability.bugs import BUGS, missed

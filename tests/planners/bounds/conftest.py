@@ -7,7 +7,7 @@ import pytest
 from factored import random_mdp, state_index, to_arrays
 
 from exo_envs import State
-from planners.samples.counted import CountedMDP
+from exo_envs.contract.checked_mdp import CountedMDP
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factors import Factor
 from planners.tables.rules import Rule

@@ -108,16 +108,6 @@ def test_a_penalty_that_does_not_help_is_not_charged(small):
     assert found.upper == found.hindsight
 
 
-def test_of_several_functions_those_that_help_are_charged(small):
-    mdp = small.make(4, horizon=5)
-    values = [Misleading(mdp), ExactValues(mdp)]
-    found = bracket(mdp, small.anything, 500, values=values, num_fresh=64, training_rollouts=1000)
-    assert found.weights[0] == 0.0
-    assert found.weights[1] > 0.5
-    assert found.upper.mean < found.hindsight.mean
-    assert contains(found, small.best_value(mdp))
-
-
 def test_draws_that_never_differ_are_called_that():
     found = bracket(CounterMDP(), lambda s: np.full(len(s.endogenous), 1), 5, values=())
     assert found.successors == "never differed"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from harbour import adapt
 
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.domains.grid import GridMDP
 from planners import bracket
 from planners.bounds.bracketing import Budget
-from planners.samples.counted import CountedMDP
 
 
 def stay(state):
@@ -43,7 +43,7 @@ def test_the_questions_are_as_many_as_were_estimated(small, kind, settings):
     penalty = settings or {"model": mdp}
     bracket(slow, small.anything, 11, **penalty, **numbers)
     functions = 0 if settings else 1
-    budget = Budget.of(slow, mdp.horizon, num_functions=functions, **numbers)
+    budget = Budget.of(slow, mdp.horizon, penalty=not settings, **numbers)
     # Scenarios and the policy's own steps are not counted in; they are few.
     few = 4 * (11 + 7) * (mdp.horizon + 1)
     told = kind is Telling
@@ -78,12 +78,10 @@ def test_too_many_questions_are_refused_before_any_is_asked():
     bracket(slow, stay, without + 1, values=(), max_questions=1e9)
 
 
-def test_several_functions_are_fitted_in_several_passes(small):
-    mdp = small.make(5)
-    none, one, two = (Budget.of(mdp, 5, num_functions=k, training_rollouts=10) for k in range(3))
+def test_the_penalty_is_fitted_on_the_training_trajectories(small):
+    none, one = (Budget.of(small.make(5), 5, penalty=k, training_rollouts=10) for k in (0, 1))
     assert none.fitting == 0
     assert one.fitting == 10 * one.each
-    assert two.fitting == 4 * one.fitting
     assert one.affordable(one.fitting - 1) == 0
     assert one.affordable(one.questions(3)) == 3
 

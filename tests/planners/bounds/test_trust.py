@@ -7,10 +7,10 @@ import pytest
 
 import planners
 from exo_envs import ExoMDP, State, Variable
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.domains.grid import GridMDP
 from planners import Estimate, Scenarios, bracket, evaluate
 from planners.bounds.relaxation import gives_successors
-from planners.samples.counted import CountedMDP
 
 
 def stay(state):

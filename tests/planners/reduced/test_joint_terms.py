@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joint import Match, Sales, any_joint_mdp
 from reduced import shared
-from surveys import survey_of
+from surveys import rewards_of, survey_of
 
 from exo_envs import State, Variable
 from exo_envs.testing import check_mdp
 from planners import Memory, ReducedMDP
-from planners.reduced.affordable import affordable_part
-from planners.reduced.ignored_rewards import masked_rewards
+from planners.default_planner import affordable_part
 from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.rewards import disjoint_scopes
 from planners.reduced.survey import EndogenousSurvey
@@ -249,8 +248,8 @@ def test_a_memory_changes_nothing(sales):
     _, given = sales
     survey, memory = given["survey"], Memory()
     for mask in ([], [0], [0, 2], [1, 2, 3], [2], [0, 2], [0, 1]):
-        alone = masked_rewards(survey, mask, "average")
-        remembered = masked_rewards(survey, mask, "average", memory=memory)
+        alone = rewards_of(survey, mask)
+        remembered = rewards_of(survey, mask, memory=memory)
         np.testing.assert_array_equal(alone.base_reward, remembered.base_reward)
         assert list(alone.scoped_terms) == list(remembered.scoped_terms)
         for scope, table in alone.scoped_terms.items():
@@ -271,8 +270,6 @@ def test_reduced_models_are_models_again(sales, mask, tmp_path):
     np.testing.assert_array_equal(
         loaded.reward_terms(state, action), reduced.reward_terms(state, action)
     )
-    longer = reduced.extend(mdp, 5, np.random.default_rng(0))
-    assert longer.reward_scopes == reduced.reward_scopes
     again = ReducedMDP.estimate(reduced, [mask[0]], rng=0, num_rollouts=2000)
     directly = ReducedMDP.estimate(mdp, [mask[0]], **given)
     for value in range(3):
@@ -295,7 +292,7 @@ def test_averages_of_random_tables_are_means_over_what_occurs(seed):
     data = ExogenousData.collect(mdp, 200, rng)
     survey = EndogenousSurvey.collect(mdp, data, rng, num_tests=4, num_draws=1)
     columns = [j for j in range(len(mdp.exogenous_names)) if rng.random() < 0.5]
-    rewards = masked_rewards(survey, columns, "average")
+    rewards = rewards_of(survey, columns)
     x = survey.backgrounds.rows(slice(None))
     mean = np.zeros(survey.base_reward.shape)
     for row in x[:2000]:

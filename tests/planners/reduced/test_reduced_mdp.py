@@ -11,7 +11,6 @@ from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import check_mdp
 from planners.core.policy import Policy
-from planners.reduced.factors import fit_factors, transition_counts
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
@@ -77,8 +76,6 @@ def test_save_and_load(tmp_path):
     again = tmp_path / "again"
     loaded.save(again)
     assert again.read_bytes() == path.read_bytes()
-    more, also = (part.extend(mdp, 50, np.random.default_rng(4)) for part in (reduced, loaded))
-    assert_same(more, also)
 
 
 def test_files_that_cannot_be_loaded(tmp_path):
@@ -94,30 +91,6 @@ def test_files_that_cannot_be_loaded(tmp_path):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match="damaged or not a file of"):
             ReducedMDP.load(path)
-
-
-def test_more_rollouts_are_added_to_the_counts():
-    mdp = FactoryMDP()
-    mask = ("order_0", "clock", "machine_1")
-    reduced = ReducedMDP.estimate(mdp, mask, rng=np.random.default_rng(0), num_rollouts=160)
-    more = reduced.extend(mdp, 240, np.random.default_rng(1))
-    new = ExogenousData.collect(mdp, 240, np.random.default_rng(1)).restrict(mask)
-    np.testing.assert_array_equal(
-        more.data.values, np.concatenate([reduced.data.values, new.values])
-    )
-    for i, factor in enumerate(reduced.factors):
-        assert more.factors[i].parents == factor.parents
-        counts = [
-            transition_counts(data, i, factor.parents, data.fitted)
-            for data in (reduced.data, new, more.data)
-        ]
-        np.testing.assert_array_equal(counts[0] + counts[1], counts[2])
-    assert more.samples.exogenous == 350 * 50
-    assert more.samples.held_out == 50 * 50
-    fresh = fit_factors(more.data, dict(enumerate(f.parents for f in reduced.factors)), 1.0)
-    np.testing.assert_array_equal(fresh.factors[0].probabilities, more.factors[0].probabilities)
-    with pytest.raises(ValueError, match="is not the model that was reduced"):
-        reduced.extend(GridMDP(), 10, np.random.default_rng(0))
 
 
 def test_a_reduced_model_can_be_masked_again():

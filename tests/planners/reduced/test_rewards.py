@@ -8,6 +8,7 @@ from models import CoinMDP, CounterMDP
 from surveys import moves_of, survey_of
 
 from exo_envs import State, Variable
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
@@ -15,7 +16,6 @@ from exo_envs.domains.synthetic import SyntheticMDP
 from planners.discretization.coarse import coarsened
 from planners.reduced.rewards import reward_terms, terminal_states, total_rewards
 from planners.reduced.survey import all_endogenous
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 
 BLACK_BOX = "planners.reduced.rewards._BlackBox"

@@ -10,6 +10,7 @@ from reduced import shared
 from workshop import Workshop
 
 from exo_envs import ExoEnv, State, Variable
+from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.testing import check_mdp
 from planners import (
     UCT,
@@ -22,7 +23,6 @@ from planners import (
 from planners.discretization.bins import NUM_STAND_INS
 from planners.reduced.reduced_mdp import SimulatedReducedMDP
 from planners.reduced.survey import EndogenousSurvey
-from planners.samples.counted import CountedMDP
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import TooLargeError
@@ -103,8 +103,6 @@ def test_what_an_ignored_variable_pays_is_averaged_over_its_frequencies():
     # One action for all, and a single state.
     one = reduced.endogenous_reward(masked.endogenous[-1], action[-1])
     assert one == pytest.approx(-0.01 + shares[action[-1]] * room[-1])
-    longer = reduced.extend(mdp, 10, np.random.default_rng(0))
-    assert longer.ignored_rewards == "average"
     kept = ReducedMDP.estimate(mdp, ["demand"], **given)
     np.testing.assert_array_equal(kept.endogenous_reward(full.endogenous, action), -0.01)
 
@@ -226,13 +224,6 @@ def test_what_can_be_done_with_one(workshop):
         copy.sample_next(masked, action, np.random.default_rng(1)), following, strict=True
     ):
         np.testing.assert_array_equal(part, same)
-
-    longer = reduced.extend(mdp, 500, np.random.default_rng(2))
-    assert isinstance(longer, SimulatedReducedMDP)
-    assert longer.data.num_rollouts == 1500
-    assert longer.samples.exogenous > reduced.samples.exogenous
-    assert longer.parents == reduced.parents
-    check_mdp(longer, num_samples=60)
 
     twice = ReducedMDP.estimate(reduced, ["demand"], rng=0, num_rollouts=200)
     assert isinstance(twice, SimulatedReducedMDP)

@@ -40,12 +40,12 @@ def test_text_gives_way_before_names_and_numbers_do():
     assert "so many words" in lines[2]
 
 
-def test_names_without_end_lose_their_middle():
+def test_names_without_end_go_on_in_the_next_line():
     rows = [(f"{'very_' * 30}{k}", "1.0") for k in range(3)]
     lines = table(("name", "worth"), rows, "<>")
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0][-2:] for line in lines[1:]] == ["_0", "_1", "_2"]
-    assert all("..." in line for line in lines[1:])
+    told = "".join(line.removesuffix("1.0").strip() for line in lines)
+    assert all(name in told for name, _ in rows)
     assert max(map(len, wrap(f"of {'x' * 200}, and more", indent=4))) <= 80
 
 
@@ -76,9 +76,9 @@ def test_on_a_terminal_the_bar_moves_by_itself_and_steps_leave_a_line():
         while terminal.getvalue().count("testing") < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
     written = terminal.getvalue()
-    assert written.count("[#####...............] testing 1/4") >= 2
-    assert re.search(r"\d s  a try\n", written)
-    assert written.endswith("\r\x1b[K")
+    assert written.count("testing 1/4") >= 2
+    assert re.search(r"\d s  a try *\n", written)
+    assert written.endswith("\x1b[2K")  # the line is wiped
 
 
 def test_a_dumb_terminal_gets_no_escapes(monkeypatch):
@@ -89,19 +89,16 @@ def test_a_dumb_terminal_gets_no_escapes(monkeypatch):
     assert re.fullmatch(r" +0\.\d s  testing \.\.\.\n", terminal.getvalue())
 
 
-def test_without_a_terminal_long_stages_say_that_they_go_on(monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.05)
-    monkeypatch.setattr(progress, "MOST_PATIENCE", 0.05)
+def test_without_a_terminal_long_stages_say_how_far_they_are(monkeypatch):
     stream = io.StringIO()
     with ProgressBar(stream=stream) as bar:
-        bar(Progress("planning", 0.0, done=2, total=9))
-        deadline = time.monotonic() + 30
-        while stream.getvalue().count("still at it") < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-    first, *later = stream.getvalue().splitlines()
+        for done in range(3):  # too soon
+            bar(Progress("planning", 0.0, done=done, total=9))
+        monkeypatch.setattr(progress, "PATIENCE", 0.0)
+        bar(Progress("planning", 0.0, done=3, total=9, detail="sweep 5"))
+    first, later = stream.getvalue().splitlines()
     assert first.endswith(" s  planning ...")
-    assert len(later) >= 2
-    assert all(line.endswith("planning 2/9: still at it") for line in later)
+    assert later.endswith(" s  planning 3/9: sweep 5")
 
 
 def test_warnings_are_sentences_and_libraries_do_not_chatter():

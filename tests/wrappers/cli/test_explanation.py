@@ -6,7 +6,13 @@ import pytest
 
 from planners import Estimate
 from wrappers import Explanation
-from wrappers.cli.explanation import Storyteller, family, patterns, summary
+from wrappers.cli.explanation import (
+    explanation_in_words,
+    family,
+    patterns,
+    step_in_words,
+    summary,
+)
 from wrappers.fitting.history import Record
 from wrappers.reports.explanation import ExplainedVariable
 
@@ -35,7 +41,7 @@ def row(name, decision, **changes):
 def told(*rows, cost_weight=1.0, every=False):
     """What is said of rows, without the layout."""
     explanation = Explanation(rows, cost_weight, 0.05, 1_000, "finished")
-    lines = Storyteller(cost_weight).explain(explanation, every=every)
+    lines = explanation_in_words(explanation, every=every)
     return [" ".join(line.split()) for line in lines]
 
 
@@ -138,7 +144,7 @@ def test_tables_fit_the_terminal(monkeypatch):
     ]
     explanation = Explanation(tuple(rows), 1.0, 0.05, 1_000, "finished")
     for every in (False, True):
-        assert max(map(len, Storyteller(1.0).explain(explanation, every=every))) <= 80
+        assert max(map(len, explanation_in_words(explanation, every=every))) <= 80
 
 
 def test_names_are_told_by_family():
@@ -166,7 +172,7 @@ def test_what_a_variable_costs_is_not_called_a_price():
         gain=2.0,
         gain_error=0.1,
     )
-    assert Storyteller(3.0).step(step) == "price: worth 5.0 ± 0.2 in return, cost (λ) 3: added"
+    assert step_in_words(step, 3.0) == "price: worth 5.0 ± 0.2 in return, cost (λ) 3: added"
     printed = "\n".join(told(row("price", "kept", sentence=""), cost_weight=3.0))
     assert "at λ = 3 each" in printed
     assert len(re.findall("price", printed)) == 1
@@ -183,7 +189,7 @@ def test_plans_that_were_cut_short_are_told():
         gain=-1.0,
         gain_error=0.0,
     )
-    said = Storyteller(1.0).step(step)
+    said = step_in_words(step, 1.0)
     assert said.endswith("cost (λ) 1: not added, a plan was cut short")
 
 
@@ -199,4 +205,4 @@ def test_what_a_mask_of_any_size_earns(mask, words):
     step = Record(
         action="start", candidate=mask, accepted=True, reason="", mask=mask, mean_return=12.34
     )
-    assert Storyteller(1.0).step(step) == words
+    assert step_in_words(step, 1.0) == words

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from planners import Estimate
 from planners.core.planner import Candidate
-from wrappers.cli.worth import describe_plan, describe_worth
+from wrappers.cli.command import describe_plan, describe_worth
 
 
 def test_a_plan_says_how_it_was_found_and_what_else_was_tried():

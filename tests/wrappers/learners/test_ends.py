@@ -12,6 +12,7 @@ from wrappers import (
     CorrelationalMaskLearner,
     GreedyMaskLearner,
     LearnedMask,
+    LearningStoppedWarning,
     Study,
 )
 from wrappers.fitting.study import EndCarriedWarning
@@ -99,3 +100,12 @@ def test_whoever_does_not_do_so_names_the_helper():
     policy = estimate_objective(carry_end(Closing()), ["tide"], rng=0, n_rollouts=10).plan.policy
     earned = bracket(carry_end(Closing()), policy, n_rollouts=50, rng=np.random.default_rng(0))
     assert earned.lower.mean <= earned.upper.mean
+
+
+def test_a_study_that_was_stopped_at_the_door_asks_again():
+    study = Study(Closing(), 0, n_rollouts=50)
+    with pytest.warns(LearningStoppedWarning):
+        stopped = CalibratedMaskLearner(time_limit=1e-9, check=False).fit(study)
+    assert stopped.study_ is study
+    with carries:
+        assert CalibratedMaskLearner().fit(study).mask_ == ("tide", "moon")

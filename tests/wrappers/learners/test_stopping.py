@@ -14,7 +14,7 @@ from exo_envs import AdaptedMDP
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.domains.grid import GridMDP
 from planners import ValueIteration
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, Study
 from wrappers.fitting.session import Session
 from wrappers.learners.reward_variables import VISITED, visited_sampler

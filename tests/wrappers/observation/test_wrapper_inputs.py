@@ -88,7 +88,7 @@ def test_a_network_has_whole_numbers_of_columns():
 
 def test_the_adapter_names_its_arguments():
     for name in ("split", "get_state", "set_state"):
-        with pytest.raises(TypeError, match=f"{name} is a function, not 3"):
+        with pytest.raises(TypeError, match=f"{name} is a function or None, not 3"):
             AdaptedMDP(Harbour(), horizon=5, **{name: 3})
     with pytest.raises(TypeError, match="endogenous_variables is a sequence"):
         AdaptedMDP(Harbour(), horizon=5, endogenous_variables=3)

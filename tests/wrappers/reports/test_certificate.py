@@ -147,6 +147,7 @@ def test_tables_for_people():
     lines = certificate.to_markdown().splitlines()
     assert lines[0].startswith("| variable | target |")
     assert "guard_intent" in lines[2]
+    assert "<td>guard_intent</td>" in certificate.to_html()
     assert any(line.startswith("| weather |") for line in lines)
     assert copy.deepcopy(certificate.checks) == certificate.checks
 

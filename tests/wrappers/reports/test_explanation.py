@@ -338,6 +338,9 @@ def test_it_is_a_table_for_pandas_and_in_markdown(nothing):
     odd = dataclasses.replace(explanation.rows[0], variable="a|b")
     table = Explanation((odd,), 1.0, 0.05, 10, "finished").to_markdown()
     assert "a\\|b" in table
+    assert explanation.to_html().count("<tr>") == 1 + len(explanation)
+    odd = dataclasses.replace(odd, variable="<b>")
+    assert "<td>&lt;b&gt;</td>" in Explanation((odd,), 1.0, 0.05, 10, "finished").to_html()
 
 
 def test_without_pandas_or_matplotlib_the_error_says_what_to_install(nothing, monkeypatch):

@@ -11,7 +11,7 @@ from workshop import Workshop
 
 from exo_envs.domains.grid import GridMDP
 from planners import UCT, Estimate
-from planners.mask_evaluator import MaskEvaluator
+from planners.objective import MaskEvaluator
 from wrappers import (
     CalibratedMaskLearner,
     GreedyMaskLearner,

@@ -147,6 +147,7 @@ def test_it_is_a_table_for_pandas_and_in_markdown(path):
     assert len(lines) == len(path) + 2
     assert "and more" in lines[-1]
     assert len(str(path).splitlines()) == len(path)
+    assert path.to_html().count("<tr>") == 1 + len(path)
 
 
 def test_it_is_drawn_with_the_number_of_variables(path):
@@ -172,8 +173,8 @@ def test_without_pandas_or_matplotlib_the_error_says_what_to_install(path, monke
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"cost_weights": 1.0}, TypeError, "cost_weights is a sequence of numbers"),
-        ({"cost_weights": "12"}, TypeError, "cost_weights is a sequence of numbers"),
+        ({"cost_weights": 1.0}, TypeError, "numbers for cost_weights are a collection"),
+        ({"cost_weights": "12"}, TypeError, "numbers for cost_weights are a collection"),
         ({"cost_weights": []}, ValueError, "there is none in it"),
         ({"cost_weights": [-1.0]}, ValueError, "each of cost_weights is a finite number"),
         ({"cost_weights": [math.nan]}, ValueError, "each of cost_weights is a finite number"),

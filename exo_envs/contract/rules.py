@@ -1,0 +1,453 @@
+"""The rules of the contract, one function each: they refuse a model, or return.
+
+Exact rules hold or do not at every state that is looked at. Those about distributions are
+statistical: a model that keeps them fails with at most a stated probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from exo_envs.contract.answers import Question, check_part, check_rewards
+from exo_envs.contract.probe import Probe, check_answer, draw_initial, fail, rule
+from exo_envs.core.mdp import FloatArray, IntArray, State, Successors
+from exo_envs.core.statistics import find_difference
+
+_SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16
+_OTHER_CALLS = 8  # of every method, between two calls that should give the same
+ROUNDING = {"rtol": 1e-9, "atol": 1e-9}  # a batch may be added up in another order
+_BATCH_STATES = 4  # states whose samples `batching` compares
+#: Methods that draw, and the part of the state that they draw.
+_METHODS = {"sample_exogenous": "exogenous", "sample_endogenous": "endogenous"}
+_KEPT = 8  # lanes that stay as they are, at most
+_COLUMNS = 4  # variables of n and of x whose least and greatest value other lanes are given
+_SEEDS = 16  # batches that are drawn to look at their noise
+_STATES = 4  # states that many lanes of a batch are in, to look at their noise
+_DISTRIBUTION_STATES = 12  # states whose n' is drawn many times
+_SUM_TOLERANCE = 1e-9  # how far probabilities may be from summing to 1
+
+
+# --- exact rules -----------------------------------------------------------------------------
+
+
+def check_purity_and_determinism(probe: Probe) -> None:
+    """Rules ``purity`` and ``determinism``."""
+    everything = slice(None)
+    seed = int(probe.rng.integers(2**31))
+    first: dict[str, Any] = {}
+    for name, call in probe.calls().items():
+        state, action = probe.at(everything)
+        result = call(state, action, np.random.default_rng(seed))
+        for given, kept in zip((*state, action), (*probe.states, probe.actions), strict=True):
+            changed = np.argwhere(given != kept)
+            if len(changed):
+                fail("purity", f"{name} writes to its arguments {probe.show(changed[0][0])}")
+        first[name] = np.array(result)
+        if isinstance(result, np.ndarray) and result.flags.writeable:
+            result[...] = 0  # what a model returns is the caller's to overwrite
+    names, batched = [*first], probe.mdp.is_batched
+    _ask_other_things(probe, _OTHER_CALLS if batched else 0)
+    for k in range(len(names)):  # each method once right after other questions
+        _ask_other_things(probe, 1)
+        for name in (names[k:] + names[:k]) * 2 if batched else names[k : k + 1]:
+            _compare_again(probe, name, first[name], np.random.default_rng(seed))
+
+
+def _compare_again(probe: Probe, name: str, first: Any, rng: np.random.Generator) -> None:
+    """Rule ``determinism``: a method gives what it gave before."""
+    again = np.array(probe.calls()[name](*probe.at(slice(None)), rng))
+    _numbers(name, again, first.shape)
+    changed = np.argwhere((again != first) & ~(_is_nan(again) & _is_nan(first)))
+    if len(changed):
+        fail(
+            "determinism",
+            f"{name} gives another result for the same seed {probe.show(changed[0][0])} "
+            "(does it keep a generator, a state, an action or an array that it returned?)",
+        )
+
+
+def _ask_other_things(probe: Probe, rounds: int) -> None:
+    """Ask every method about other states and actions, in batches of the same shape.
+
+    A model that remembers an action, or counts its calls, answers differently afterwards. One that
+    answers one state at a time remembers the last of them; it is asked about that one only.
+    """
+    lanes = slice(None) if probe.mdp.is_batched else slice(-1, None)
+    order = np.roll(np.arange(len(probe.actions)), -1)[lanes]
+    rng = np.random.default_rng(0)
+    for k in range(rounds):
+        state, action = probe.at(order)[0], probe.at(lanes)[1]
+        action = (action + 1 + k) % probe.mdp.num_actions
+        for call in probe.calls().values():
+            call(state, action, rng)
+
+
+def _numbers(name: str, answer: Any, shape: tuple[int, ...]) -> Any:
+    """An answer as an array; not all models that passed :func:`check_shapes` once always do."""
+    array = np.asarray(answer)
+    if array.shape != shape or array.dtype.kind not in "biuf":
+        fail(
+            "shapes",
+            f"{name} does not always return numbers of the same shape: {array.dtype} of shape "
+            f"{array.shape} instead of {shape}",
+        )
+    return array
+
+
+def _is_nan(array: Any) -> Any:
+    """Where there is no number, which :func:`check_reward` reports."""
+    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=np.bool_)
+
+
+def check_lanes(probe: Probe) -> None:
+    """Rule ``batching`` for what is certain: a lane is what the state gives by itself."""
+    for name in ("reward_terms", "endogenous_reward", "is_terminal"):
+        call = probe.calls()[name]
+        lanes = len(probe.actions)
+        shape = (lanes, len(probe.mdp.reward_scopes)) if name == "reward_terms" else (lanes,)
+        together = _numbers(name, call(*probe.at(slice(None)), probe.rng), shape)
+        singles = (call(*probe.at(lane), probe.rng) for lane in range(lanes))
+        alone = np.stack([_numbers(name, answer, shape[1:]) for answer in singles])
+        differ = np.argwhere(~np.isclose(together, alone, **ROUNDING, equal_nan=True))
+        if len(differ):
+            fail("batching", f"{name} gives something else in a batch {probe.show(differ[0][0])}")
+
+
+def check_terms(probe: Probe) -> None:
+    """Rule ``terms``: change some variables, and the terms that look at others stay."""
+    mdp, (state, action) = probe.mdp, probe.at(slice(None))
+    shape = (len(action), len(mdp.reward_scopes))
+    terms = _numbers("reward_terms", mdp.reward_terms(state, action), shape)
+    looks_at = np.zeros((len(mdp.reward_scopes), len(mdp.exogenous_variables)), dtype=np.bool_)
+    for column, scope in enumerate(mdp.scope_indices):
+        looks_at[column, list(scope)] = True
+    for _ in range(_SUBSETS):
+        other = state.exogenous[probe.rng.permutation(len(action))]
+        kept = probe.rng.random(state.exogenous.shape) < 0.5
+        mixed = State(state.endogenous, np.where(kept, state.exogenous, other))
+        paid = _numbers("reward_terms", mdp.reward_terms(mixed, action), terms.shape)
+        changed = ~np.isclose(paid, terms, **ROUNDING, equal_nan=True)
+        if changed.any():
+            lanes, columns = np.nonzero(changed)
+            wrong = np.flatnonzero((kept[lanes] | ~looks_at[columns]).all(axis=1))
+            if len(wrong):
+                lane, column = lanes[wrong[0]], columns[wrong[0]]
+                _blame(probe, int(lane), int(column), mixed.exogenous[lane])
+
+
+def _blame(probe: Probe, lane: int, column: int, other: IntArray) -> NoReturn:
+    """Say which variable a term looks at that it should not, and what to do about it."""
+    mdp, (state, action) = probe.mdp, probe.at(lane)
+    term = mdp.reward_terms(state, action)[column]
+    culprit, scope = "other exogenous variables", mdp.reward_scopes[column]
+    for j in np.flatnonzero(other != state.exogenous):
+        alone = state.exogenous.copy()
+        alone[j] = other[j]
+        paid = mdp.reward_terms(State(state.endogenous, alone), action)[column]
+        if abs(paid - term) > ROUNDING["atol"] and mdp.exogenous_names[j] not in scope:
+            culprit = repr(mdp.exogenous_names[j])
+            break
+    fail(
+        "terms",
+        f"the reward term of {' and '.join(map(repr, scope))} changes when only {culprit} changes, "
+        f"{probe.show(lane)}. A term looks at the variables of its scope alone, by default at one. "
+        "If some pay only together (price times load), give them a term of their own: "
+        'reward_scopes = (("price", "load"), ...), a scope for each column of reward_terms',
+    )
+
+
+def check_reward(probe: Probe) -> None:
+    """Rule ``reward``."""
+    mdp, (state, action) = probe.mdp, probe.at(slice(None))
+    terms, fees = mdp.reward_terms(state, action), mdp.endogenous_reward(state.endogenous, action)
+    ended = mdp.is_terminal(state)
+    check_answer(mdp, "reward_terms", terms, state, action)
+    check_answer(mdp, "endogenous_reward", fees, state, action)
+    check_answer(mdp, "is_terminal", ended, state, action)
+    total = np.where(ended, 0.0, terms.sum(axis=-1) + fees)
+    infinite = np.argwhere(~np.isfinite(total))
+    if len(infinite):
+        fail("reward", f"the reward is not finite {probe.show(infinite[0][0])}")
+
+
+# --- lanes of a batch ------------------------------------------------------------------------
+
+
+def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -> None:
+    """Rule ``batching``: lanes have the distribution that they have beside other lanes.
+
+    A few lanes keep their states and actions, and all others are moved to one state. Under one
+    seed those that are kept should stay as they are. A model whose noise depends on the state
+    may do otherwise for good reasons, so only then ``num_samples`` of both are compared. A good
+    model fails with at most ``error_probability``.
+    """
+    lanes, here = np.arange(len(probe.actions)), probe.at(slice(None))
+    order, few = probe.rng.permutation(len(lanes)), min(_KEPT, len(lanes) // 2)
+    others = [
+        (kept, _with_others(probe, np.delete(lanes, kept), place))
+        for kept in (order[:few], order[few : 2 * few])  # so each lane is moved at least once
+        for place in _extreme_lanes(probe)
+    ]
+    for method in _METHODS:
+        seed = int(probe.rng.integers(2**31))
+        drawn = _draw(probe, method, here, seed)
+        changes = [
+            int(np.count_nonzero((_draw(probe, method, there, seed) != drawn)[kept]))
+            for kept, there in others
+        ]
+        if any(changes):
+            kept, there = others[int(np.argmax(changes))]
+            seeds = probe.rng.integers(2**31, size=(2, num_samples))
+            samples = [
+                np.stack([_draw(probe, method, batch, int(k))[kept] for k in own])
+                for batch, own in zip((here, there), seeds, strict=True)
+            ]
+            _compare_lanes(probe, method, kept, samples, error_probability / len(_METHODS))
+
+
+def _draw(probe: Probe, method: str, batch: tuple[State, IntArray], seed: int) -> IntArray:
+    state, action = batch
+    copies = State(*(part.copy() for part in state)), action.copy()
+    return probe.calls()[method](*copies, np.random.default_rng(seed))
+
+
+def _extreme_lanes(probe: Probe) -> list[int]:
+    """Lanes whose states have the least and the greatest values of some variables."""
+    found = set()
+    for part in probe.states:
+        for column in probe.rng.permutation(part.shape[-1])[:_COLUMNS]:
+            found |= {int(part[:, column].argmin()), int(part[:, column].argmax())}
+    return sorted(found)
+
+
+def _with_others(probe: Probe, moved: IntArray, place: int) -> tuple[State, IntArray]:
+    """The batch with some lanes in the state of one of them, all with its action."""
+    state, action = probe.at(slice(None))
+    for values in (*state, action):
+        values[moved] = values[place]
+    return state, action
+
+
+def _compare_lanes(
+    probe: Probe, method: str, kept: IntArray, samples: list[Any], error_probability: float
+) -> None:
+    """Compare the lane and the variable that differ most in the first third of both samples.
+
+    :func:`find_difference` tests on the rest.
+    """
+    first, second = (sample[: len(sample) // 3] for sample in samples)  # (N, lanes, variables)
+    if not first.size:
+        return
+    gaps = _largest_gap(first, second)
+    lane, column = np.unravel_index(int(gaps.argmax()), gaps.shape)
+    one, other = (sample[:, lane, column] for sample in samples)
+    found = find_difference(one, other, error_probability)
+    if found:
+        variable = getattr(probe.mdp, f"{_METHODS[method]}_variables")[column]
+        fail(
+            "batching",
+            f"{method} looks at other lanes of the batch: {variable.name!r} is {found.value} in "
+            f"{found.first:.0%} of the samples {probe.show(kept[lane])}, but in {found.second:.0%} "
+            "if other lanes are in another state",
+        )
+
+
+def _largest_gap(first: Any, second: Any) -> FloatArray:
+    """The distance of Kolmogorov and Smirnov between two samples, of each lane and variable."""
+    both = np.concatenate([first, second])  # (samples, lanes, variables)
+    order = both.argsort(axis=0, kind="stable")
+    steps = np.where(order < len(first), 1 / len(first), -1 / len(second))
+    values = np.take_along_axis(both, order, axis=0)
+    is_last = np.ones(both.shape, dtype=np.bool_)  # of its value
+    is_last[:-1] = values[1:] != values[:-1]
+    return np.abs(steps.cumsum(axis=0) * is_last).max(axis=0)
+
+
+def shares_noise(probe: Probe) -> bool:
+    """Whether lanes seem to be drawn with the same noise, or without that of the generator.
+
+    Lanes of one state should not all be drawn alike while seeds differ, and not differ while all
+    seeds give the same batch. This only says where a statistical test is worth its time.
+    """
+    seed, count = int(probe.rng.integers(2**31)), min(_STATES, len(probe.actions))
+    same = np.arange(len(probe.actions)) % count
+    for method in _METHODS:
+        call = probe.calls()[method]
+        seeds = range(seed, seed + _SEEDS)
+        drawn = np.stack([call(*probe.at(same), np.random.default_rng(k)) for k in seeds])
+        for state in range(count):
+            lanes = drawn[:, state::count]
+            alike = (lanes == lanes[:, :1]).all(axis=(0, 1))
+            fixed = (lanes == lanes[:1]).all(axis=(0, 1))
+            if (alike != fixed).any():
+                return True
+    return False
+
+
+def check_batching(probe: Probe, num_samples: int, error_probability: float) -> None:
+    """A batch in which each of several states has N lanes against N calls of each alone."""
+    mdp, rng = probe.mdp, probe.rng
+
+    def comparisons() -> Iterator[tuple[str, str, State, State]]:
+        singles = [draw_initial(mdp, 1, rng) for _ in range(num_samples)]
+        apart = State(*(np.concatenate(part) for part in zip(*singles, strict=True)))
+        yield "sample_initial", "", draw_initial(mdp, num_samples, rng), apart
+        lanes = rng.integers(len(probe.actions), size=_BATCH_STATES)
+        batch = _draw_next(probe, *probe.at(np.tile(lanes, num_samples)))
+        for k, lane in enumerate(lanes):
+            singles = [_draw_next(probe, *probe.at(lane)) for _ in range(num_samples)]
+            apart = State(*(np.array(part) for part in zip(*singles, strict=True)))
+            together = State(*(part[k::_BATCH_STATES] for part in batch))
+            yield "sample_{part}", probe.show(lane), together, apart
+
+    parts = {"endogenous": mdp.endogenous_variables, "exogenous": mdp.exogenous_variables}
+    share = error_probability / ((1 + _BATCH_STATES) * max(1, sum(map(len, parts.values()))))
+    for method, where, together, apart in comparisons():
+        for part, variables in parts.items():
+            for i, variable in enumerate(variables):
+                found = find_difference(
+                    getattr(together, part)[:, i], getattr(apart, part)[:, i], share
+                )
+                if found:
+                    fail(
+                        "batching",
+                        f"{method.format(part=part)} has another distribution in a batch than one "
+                        f"by one: {variable.name!r} is {found.value} in {found.first:.0%} against "
+                        f"{found.second:.0%} of the samples {where} (do lanes share their "
+                        "noise, or look at each other?)",
+                    )
+
+
+def _draw_next(probe: Probe, state: State, action: Any) -> State:
+    """Both parts of the next state, also of a terminal one."""
+    mdp = probe.mdp
+    n = mdp.sample_endogenous(state, action, probe.rng)
+    check_answer(mdp, "sample_endogenous", n, state, action)
+    x = mdp.sample_exogenous(state.exogenous, probe.rng)
+    check_answer(mdp, "sample_exogenous", x, state, action)
+    return State(n, x)
+
+
+# --- probabilities of n' ---------------------------------------------------------------------
+
+
+def gives_distribution(probe: Probe) -> bool:
+    """Whether the model gives probabilities of n' at all."""
+    return probe.mdp.endogenous_distribution(*probe.at(slice(None))) is not None
+
+
+def check_given(probe: Probe) -> Successors:
+    """Shapes, kinds and sums; what is given at all states."""
+    for shape in ((), (2, 3)):
+        _ask_distribution(probe, probe.rng.integers(len(probe.actions), size=shape))
+    return _ask_distribution(probe, np.arange(len(probe.actions)))
+
+
+def check_distribution(probe: Probe, num_samples: int, error_probability: float) -> None:
+    """Every n' that is drawn is among those given, and as often as is said."""
+    everything = np.arange(len(probe.actions))
+    found = check_given(probe)
+    drawn = probe.mdp.sample_endogenous(*probe.at(everything), probe.rng)
+    for lane in everything:
+        alone = _ask_distribution(probe, lane)
+        _refuse_unknown(probe, lane, drawn[lane : lane + 1], alone)
+        together = Successors(found.endogenous[lane], found.probabilities[lane])
+        if not _are_equal(alone, together):
+            fail(
+                "distribution",
+                f"endogenous_distribution gives something else in a batch {probe.show(lane)}",
+            )
+    share = error_probability / _DISTRIBUTION_STATES
+    for lane in probe.rng.integers(len(probe.actions), size=_DISTRIBUTION_STATES):
+        state, action = probe.at(np.full(num_samples, lane))
+        _compare_frequencies(
+            probe, lane, probe.mdp.sample_endogenous(state, action, probe.rng), share
+        )
+
+
+def _ask_distribution(probe: Probe, index: Any) -> Successors:
+    """What the model gives, of the right shape and kind."""
+    (state, action), shape = probe.at(index), np.shape(index)
+    found = probe.mdp.endogenous_distribution(state, action)
+    method = "endogenous_distribution"
+    if not isinstance(found, Successors):
+        what = type(found).__name__
+        fail(
+            "distribution",
+            f"{method} returns {what}; it should be Successors in all states, or None",
+        )
+    for given, kept in zip(
+        (*state, action), (*probe.at(index)[0], probe.at(index)[1]), strict=True
+    ):
+        if not np.array_equal(given, kept):
+            fail("purity", f"{method} writes to its arguments")
+    width = np.shape(found.probabilities)[-1:] or (0,)
+    with rule("shapes", not_finite="distribution"):
+        probabilities = (found.probabilities, (*shape, *width), Question())
+        check_rewards(probe.mdp, method, *probabilities)
+        check_part(probe.mdp, method, "endogenous", found.endogenous, (*shape, *width), Question())
+    total = np.asarray(found.probabilities.sum(axis=-1))
+    if (found.probabilities < 0).any() or not (np.abs(total - 1.0) <= _SUM_TOLERANCE).all():
+        fail("distribution", f"the probabilities of {method} are negative or do not sum to 1")
+    return found
+
+
+def _table(found: Successors) -> dict[tuple[int, ...], float]:
+    """The probability of each n' of one state; what was given in parts is added up."""
+    table: dict[tuple[int, ...], float] = {}
+    for n, probability in zip(found.endogenous.tolist(), found.probabilities, strict=True):
+        if probability > 0:
+            table[tuple(n)] = table.get(tuple(n), 0.0) + float(probability)
+    return table
+
+
+def _are_equal(first: Successors, second: Successors) -> bool:
+    one, two = _table(first), _table(second)
+    return one.keys() == two.keys() and all(math.isclose(one[n], two[n]) for n in one)
+
+
+def _refuse_unknown(probe: Probe, lane: Any, drawn: IntArray, found: Successors) -> None:
+    table = _table(found)
+    for n in drawn.tolist():
+        if tuple(n) not in table:
+            fail(
+                "distribution",
+                f"sample_endogenous gives n' = {n}, to which endogenous_distribution gives no "
+                f"probability, {probe.show(lane)}",
+            )
+
+
+def _compare_frequencies(
+    probe: Probe, lane: Any, drawn: IntArray, error_probability: float
+) -> None:
+    """Frequencies against probabilities.
+
+    A third of the draws chooses the n' that are more frequent than they should be, the rest tests
+    whether they are: by more than sqrt(log(1 / p) / (2 N)) with a probability of at most p
+    (Hoeffding's inequality).
+    """
+    found = _ask_distribution(probe, lane)
+    _refuse_unknown(probe, lane, drawn, found)
+    table = _table(found)
+    cut = len(drawn) // 3
+    first, rest = _frequencies(drawn[:cut], table), _frequencies(drawn[cut:], table)
+    said = np.array(list(table.values()))
+    event = first > said
+    excess = (rest - said)[event].sum()
+    if excess > math.sqrt(math.log(1 / error_probability) / (2 * max(1, len(drawn) - cut))):
+        most = int(np.abs(rest - said).argmax())
+        fail(
+            "distribution",
+            f"n' = {list(table)[most]} has the probability {said[most]:.1%} by "
+            f"endogenous_distribution, but {rest[most]:.1%} of the draws {probe.show(lane)}",
+        )
+
+
+def _frequencies(drawn: IntArray, table: dict[tuple[int, ...], float]) -> FloatArray:
+    place = {n: k for k, n in enumerate(table)}
+    codes = [place[tuple(n)] for n in drawn.tolist()]
+    return np.bincount(codes, minlength=len(place)) / max(1, len(codes))
