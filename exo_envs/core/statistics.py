@@ -104,11 +104,13 @@ def chi_squared_log_tail(statistic: Any, freedom: Any) -> Any:
     return logarithm if logarithm.ndim else float(logarithm)
 
 
-def _far_log_tail(a: FloatArray, x: FloatArray) -> FloatArray:
+def _far_log_tail(a: Any, x: Any) -> FloatArray:
     """Log Q(a, x) where x is far above a: Legendre's continued fraction of the gamma function."""
     from scipy import special
 
-    fraction = np.zeros_like(x)
+    if x.size == 1:  # plain numbers take a tenth of the time
+        a, x = a.item(), x.item()
+    fraction = 0.0 * x
     for n in range(FRACTION_TERMS, 0, -1):
         fraction = n * (a - n) / (x - a + 2 * n + 1 + fraction)
     log_tail: FloatArray = a * np.log(x) - x - special.gammaln(a) - np.log(x - a + 1 + fraction)

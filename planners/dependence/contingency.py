@@ -63,9 +63,8 @@ class Rows:
         """The rows that one more variable makes of these."""
         size = _size("size", size, self.count)
         column = sampled_values("column", column, size, len(self.row))
-        cells = self.row.astype(np.int64) * size + column
-        found, _ = _occurring(cells, self.count * size)
-        return Rows(len(found), _numbered(cells, found, self.count * size))
+        row, cells, _ = _numbered(self.row, self.count, column, size)
+        return Rows(len(cells), row)
 
     @cached_property
     def grouped(self) -> tuple[NDArray[np.intp], Ints]:
@@ -91,25 +90,20 @@ class Cases:
     @cached_property
     def counted(self) -> CaseCounts:
         """How many samples each row and each case has."""
-        found, totals = self._found
-        starts = np.searchsorted(found, np.arange(self.rows.count + 1) * self.size)
+        _, cells, totals = self._numbered
+        starts = np.searchsorted(cells, np.arange(self.rows.count + 1) * self.size)
         return counted_cases(starts.astype(np.int64), totals)
 
-    @cached_property
+    @property
     def case(self) -> NDArray[np.int32]:
         """The case of each sample, shape (samples,); those of a row have neighbouring numbers."""
-        return _numbered(self._cells, self._found[0], self.rows.count * self.size)
-
-    @property
-    def _cells(self) -> Ints:
-        alone = self.rows.count == 1
-        target = self.target.astype(np.int64)
-        return target if alone else self.rows.row.astype(np.int64) * self.size + target
+        return self._numbered[0]
 
     @cached_property
-    def _found(self) -> tuple[Ints, Ints]:
-        """Row times size plus value of each case, and how many samples it has."""
-        return _occurring(self._cells, self.rows.count * self.size)
+    def _numbered(self) -> tuple[NDArray[np.int32], Ints, Ints]:
+        """The case of each sample, row times size plus value of each case, and its samples."""
+        found: Any = _numbered(self.rows.row, self.rows.count, self.target, self.size)
+        return found[0], found[1], found[2]
 
     @property
     def nbytes(self) -> int:
@@ -119,13 +113,13 @@ class Cases:
     @property
     def count(self) -> int:
         """The number of cases; if it is that of the rows, there is nothing left to tell."""
-        return len(self._found[0])
+        return len(self._numbered[1])
 
     @cached_property
     def bits(self) -> NDArray[np.uint64]:
         """Which samples belong to a case, a bit for each, shape (cases, words)."""
         if self.rows.count == 1:  # its cases are the values that occur
-            return indicators(self.target, self._found[0])
+            return indicators(self.target, self._numbered[1])
         return indicators(self.case, np.arange(self.count))
 
 
@@ -189,26 +183,6 @@ def column_information(
     return found[0], found[1]
 
 
-def _occurring(cells: Ints, size: int) -> tuple[Ints, Ints]:
-    """Which of so many cells occur, increasing, and in how many samples each."""
-    if size > SMALL_TABLE + CELLS_PER_SAMPLE * len(cells):
-        found, counts = np.unique(cells, return_counts=True)
-    else:
-        every = np.bincount(cells, minlength=size)
-        found = np.flatnonzero(every)
-        counts = every[found]
-    return found.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
-
-
-def _numbered(cells: Ints, found: Ints, size: int) -> NDArray[np.int32]:
-    """The place of each sample's cell among those that occur."""
-    if size > SMALL_TABLE + CELLS_PER_SAMPLE * len(cells):
-        return np.searchsorted(found, cells).astype(np.int32)
-    number = np.empty(size, dtype=np.int32)
-    number[found] = np.arange(len(found))
-    return number[cells]
-
-
 def _large_information(cases: Cases, column: IntArray, size: int) -> tuple[float, float]:
     """G and its freedom from a table too large to be filled: its cells are sorted."""
     starts, _, by_case, by_row = cases.counted
@@ -258,6 +232,27 @@ def smooth(counts: IntArray, weight: float) -> FloatArray:
     table = (counts + weight * coarser) / (totals + weight)
     table[(counts == 0) & (totals > 0) & (table < NEGLIGIBLE)] = 0.0
     return table / table.sum(axis=-1, keepdims=True)
+
+
+@njit(cache=True)
+def _numbered(row: Any, rows: int, values: Any, size: int) -> Any:
+    """Number the pairs of a row and a value that occur, in increasing order.
+
+    Returns:
+        The number of each sample's pair, row times size plus value of each pair, and its samples.
+    """
+    number = np.zeros(rows * size, np.int32)
+    for s in range(len(row)):
+        number[np.int64(row[s]) * size + values[s]] += 1
+    cells = np.flatnonzero(number)
+    totals = np.empty(len(cells), np.int64)
+    for k in range(len(cells)):
+        totals[k] = number[cells[k]]
+        number[cells[k]] = k
+    out = np.empty(len(row), np.int32)
+    for s in range(len(row)):
+        out[s] = number[np.int64(row[s]) * size + values[s]]
+    return out, cells, totals
 
 
 #: Small counts times their logarithms: most cells of a table hold one of these.

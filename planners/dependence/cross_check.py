@@ -83,22 +83,15 @@ def neighbour_information(
 ) -> float:
     """The information between x and y, given z or nothing, in nats.
 
+    Each is one variable, shape (samples,), or several of them, shape (samples, variables). With
+    more neighbours, the estimate varies less and has a larger bias.
+
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal(2000)
     >>> y = 0.8 * x + 0.6 * rng.standard_normal(2000)
     >>> exact = -0.5 * np.log(1 - 0.8**2)
     >>> round(float(exact), 2), bool(abs(neighbour_information(x, y) - exact) < 0.05)
     (0.51, True)
-
-    Args:
-        x: one variable, shape (samples,), or several of them, shape (samples, variables).
-        y: the same samples of others.
-        given: the same samples of what is known: z.
-        num_neighbours: k; with more of them, the estimate varies less and has a larger bias.
-        rng: ranks equal values; by default seed 0.
-
-    Raises:
-        ValueError: the samples do not belong together, are too few, or are not finite.
     """
     rng = as_generator("rng", rng, default=0)
     scores, y_scores, z = _scores(x, y, given, num_neighbours, rng)
@@ -121,17 +114,8 @@ def neighbour_test(
     nothing, few permutations say so: they end with the ``ENOUGH``-th that has as much information
     (Besag and Clifford, doi:10.1093/biomet/78.2.301), and the p-value is then its share.
 
-    Args:
-        x: one variable, shape (samples,), or several of them, shape (samples, variables). The
-            samples have to be independent of each other: not the steps of one rollout.
-        y: the same samples of others.
-        given: the same samples of what is known: z.
-        num_neighbours: k.
-        num_permutations: at most; no p-value is below 1 / (1 + this).
-        rng: draws the permutations, and ranks equal values; by default seed 0.
-
-    Raises:
-        ValueError: the samples do not belong together, are too few, or are not finite.
+    The samples, as in :func:`neighbour_information`, have to be independent of each other: not the
+    steps of one rollout.
     """
     rng = as_generator("rng", rng, default=0)
     most = check_whole("num_permutations", num_permutations, 1)
@@ -148,12 +132,7 @@ def neighbour_test(
 
 
 def normal_scores(values: ArrayLike, rng: np.random.Generator) -> FloatArray:
-    """Each column by the normal quantiles of its ranks; equal values are ranked by chance.
-
-    Args:
-        values: shape (samples, variables).
-        rng: decides which of several equal values comes first.
-    """
+    """Each column by the normal quantiles of its ranks; equal values are ranked by chance."""
     from scipy import special
 
     columns = np.asarray(values)

@@ -58,29 +58,6 @@ GROUP_INFLUENCE = Shelf[int, tuple[NDArray[np.int64], NDArray[np.bool_]]](
 )
 
 
-def influence(
-    mdp: ExoMDP, data: ExogenousData, name: str, *, memory: Memory | None = None
-) -> FloatArray:
-    """How much a change of one variable changes the next values of all.
-
-    Args:
-        mdp: the model.
-        data: rollouts of all its variables, where the states come from.
-        name: the variable that is changed.
-        memory: of these rollouts, to share with other masks; by default a new one.
-
-    Returns:
-        The share of the states in which x'_i changed with x_j, shape (m,); without common random
-        numbers, the total variation between the distributions of x'_i where it is significant.
-    """
-    mdp, memory = checked(mdp), Memory() if memory is None else memory
-    memory.bind(data=data)
-    j = int(mdp.exogenous_indices([name])[0])
-    if mdp.is_recorded:
-        return np.zeros(len(data.names))
-    return memory.get(INFLUENCE, j, lambda: _influence(coarsened(mdp, data.bins), data, j, memory))
-
-
 def actors_of(
     mdp: ExoMDP,
     data: ExogenousData,
@@ -91,12 +68,20 @@ def actors_of(
 ) -> list[dict[int, float]]:
     """The variables that act on each target, with the strength of the effect (0 to 1).
 
-    With ``among`` these variables only, by their positions in the data.
+    The strength is the share of the states in which x'_i changed with x_j; without common random
+    numbers, the total variation between the distributions of x'_i where it is significant.
 
     More than ``ONE_BY_ONE`` variables are first changed in groups, and one by one where a group
     acts on a target. A variable that changes a target in a tenth of the states is overlooked with a
     probability of 4 %, in a fifth of them with 1 in 10,000; variables that act more rarely are
-    mostly not found. If the model does not honour common random numbers none are found.
+    mostly not found. If the model does not honour common random numbers none of so many are found.
+
+    Args:
+        mdp: the model.
+        data: rollouts of all its variables, where the states come from.
+        targets: positions of the targets in the data.
+        memory: of these rollouts, to share with other masks; by default a new one.
+        among: positions of the variables that may act; by default all.
     """
     mdp, memory = checked(mdp), Memory() if memory is None else memory
     targets = as_positions("targets", targets, len(data.names)).tolist()
@@ -167,7 +152,7 @@ def _group_influence(
 def influence_given(mdp: ExoMDP, data: ExogenousData, cause: int, target: int, rows: Rows) -> float:
     """How often x'_i changes with x_j, if x_j changes to what it is in a state of the same row.
 
-    Unlike :func:`influence`, this changes x_j only to values that occur together with what the rows
+    Unlike :func:`actors_of`, this changes x_j only to values that occur together with what the rows
     are made of. If there are hardly any, without common random numbers, or if x was recorded,
     nothing can be said, and the share is 0.
 

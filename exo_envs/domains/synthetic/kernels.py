@@ -62,8 +62,8 @@ def exogenous_step(
             i = special[k]
             if uniform[i] < noise[i]:
                 quantile, value = uniform[i] / noise[i], 0
-                while value < tops[i] and quantile >= cdfs[k, value]:
-                    value += 1
+                for v in range(tops[i]):  # a sum of comparisons: nobody can predict their results
+                    value += quantile >= cdfs[k, v]
                 out[i] = value
             else:
                 entry = 0

@@ -12,7 +12,7 @@ from processes import ProcessMDP, conditional_mutual_information, lazily
 from exo_envs.core.statistics import chi_squared_log_tail
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners.core.memory import Memory
-from planners.dependence.interventions import influence
+from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.dependence.transitions import INFORMATION, NULLS, NUM_ROWS, SCREENED
 from planners.samples.rollouts import ExogenousData
@@ -21,15 +21,12 @@ from planners.samples.rollouts import ExogenousData
 def all_parents(mdp, data, *, interventions=True, mask=None, **settings):
     columns = list(range(len(data.names))) if mask is None else mask
     search = ParentSearch(data, **settings)
-    effects = [influence(mdp, data, data.names[j]) for j in columns] if interventions else []
+    suspects = (
+        actors_of(mdp, data, columns, among=columns) if interventions else [{}] * len(columns)
+    )
     return {
-        data.names[i]: {
-            data.names[j]
-            for j in search.parents(
-                i, columns, {j: e[i] for j, e in zip(columns, effects, strict=False)}
-            )
-        }
-        for i in columns
+        data.names[i]: {data.names[j] for j in search.parents(i, columns, acting)}
+        for i, acting in zip(columns, suspects, strict=True)
     }
 
 
