@@ -16,9 +16,9 @@ from exo_envs.audit.audit import audit
 from exo_envs.audit.results import Audit, Finding, Problem
 from exo_envs.contract.check import check_rules
 from exo_envs.contract.checked_mdp import unchecked
+from exo_envs.contract.original import HasOwnSteps
 from exo_envs.core.errors import ContractError
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.core.original import HasOwnSteps
 from exo_envs.sources.simulators.conversion import as_mdp
 
 __all__ = ["Audit", "ContractError", "Finding", "Problem", "audit", "check_mdp"]

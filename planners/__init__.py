@@ -13,7 +13,6 @@ from planners.core.memory import Memory
 from planners.core.planner import Plan, PlanCutShortWarning, Planner
 from planners.core.policy import Mask, Policy
 from planners.default_planner import DefaultPlanner
-from planners.dependence.cross_check import cross_check
 from planners.dependence.pairwise import pairwise_information
 from planners.forecasting.planner import ForecastPlanner
 from planners.objective import estimate_objective
@@ -42,7 +41,6 @@ __all__ = [
     "ValueIteration",
     "backtest",
     "bracket",
-    "cross_check",
     "estimate_objective",
     "evaluate",
     "pairwise_information",

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.check import check_quickly
 from exo_envs.contract.checked_mdp import CountedMDP, checked
+from exo_envs.contract.original import HasOriginal
 from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_real, check_whole
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
-from exo_envs.core.original import HasOriginal
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.arrays import joint_index

@@ -76,7 +76,7 @@ def architecture() -> str:
     wrapper = decide(first, 64, 66, "LearnedMask", file="observation/learned.py")
     fit = decide(first, 174, 66, "MaskLearner.fit", file="learners/base.py")
     relevance = decide(
-        first, 290, 84, "Relevance.search", ("what matters?",), "calibrated/relevance.py"
+        first, 290, 84, "Relevance.search", ("what matters?",), "fitting/relevance.py"
     )
     selection = decide(
         first,
@@ -84,12 +84,12 @@ def architecture() -> str:
         84,
         "Selection.steps",
         ("what is worth its λ?",),
-        "calibrated/selection.py",
+        "learners/calibrated.py",
     )
     results = decide(first, 612, 66, "mask_, policy_", ("for MaskedObservation",))
     memory = decide(second, 127, 58, "Memory", ("nothing is asked twice",))
     questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
-    study = decide(second, 248, 168, "Study", questions, "learners/study.py")
+    study = decide(second, 248, 168, "Study", questions, "fitting/study.py")
     evaluator = compute(
         second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/objective.py"
     )

@@ -1,7 +1,9 @@
-"""The rules of the house, read off the source: who may import what, and how long a file may be."""
+"""The rules of the house, read off the source: who may import what, and how large things may be."""
 
 import ast
+from collections import defaultdict
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,10 @@ LAYERS = {
     "wrappers": {"exo_envs", "planners", "wrappers"},
 }
 MOST_LINES = 600
+#: Files of a folder, at most.
+MOST_FILES = 12
+#: Positional arguments of a function, at most, of a compiled one as well.
+MOST_ARGUMENTS = 12
 #: Says nothing; ``__init__`` needs no docstring. (In two parts, or this file would break the rule.)
 EMPTY_WORDS = "See the " + "class."
 
@@ -137,6 +143,40 @@ def test_no_file_is_too_long():
         for path in files(*FOLDERS)
         if (lines := source(path).count("\n")) > MOST_LINES
     )
+
+
+def test_no_folder_has_too_many_files():
+    folders = defaultdict(list)
+    for path in files(*LAYERS):
+        folders[path.parent].append(path.name)
+    check((folder, f"{len(f)} files") for folder, f in folders.items() if len(f) > MOST_FILES)
+
+
+def test_no_function_takes_too_many_positional_arguments():
+    check(
+        (path, f"{node.name} takes {taken}")
+        for path in files(*LAYERS)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef)
+        if (taken := len(node.args.posonlyargs) + len(node.args.args)) > MOST_ARGUMENTS
+    )
+
+
+@pytest.mark.parametrize("unit", ["module", "room"])
+def test_nothing_imports_what_imports_it(unit):
+    """Imports for annotations and on first use count; packages only gather what they export."""
+    paths = {name_of(path): path for path in files(*LAYERS)}
+    graph = defaultdict(set)
+    for me, path in paths.items():
+        for _, other, _ in imports(path):
+            if other not in paths or (unit == "module" and paths[other].name == "__init__.py"):
+                continue
+            one, two = (me, other) if unit == "module" else (path.parent, paths[other].parent)
+            graph[one] |= {two} - {one}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(map(str, reversed(error.args[1]))))
 
 
 def test_every_module_says_what_it_is():

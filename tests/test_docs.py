@@ -1,4 +1,4 @@
-"""What the pages say is so: files, names, links, layers, examples, and the drawn picture."""
+"""What the pages say is so: files, names, links, examples, and the drawn picture."""
 
 import ast
 import importlib
@@ -17,6 +17,7 @@ PAGES = [
     str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/*.md")))
 ]
 MAP = "docs/architecture.md"
+EXTENDING = "docs/extending.md"
 #: The paper's, by its own names.
 PROCEDURES = (
     *("Estimate-Objective", "Mask-Learning-Brute-Force", "Mask-Learning-Greedy"),
@@ -103,7 +104,7 @@ def test_the_map_names_the_files_where_things_are_defined():
     """The map writes "`file`: `name`, `name`"."""
     entry = re.compile(r"`([\w/]+\.py)`: (`[\w.]+`(?:, `[\w.]+`)*)")
     entries = entry.findall(read(MAP))
-    assert len(entries) > 50
+    assert entries
     wrong = [
         f"{path}: {name}"
         for path, names in entries
@@ -137,41 +138,15 @@ def test_the_map_says_where_each_procedure_is_and_that_file_says_so_too(procedur
     assert procedure in ast.get_docstring(definition)
 
 
-def test_the_layers_of_planners_hold():
-    """A module imports from lower layers only; imports for annotations alone do not count."""
-    block = re.search(r"```text\n(.*?)```", read(MAP), flags=re.DOTALL)[1]
-    layers = [line.split() for line in block.splitlines()]
-    height = {name: -k for k, layer in enumerate(layers) for name in layer}
-    rooms = {path.stem for path in (ROOT / "planners").iterdir() if path.suffix in ("", ".py")}
-    assert set(height) == {room for room in rooms if not room.startswith("__")}
-    offences = []
-    for path in (ROOT / "planners").rglob("*.py"):
-        here = path.relative_to(ROOT / "planners").parts[0].removesuffix(".py")
-        if here == "__init__":
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        tree.body = [node for node in tree.body if not is_for_annotations(node)]
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("planners."):
-                there = node.module.split(".")[1]
-                if there != here and height[there] >= height[here]:
-                    offences.append(f"{path.relative_to(ROOT)}: {node.module}")
-    assert offences == []
-
-
-def is_for_annotations(node):
-    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-
-
-BLOCKS = re.findall(r"```python\n(.*?)```", read(MAP), flags=re.DOTALL)
+BLOCKS = re.findall(r"```python\n(.*?)```", read(EXTENDING), flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=("domain", "planner", "learner"))
-def test_the_examples_of_the_map_are_complete(block):
+def test_the_examples_of_extending_are_complete(block):
     registered = set(gym.registry)
     namespace = {}
     try:
-        exec(compile(block, MAP, "exec"), namespace)
+        exec(compile(block, EXTENDING, "exec"), namespace)
     finally:
         for env_id in set(gym.registry) - registered:
             del gym.registry[env_id]

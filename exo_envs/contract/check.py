@@ -10,6 +10,7 @@ import numpy as np
 from exo_envs.contract.checked_mdp import CountedMDP, unchecked
 from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.memory import MAX_CALLS, check_memory
+from exo_envs.contract.original import HasOriginal, HasOwnSteps
 from exo_envs.contract.own_steps import check_exogeneity, check_mean_payment, check_payment
 from exo_envs.contract.probe import (
     BATCH_SHAPES,
@@ -35,7 +36,6 @@ from exo_envs.core.arguments import as_generator, check_flag, check_level, check
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP
-from exo_envs.core.original import HasOriginal, HasOwnSteps
 
 #: Samples of a state, if lanes seem to depend on each other.
 SAMPLES = 300
@@ -136,7 +136,7 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     :func:`planners.estimate_objective` do this before anything else, unless they are told not to:
     a mask that was learned on a broken model is wrong and does not look it. What takes a
     statistical test is left to :func:`check_mdp`. An adapted environment is also played
-    (:meth:`exo_envs.core.original.HasOriginal.check_claims`), once.
+    (:meth:`exo_envs.contract.original.HasOriginal.check_claims`), once.
 
     Args:
         mdp: the model; one that counts its questions counts these, too.

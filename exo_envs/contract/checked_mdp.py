@@ -20,6 +20,7 @@ from exo_envs.contract.answers import (
     check_terms,
 )
 from exo_envs.contract.declaration import check_declaration
+from exo_envs.contract.original import HasOriginal, Outcome
 from exo_envs.core.arguments import kind_of
 from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
@@ -35,7 +36,6 @@ from exo_envs.core.mdp import (
     batch_shape,
     is_as_new,
 )
-from exo_envs.core.original import HasOriginal, Outcome
 
 #: How far the probabilities of all n' may be from 1 in all.
 TOLERANCE = 1e-9
@@ -160,7 +160,7 @@ class CheckedMDP(ExoMDP):
         """Draw n' and the reward of one step, of shapes (..., k) and (...).
 
         The reward is what the model says, or, if the model was made of something that can be
-        played itself (:class:`exo_envs.core.original.HasOriginal`), what that paid in this very
+        played itself (:class:`exo_envs.contract.original.HasOriginal`), what that paid in this very
         step.
         """
         if self.original is None:

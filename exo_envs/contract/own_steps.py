@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
+from exo_envs.contract.original import HasOwnSteps
 from exo_envs.contract.probe import Probe, fail
 from exo_envs.contract.rules import ROUNDING
 from exo_envs.core.mdp import ExoMDP, IntArray, State
-from exo_envs.core.original import HasOwnSteps
 from exo_envs.core.statistics import find_difference
 
 _STEP_STATES = 12  # states whose steps are compared with those of the model

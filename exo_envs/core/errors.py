@@ -18,6 +18,18 @@ class ArgumentTypeError(ExoError, TypeError):
     """Something that somebody handed in, or that a model returned, is of the wrong kind."""
 
 
+class NotInstalledError(ExoError, ImportError):
+    """A package that only some users need is not installed; the message says how to get it."""
+
+
+class NoWindowError(ExoError, RuntimeError):
+    """A window cannot be opened."""
+
+
+class NoFileError(ExoError, FileNotFoundError):
+    """A file that somebody named is not there."""
+
+
 class ContractError(ExoError, AssertionError, ValueError):
     """A model broke a rule of the contract of :class:`exo_envs.ExoMDP`; ``rule`` names it."""
 

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from exo_envs.core.errors import NotInstalledError, NoWindowError
 from exo_envs.rendering.palette import Colour, Frame
 
 Point3: TypeAlias = tuple[float, float, float]
@@ -125,7 +126,7 @@ class Scene:
         except bullet.error:
             self._client = -1
         if self._client < 0:
-            raise RuntimeError(
+            raise NoWindowError(
                 "pybullet could not open its window: it needs a display, and a process can have "
                 'only one; render_backend="flat" opens windows with pygame instead'
             )
@@ -298,7 +299,7 @@ def import_bullet() -> Any:
         with _silent_errors():
             import pybullet
     except ImportError as error:
-        raise ImportError(
+        raise NotInstalledError(
             "the 3-D pictures need pybullet: pip install pybullet (it has wheels for Python 3.9 "
             'to 3.11); render_backend="flat" draws in two dimensions without it'
         ) from error

@@ -14,7 +14,7 @@ from PIL import Image
 
 from exo_envs.core.arguments import check_choice, check_whole
 from exo_envs.core.batches import as_state
-from exo_envs.core.errors import ArgumentTypeError
+from exo_envs.core.errors import ArgumentTypeError, NotInstalledError
 from exo_envs.core.mdp import ExoMDP, State
 from exo_envs.rendering import flat
 from exo_envs.rendering.palette import Emphasis, Frame
@@ -89,7 +89,7 @@ class Viewer:
         try:
             import pygame
         except ImportError as error:
-            raise ImportError(
+            raise NotInstalledError(
                 "render_mode='human' opens its window with pygame: pip install \"exo-envs[human]\""
             ) from error
         frame = self.draw(state)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import Question, check_part
 from exo_envs.contract.checked_mdp import CheckedMDP, checked
+from exo_envs.contract.original import HasOriginal
 from exo_envs.core.arguments import (
     as_generator,
     check_function,
@@ -30,7 +31,6 @@ from exo_envs.core.arguments import (
 from exo_envs.core.batches import as_actions
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
-from exo_envs.core.original import HasOriginal
 from planners.core.rare_events import Mixture, about_events, split
 
 #: Standard errors that decide a comparison: wrong less than once in 1,000 times, with eight looks.

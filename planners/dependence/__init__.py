@@ -8,7 +8,6 @@
 * ``interventions``: which variables act on which, by changing them.
 * ``group_testing``: the same for many variables at once, by halving.
 * ``duplicates``: variables that say the same.
-* ``cross_check``: what bins and nearest neighbours say about the same pairs.
 * ``same_process``: whether two models have the same exogenous process.
 * ``resolution``: what bins of very many values hide.
 """

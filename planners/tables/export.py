@@ -13,6 +13,7 @@ import numpy as np
 
 from exo_envs.compiled.functions import njit
 from exo_envs.core.arguments import check_kind, check_positive
+from exo_envs.core.errors import NotInstalledError
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import joint_values, set_joint_values
 from planners.tables.decision_lists import follow_rules
@@ -38,7 +39,7 @@ def to_discrete_dp(mdp: FactoredMDP, *, memory_limit: float = 4e9) -> Any:
         from quantecon.markov import DiscreteDP
         from scipy import sparse
     except ImportError as error:
-        raise ImportError("to_discrete_dp needs QuantEcon: pip install quantecon") from error
+        raise NotInstalledError("to_discrete_dp needs QuantEcon: pip install quantecon") from error
     state_actions = num_exogenous_states(mdp) * mdp.num_endogenous_states * mdp.num_actions
     _refuse_large(mdp, 12 * state_actions, memory_limit)  # each has one successor, at least
     starts, targets, probabilities = _successors(mdp, memory_limit)

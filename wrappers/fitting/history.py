@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from exo_envs.core.arguments import check_real
+from exo_envs.core.errors import NotInstalledError
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 
@@ -110,6 +111,8 @@ class History(list[Record]):
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("history_.to_pandas() needs pandas: pip install pandas") from error
+            raise NotInstalledError(
+                "history_.to_pandas() needs pandas: pip install pandas"
+            ) from error
         names = [field.name for field in fields(Record)]
         return pd.DataFrame([[getattr(step, name) for name in names] for step in self], None, names)

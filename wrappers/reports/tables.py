@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, ClassVar
 
-from exo_envs.core.errors import ArgumentTypeError
+from exo_envs.core.errors import ArgumentTypeError, NotInstalledError
 
 #: Characters that a column of a text table has at least.
 NARROWEST = 8
@@ -77,7 +77,7 @@ class Table:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(f"{caller} needs pandas: pip install pandas") from error
+            raise NotInstalledError(f"{caller} needs pandas: pip install pandas") from error
         return pd.DataFrame([list(row) for row in self.rows], None, list(self.header))
 
 
@@ -116,7 +116,7 @@ class Tabular(ABC):
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError(
+            raise NotInstalledError(
                 f"{self.noun}.plot() needs matplotlib: pip install matplotlib"
             ) from error
         return plt.subplots(figsize=(width, height), layout="constrained")[1]

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from exo_envs.core.arguments import check_choice, shown
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, NotInstalledError
 
 #: A text of RDDL has one of these; a path or a name has none.
 TEXT_SIGNS = ("{", "\n")
@@ -70,7 +70,7 @@ def require(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise ImportError(
+        raise NotInstalledError(
             f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
         ) from error
 
@@ -95,7 +95,7 @@ def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
 def _parse(domain: Path, instance: Path) -> Any:
     for path in (domain, instance):
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file {str(path)!r}")
+            raise NoFileError(f"there is no file {str(path)!r}")
     from pyRDDLGym.core.compiler.model import RDDLLiftedModel
     from pyRDDLGym.core.parser.parser import RDDLParser
     from pyRDDLGym.core.parser.reader import RDDLReader

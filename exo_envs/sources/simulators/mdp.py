@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from exo_envs.contract.original import WatchStep
 from exo_envs.core.arguments import (
     as_generator,
     check_choice,
@@ -24,7 +25,6 @@ from exo_envs.core.clock import tick
 from exo_envs.core.ends import DONE, EndCarryingMDP
 from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
-from exo_envs.core.original import WatchStep
 from exo_envs.core.spaces import observed_variables
 from exo_envs.sources.access.episodes import NUM_SEEDS
 from exo_envs.sources.access.state_access import Env, Row, SplitState

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import as_array, as_list, check_choice, kind_of, shown
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NotInstalledError
 from exo_envs.core.mdp import BoolArray
 
 #: One column, shape (rows,): numbers, or an array of objects that holds strings and None.
@@ -30,7 +30,7 @@ def require(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(
+        raise NotInstalledError(
             f"DataFrames, dates, missing strings and filling need {module.partition('.')[0]}: "
             'pip install "exo-envs[data]"'
         ) from error

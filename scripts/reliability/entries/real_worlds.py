@@ -11,15 +11,8 @@ import pandas as pd
 from exo_envs import TraceMDP, Variable
 from exo_envs.sources.tables.forecasts import FromColumns, Noisy, Perfect, Persistence
 from exo_envs.sources.tables.functions import Columns
-from planners import backtest, cross_check
+from planners import backtest
 from planners.backtesting import Backtest
-from planners.dependence.cross_check import (
-    CheckedEdge,
-    CrossCheck,
-    NeighbourTest,
-    neighbour_information,
-    neighbour_test,
-)
 from planners.discretization.bins import Bins, Grid, Responses
 from planners.discretization.coarse import CoarseMDP
 from reliability import subjects
@@ -301,27 +294,3 @@ def backtests(odd: Odd) -> None:
     odd.must_work(lambda: (made.mean, made.total, made.standard_error, made.estimate, str(made)))
     odd.must_work(lambda: (made.resampled_means, made.to_pandas(), made.difference(made)))
     odd.call(made.interval, odd.sound_or_real(0.9))
-
-
-@entry("real/neighbours", weight=0.5)
-def neighbours(odd: Odd) -> None:
-    """Information by nearest neighbours."""
-    x, y = odd.rng.normal(size=(2, 60))
-    kind = odd.below(4)
-    if kind == 0:
-        odd.call(neighbour_information, odd.altered(x, 3), y, num_neighbours=odd.sound_or(3))
-    elif kind == 1:
-        given = odd.pick((None, y, x[:, None], odd.array((60,)), 3))
-        found = odd.call(neighbour_test, x, y, given, num_permutations=9, rng=odd.generator())
-        odd.must_work(NeighbourTest, *found)
-    elif kind == 2:
-        mask = odd.pick((["price"], [], ["x"], "price", None))
-        limits = {"num_samples": odd.pick((60, 60, 3, -1, "x")), "level": odd.sound_or_real(0.05)}
-        data = subjects.data("battery")
-        made: CrossCheck = odd.call(
-            cross_check, subjects.model("battery"), mask, data=data, **limits
-        )
-        odd.must_work(lambda: (made.disagreements, made.to_pandas()))
-    else:
-        odd.must_work(lambda: CrossCheck(()).disagreements)
-        odd.call(CheckedEdge, *[odd.anything() for _ in range(odd.below(9))])

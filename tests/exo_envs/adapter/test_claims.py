@@ -9,7 +9,7 @@ import pytest
 from walks import Exhausted, Jackpot, Pushed, Walk
 
 from exo_envs import AdaptedMDP, PlayedDifferentlyError, PlayedDifferentlyWarning
-from exo_envs.core.original import HasOriginal
+from exo_envs.contract.original import HasOriginal
 from exo_envs.sources.simulators.played import Agreement
 from planners import Scenarios, estimate_objective, evaluate
 from wrappers import CalibratedMaskLearner
