@@ -10,7 +10,7 @@ sample by sample (:func:`~planners.dependence.contingency.column_information`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -107,11 +107,10 @@ def pairwise_information(
     samples = len(chosen) * data.num_steps
     if samples == 0:
         raise ArgumentError("there is nothing to count: no transition in the chosen rollouts")
-    columns = Columns.of(data, chosen)
-    later = replace(columns, states=columns.states + 1)
+    columns, states = Columns.of(data, chosen), Columns.of(data, chosen, last=True)
     statistic, freedom = np.full((2, len(wanted), variables), np.nan)
     if not given_self:
-        _count_all_bits(data, chosen, wanted, statistic, freedom)
+        _count_all_bits(states, data.num_steps, wanted, statistic, freedom)
     for t, i in enumerate(wanted.tolist()):
         rest = np.flatnonzero(np.isnan(statistic[t]))
         if not len(rest):
@@ -119,22 +118,22 @@ def pairwise_information(
         size, rows = int(data.sizes[i]), Rows.of(samples)
         if given_self:
             rows = rows.split(columns.column(i), size)
-        cases = Cases(rows, later.column(i), size)
+        later = states.column(i).reshape(len(chosen), -1)[:, 1:].reshape(-1)
+        cases = Cases(rows, later, size)
         statistic[t, rest], freedom[t, rest] = columns.information(cases, rest)
     return PairwiseInformation(statistic, freedom, samples)
 
 
 def _count_all_bits(
-    data: ExogenousData, rollouts: IntArray, targets: Ints, statistic: FloatArray, freedom: Any
+    states: Columns, num_steps: int, targets: Ints, statistic: FloatArray, freedom: FloatArray
 ) -> None:
     """Write what is counted as bits of all pairs at once: every bit is made once for all pairs."""
-    states = Columns.of(data, rollouts, last=True)
-    sizes = np.where(states.num_bits > 0, data.sizes, 0)
+    sizes = np.where(states.num_bits > 0, states.sizes, 0)
     if not sizes.any():
         return
     now, starts = states.bits(np.flatnonzero(sizes)), states.bit_starts
     # The state that ends a rollout begins no transition. What follows a state is the next bit.
-    begins = np.arange(len(states.states)) % (data.num_steps + 1) < data.num_steps
+    begins = np.arange(len(states.states)) % (num_steps + 1) < num_steps
     (begin,) = indicators(begins.astype(np.uint8), np.arange(1, 2))
     later = np.empty_like(now)
     for row, bits in zip(later, now, strict=True):
