@@ -55,11 +55,14 @@ class CheckedMDP(ExoMDP):
 
     Attributes:
         model: the model.
+        is_checked: whether answers are checked, here or by the model.
     """
 
     def __init__(self, model: ExoMDP, *, check: bool = True) -> None:
         self.model = model
-        self._is_trusted = not check or isinstance(model, CheckedMDP)
+        is_checked = isinstance(model, CheckedMDP) and model.is_checked
+        self.is_checked = check or is_checked
+        self._is_trusted = not check or is_checked
         if not isinstance(model, CheckedMDP):
             check_declaration(model)
         self.declare_as(model)
@@ -338,7 +341,7 @@ class CountedMDP(CheckedMDP):
 
 def checked(mdp: ExoMDP) -> CheckedMDP:
     """The model with its answers checked; as it is, if they are already."""
-    return mdp if isinstance(mdp, CheckedMDP) else CheckedMDP(mdp)
+    return mdp if isinstance(mdp, CheckedMDP) and mdp.is_checked else CheckedMDP(mdp)
 
 
 def unchecked(mdp: ExoMDP) -> ExoMDP:

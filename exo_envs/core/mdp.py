@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import as_array, as_list, check_choice, check_lanes, shown
+from exo_envs.core.arguments import as_array, as_list, check_choice, check_lanes, kind_of, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.kernels import CompiledExogenous, CompiledStep
 from exo_envs.core.variable import REAL_SIZE, Ranges, Variable
@@ -421,6 +421,8 @@ def overwrite(values: Any, by: Any, lanes: NDArray[np.bool_]) -> Any:
         by: a number, or an array; whole floats are whole numbers.
         lanes: which rows, shape (...).
     """
+    if not isinstance(values, np.ndarray):
+        raise ArgumentTypeError(f"a method of the model returned {kind_of(values)}, not an array")
     if lanes.shape != values.shape[:-1]:  # parts of different batch shapes are broadcast
         shape = np.broadcast_shapes(lanes.shape, values.shape[:-1])
         values = np.broadcast_to(values, (*shape, values.shape[-1]))

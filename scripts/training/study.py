@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import exo_envs
+from exo_envs.core.errors import ExoError
 from planners import Estimate
 from planners.core.evaluation import paired_difference
 from shared.arguments import parse_option
@@ -83,9 +84,12 @@ def run_study(
     """Train an agent for each observation and seed, compare them, and plot their curves."""
     if twice := [seed for seed, count in Counter(arguments.seeds).items() if count > 1]:
         raise SystemExit(f"error: --seeds has {twice[0]} more than once")
-    hyperparameters = {**defaults, **given_settings(arguments.set, defaults)}
-    task = Task(arguments.env_id, tuple(arguments.option), arguments.rollouts)
-    check_oracle(task, arguments.observation, arguments.mask)
+    try:
+        hyperparameters = {**defaults, **given_settings(arguments.set, defaults)}
+        task = Task(arguments.env_id, tuple(arguments.option), arguments.rollouts)
+        check_oracle(task, arguments.observation, arguments.mask)
+    except ExoError as error:
+        raise SystemExit(f"error: {' '.join(str(error).split())}") from error
     output = arguments.output / task.name
     print(f"exo-envs {exo_envs.__version__}: {algorithm} on {task.name}\n{task.mdp}", flush=True)
     try:

@@ -108,7 +108,7 @@ def test_observations_have_masks():
     assert task.masks_of(GRID, reference(()), ["full"], None) == {"full": None}
     with pytest.raises(SystemExit, match=r"ExoGrid-v0 does not tell .*--mask 'object' or"):
         task.masks_of(GRID, reference(()), ["full", "oracle"], None)
-    with pytest.raises(SystemExit, match=r"no exogenous variable matches 'gard\*'"):
+    with pytest.raises(ValueError, match=r"no exogenous variable matches 'gard\*'"):
         task.masks_of(GRID, reference(()), ["oracle"], "gard*")
 
 
