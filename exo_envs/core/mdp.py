@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import as_array, as_list, check_choice, check_lanes, kind_of, shown
+from exo_envs.core.arguments import as_array, as_list, check_choice, check_lanes, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.kernels import CompiledExogenous, CompiledStep
 from exo_envs.core.variable import REAL_SIZE, Ranges, Variable
@@ -36,6 +36,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 ACTIONS = "the batch of actions"
+#: What putting a step together raises if a method returned something of a wrong kind or shape.
+ARITHMETIC = (TypeError, ValueError, AttributeError, IndexError)
+NO_STEP = "the answers of the model make no step; exo_envs.testing.check_mdp looks at each method"
 #: Of as many values, those of lanes that have ended are found by index; of fewer, all are read.
 FEW_VALUES = 2048
 
@@ -241,20 +244,21 @@ class ExoMDP(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         if type(action) is not np.ndarray:
             action = as_array(ACTIONS, action)
-        terms = np.asarray(self.reward_terms(state, action), dtype=np.float64)
-        reward = np.add.reduce(terms, axis=-1)
+        terms = self.reward_terms(state, action)
+        own = 0.0
         if self.has_endogenous_reward:
             own = self.endogenous_reward(state.endogenous, action)
-            try:
+        try:
+            terms = np.asarray(terms, dtype=np.float64)
+            reward = np.add.reduce(terms, axis=-1)
+            if self.has_endogenous_reward:
                 reward = reward + own
-            except ValueError:
-                raise ArgumentError(
-                    "n, x and the actions are of different batches: reward_terms answers for shape "
-                    f"{reward.shape}, endogenous_reward for {np.shape(own)}"
-                ) from None
-        if ended is not None:
-            terms = overwrite(terms, 0.0, ended)
-            reward = np.where(ended, 0.0, reward)
+            if ended is not None:
+                terms = overwrite(terms, 0.0, ended)
+                reward = np.where(ended, 0.0, reward)
+        except ARITHMETIC as error:
+            answers = f"reward_terms of shape {np.shape(terms)}, endogenous_reward {np.shape(own)}"
+            raise ArgumentError(f"{NO_STEP} ({answers}): {error}") from error
         return reward, terms
 
     def _successors(
@@ -274,8 +278,11 @@ class ExoMDP(ABC):
             action = as_array(ACTIONS, action)
         endogenous = self.sample_endogenous(state, action, rng)
         if ended is not None:
-            endogenous = overwrite(endogenous, state.endogenous, ended)
-            exogenous = overwrite(exogenous, state.exogenous, ended)
+            try:
+                endogenous = overwrite(endogenous, state.endogenous, ended)
+                exogenous = overwrite(exogenous, state.exogenous, ended)
+            except ARITHMETIC as error:
+                raise ArgumentError(f"{NO_STEP}: {error}") from error
         return State(endogenous, exogenous)
 
     @cached_property
@@ -421,8 +428,6 @@ def overwrite(values: Any, by: Any, lanes: NDArray[np.bool_]) -> Any:
         by: a number, or an array; whole floats are whole numbers.
         lanes: which rows, shape (...).
     """
-    if not isinstance(values, np.ndarray):
-        raise ArgumentTypeError(f"a method of the model returned {kind_of(values)}, not an array")
     if lanes.shape != values.shape[:-1]:  # parts of different batch shapes are broadcast
         shape = np.broadcast_shapes(lanes.shape, values.shape[:-1])
         values = np.broadcast_to(values, (*shape, values.shape[-1]))

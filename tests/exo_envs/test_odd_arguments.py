@@ -14,7 +14,6 @@ from exo_envs.domains.synthetic import SyntheticMDP, exact_return
 from exo_envs.testing import check_mdp
 from planners import ReducedMDP
 from planners.discretization.coarse import CoarseMDP
-from planners.samples.rollouts import ExogenousData
 from wrappers import CalibratedMaskLearner
 
 
@@ -179,14 +178,5 @@ def test_a_step_that_fails_now_and_then_names_the_method():
     env.reset(seed=0)
     for _ in range(2):
         env.step(np.zeros(2, dtype=np.int64))
-    with pytest.raises(ValueError, match="reward_terms answers for shape"):
+    with pytest.raises(ValueError, match=r"endogenous_reward \(7,\)"):
         env.step(np.zeros(2, dtype=np.int64))
-
-
-def test_a_reduced_model_is_extended_by_its_own_model_only():
-    model = reduced(GridMDP(), ["object"])
-    with pytest.raises(ValueError, match="is not the model that was reduced"):
-        model.extend(Workshop(), 3, np.random.default_rng(0))
-    assert isinstance(model.data, ExogenousData)
-    with pytest.raises((TypeError, ValueError), match="part of the state"):
-        model.endogenous_index("x")
