@@ -61,7 +61,7 @@ class CheckedMDP(ExoMDP):
     def __init__(self, model: ExoMDP, *, check: bool = True) -> None:
         self.model = model
         is_checked = isinstance(model, CheckedMDP) and model.is_checked
-        self.is_checked = check or is_checked
+        self.is_checked: bool = check or is_checked
         self._is_trusted = not check or is_checked
         if not isinstance(model, CheckedMDP):
             check_declaration(model)

@@ -245,7 +245,7 @@ class ExoMDP(ABC):
         if type(action) is not np.ndarray:
             action = as_array(ACTIONS, action)
         terms = self.reward_terms(state, action)
-        own = 0.0
+        own: Any = 0.0
         if self.has_endogenous_reward:
             own = self.endogenous_reward(state.endogenous, action)
         try:

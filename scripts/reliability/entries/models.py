@@ -111,16 +111,13 @@ for _name in subjects.MODELS:
 def try_reduced(odd: Odd) -> None:
     """What only reduced models have."""
     mdp = subjects.model(odd.pick(("tabulated", "blind", "simulated")))
-    kind = odd.below(5)
+    kind = odd.below(4)
     if kind == 0:
         odd.must_work(mdp.describe)
         odd.must_work(lambda: (mdp.parents, mdp.log_loss, mdp.marginal_log_loss, mdp.arguments()))
-    elif kind == 1:
-        source = subjects.model(odd.pick(("market", "grid", "wide")))
-        odd.call(mdp.extend, source, odd.sound_or(2), odd.generator())
-    elif kind == 2 and isinstance(mdp, TabulatedReducedMDP):
+    elif kind == 1 and isinstance(mdp, TabulatedReducedMDP):
         odd.call(mdp.part, odd.pick(((), mdp.mask, ("x",), mdp.mask[:1], "guard", None)))
-    elif kind == 3 and isinstance(mdp, TabulatedReducedMDP):
+    elif kind == 2 and isinstance(mdp, TabulatedReducedMDP):
         n = subjects.sound_state(mdp, (3,), odd.rng).endogenous
         odd.call(mdp.endogenous_index, odd.damaged(n, mdp.endogenous_sizes))
     else:
