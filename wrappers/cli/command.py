@@ -58,7 +58,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--save",
         type=Path,
         metavar="FILE",
-        help="for wrappers.LearnedMask.load: the mask, and the policy too if FILE ends in .zip",
+        help="for wrappers.LearnedMask.load: the mask, and the policy too if the name ends in "
+        ".safetensors",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="only the names of the variables to keep, one a line"
@@ -150,7 +151,7 @@ def fit(learner: MaskLearner, study: Study, bar: ProgressBar) -> None:
 def save(learner: MaskLearner, path: Path | None) -> str | None:
     """Write the mask to a file, if there is one to write to; what went wrong, if something did.
 
-    A file whose name ends in ``.zip`` has the policy, too.
+    A file whose name ends in ``.safetensors``, or ``.zip`` as before, has the policy, too.
     """
     if path is None:
         return None
@@ -162,7 +163,7 @@ def save(learner: MaskLearner, path: Path | None) -> str | None:
 
 
 def _with_policy(path: Path) -> bool:
-    return path.suffix.lower() == ".zip"
+    return path.suffix.lower() in {".safetensors", ".zip"}
 
 
 def show_explanation(learner: MaskLearner, *, every: bool) -> None:
