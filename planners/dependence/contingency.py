@@ -266,24 +266,24 @@ def _weighted_log(number: int) -> float:
 
 
 @njit(**INNER)
-def table_information(table: Any, counted: Any) -> Any:
-    """G of a table (values of the candidate, cases), and its degrees of freedom.
+def table_information(table: Any, size: Any, counted: Any) -> Any:
+    """G of a table, row by row (values of the candidate, cases), and its degrees of freedom.
 
     G is twice the samples times the plug-in conditional information.
     """
-    starts, _, by_case, by_row = counted
+    starts, totals, by_case, by_row = counted
     statistic, freedom = 0.0, 0.0
     for r in range(len(starts) - 1):
         first, last = starts[r], starts[r + 1]
         if last - first < 2:
             continue
         part, met = 0.0, 0
-        for c in range(table.shape[0]):
+        for c in range(size):
             number = np.int64(0)
-            for k in range(first, last):
-                if table[c, k] > 0:
-                    number += table[c, k]
-                    part += _weighted_log(np.int64(table[c, k]))
+            for k in range(c * len(totals) + first, c * len(totals) + last):
+                if table[k] > 0:
+                    number += table[k]
+                    part += _weighted_log(np.int64(table[k]))
             if number > 0:
                 part -= _weighted_log(number)
                 met += 1
@@ -302,12 +302,13 @@ def _count_tables(columns: Any, sizes: Any, case: Any, counted: Any, found: Any)
     Four samples are counted in four tables at a time: a count that was just written need not be
     waited for, as it has to be where one value is common.
     """
-    cases = len(counted[1])
-    cells = np.empty((4, sizes.max() * cases), np.int32)
+    cases, most = len(counted[1]), 0
+    for j in range(len(columns)):
+        most = max(most, sizes[j])
+    cells = np.empty((4, most * cases), np.int32)
+    first, second, third, fourth = cells[0], cells[1], cells[2], cells[3]
     for j in range(len(columns)):
         length, column, width = sizes[j] * cases, columns[j], np.uint64(cases)
-        first, second = cells[0, :length], cells[1, :length]
-        third, fourth = cells[2, :length], cells[3, :length]
         for c in range(length):
             first[c], second[c], third[c], fourth[c] = 0, 0, 0, 0
         whole = len(case) // 4 * 4
@@ -320,5 +321,4 @@ def _count_tables(columns: Any, sizes: Any, case: Any, counted: Any, found: Any)
             first[np.uint64(column[s]) * width + np.uint64(case[s])] += 1
         for c in range(length):
             first[c] += second[c] + third[c] + fourth[c]
-        table = first.reshape(sizes[j], cases)
-        found[0, j], found[1, j] = table_information(table, counted)
+        found[0, j], found[1, j] = table_information(first, sizes[j], counted)

@@ -353,15 +353,23 @@ def _tables_of_bits(counts: Any, totals: Any, sizes: Any, counted: Any, found: A
 
     What is left over belongs to the last case, and to the first value of the candidate.
     """
-    cases, row = len(counted[1]), 0
-    table = np.empty((sizes.max(), cases), np.int32)
+    # Loops, not slices: these take Numba a second to compile.
+    totals_of_cases, row, most = counted[1], 0, 0
+    cases = len(totals_of_cases)
     for j in range(len(sizes)):
-        table[0] = counted[1]
+        most = max(most, sizes[j])
+    table = np.empty(most * cases, np.int32)
+    for j in range(len(sizes)):
+        for k in range(cases):
+            table[k] = totals_of_cases[k]
         for value in range(1, sizes[j]):
-            table[value, cases - 1] = totals[row]
+            rest = totals[row]
             for k in range(cases - 1):
-                table[value, k] = counts[k, row]
-                table[value, cases - 1] -= counts[k, row]
-            table[0] -= table[value]
+                number = counts[k, row]
+                table[value * cases + k] = number
+                table[k] -= number
+                rest -= number
+            table[value * cases + cases - 1] = rest
+            table[cases - 1] -= rest
             row += 1
-        found[0, j], found[1, j] = table_information(table[: sizes[j]], counted)
+        found[0, j], found[1, j] = table_information(table, sizes[j], counted)
