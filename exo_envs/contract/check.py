@@ -33,7 +33,7 @@ from exo_envs.contract.rules import (
     shares_noise,
 )
 from exo_envs.core.arguments import as_generator, check_flag, check_level, check_real, check_whole
-from exo_envs.core.clock import Clock, OutOfTimeError
+from exo_envs.core.clock import Clock, OutOfTimeError, tick
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP
 
@@ -156,6 +156,7 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     finally:
         if isinstance(mdp, CountedMDP):
             mdp.add(asked)
+    tick()  # the time of a clock above may be up
     if isinstance(model, HasOriginal):
         model.check_claims()
 

@@ -1,5 +1,7 @@
 """Backtests play held-out windows in order, and their intervals keep neighbours together."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -191,7 +193,7 @@ def test_evaluate_and_bounds_play_windows_of_the_record(mdp):
     assert found.successors == "given by the model"
     assert (found.upper_values >= returns - 1e-9).all()
     with pytest.raises(ValueError, match="plain hindsight"):
-        bracket(later, buy_low, 10, values=(lambda horizon: [],))
+        bracket(later, buy_low, 10, values=SimpleNamespace(backwards=lambda horizon: []))
 
 
 def test_the_bound_on_a_record_of_real_values_is_hindsight_on_these_values():

@@ -153,7 +153,7 @@ def _bugs_of_memory() -> Iterator[Bug]:
             "memory",
             f"sample_exogenous follows the action ({model.__name__})",
             lambda model=model: Changed(model(), **_following_actions()),
-            ("sample_exogenous", "an action"),
+            ("sample_exogenous", "after other questions"),
         )
     for model in MODELS:
         for method in ("reward_terms", "endogenous_reward"):

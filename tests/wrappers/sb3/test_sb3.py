@@ -391,6 +391,7 @@ def test_without_sb3_the_import_says_what_to_install():
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout == "fine\n"
-    assert 'ImportError: wrappers.sb3 needs Stable-Baselines3: pip install "exo-envs[rl]"' in (
-        done.stderr
+    assert (
+        'NotInstalledError: wrappers.sb3 needs Stable-Baselines3: pip install "exo-envs[rl]"'
+        in (done.stderr)
     )
