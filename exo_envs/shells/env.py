@@ -111,7 +111,8 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
         raise ArgumentError(f"the snapshot is not of {of}") from None
     if steps.shape != lanes or ended.shape != lanes:
         raise ArgumentError(f"the snapshot is not of {of}")
-    if steps.dtype.kind not in "iu" or (steps < 0).any():
+    wrong = steps.dtype.kind not in "iu" or (steps < 0).any()
+    if wrong or (steps > np.iinfo(np.int64).max).any():
         raise ArgumentError(
             f"elapsed_steps of a snapshot are whole numbers, at least 0, not "
             f"{snapshot.elapsed_steps!r}"

@@ -44,10 +44,14 @@ class DecisionLists(NamedTuple):
     rule_starts: Ints  # (N * A + 1,)
     tables: SparseTables
 
-    def check(self) -> None:
-        """Refuse arrays that do not belong together: kernels would read beside them."""
-        pairs = check_whole("num_states", self.num_states, 1)
-        pairs *= check_whole("num_actions", self.num_actions, 1)
+    def checked(self) -> DecisionLists:
+        """The same, with Python's numbers; arrays that do not belong together are refused.
+
+        Kernels would read beside them.
+        """
+        num_states = check_whole("num_states", self.num_states, 1)
+        num_actions = check_whole("num_actions", self.num_actions, 1)
+        pairs = num_states * num_actions
         sizes = exact("sizes", self.sizes, 1)
         variables, row_starts, targets, probabilities = self.tables
         rules = as_array("row_starts", row_starts).size - 1
@@ -55,7 +59,7 @@ class DecisionLists(NamedTuple):
         exact_starts("rule_starts", self.rule_starts, pairs, rules, at_least=1)
         variables.check("variables", rules, 0, len(sizes))
         exact_starts("row_starts", row_starts, rules, rows, at_least=1)
-        targets.check("targets", rows, 0, self.num_states)
+        targets.check("targets", rows, 0, num_states)
         real_numbers("probabilities", probabilities, targets.values.shape, finite=False)
         row = wrong_row(targets.starts, probabilities, False)
         if row >= 0:
@@ -67,7 +71,7 @@ class DecisionLists(NamedTuple):
         rule = _wrong_rule(self)
         if rule >= 0:
             pair = int(np.searchsorted(self.rule_starts, rule, "right")) - 1
-            n, a = divmod(pair, self.num_actions)
+            n, a = divmod(pair, num_actions)
             looked_at = variables.piece(rule)
             raise ArgumentError(
                 f"rule {rule}, of state {n} and action {a}, looks at the variables "
@@ -75,6 +79,7 @@ class DecisionLists(NamedTuple):
                 f"{row_starts[rule + 1] - row_starts[rule]} rows; it should have one for each of "
                 "their joint values, and the last rule of a list looks at nothing and decides"
             )
+        return self._replace(num_states=num_states, num_actions=num_actions)
 
     @classmethod
     def from_lists(
@@ -111,9 +116,7 @@ class DecisionLists(NamedTuple):
         lists = [rules[pair] for pair in pairs]
         for rule in chain.from_iterable(lists):
             rule.check()
-        made = cls.from_lists(lists, num_actions, sizes)
-        made.check()
-        return made
+        return cls.from_lists(lists, num_actions, sizes).checked()
 
     def dependencies(self) -> tuple[int, ...]:
         """The exogenous variables that any rule looks at."""

@@ -136,9 +136,8 @@ class FactoredMDP(ExoMDP):
             self.data.check(self.exogenous_variables, self.endogenous_variables)
 
     def _check_decision_lists(self) -> None:
-        lists = self.decision_lists
-        check_kind("decision_lists", lists, DecisionLists)
-        lists.check()
+        check_kind("decision_lists", self.decision_lists, DecisionLists)
+        self.decision_lists = lists = self.decision_lists.checked()
         own = self.num_endogenous_states, self.num_actions, self.exogenous_sizes.tolist()
         theirs = lists.num_states, lists.num_actions, lists.sizes.tolist()
         if own != theirs:

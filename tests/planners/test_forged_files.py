@@ -246,13 +246,13 @@ def wrong_lists():
 
 def test_decision_lists_that_are_none_are_refused():
     good = random_mdp(np.random.default_rng(0)).decision_lists
-    good.check()
+    good.checked()
     for message, change in wrong_lists():
         of_tables = change.keys() <= set(good.tables._fields)
         changed = {"tables": good.tables._replace(**change)} if of_tables else change
         wrong = good._replace(**changed)
         with pytest.raises(ValueError, match=message):
-            wrong.check()
+            wrong.checked()
 
 
 def test_factors_and_rules_that_are_none_are_refused():
