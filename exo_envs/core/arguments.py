@@ -489,7 +489,7 @@ def exact_starts(name: str, values: Any, pieces: int, total: int, *, at_least: i
 
 def _check_type(name: str, values: Any, dtype: Any) -> None:
     if not isinstance(values, np.ndarray) or values.dtype != dtype:
-        found = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+        found = values.dtype if isinstance(values, np.ndarray) else kind_of(values)
         raise ArgumentError(f"{name} is an array of {np.dtype(dtype).name}, not {found}")
     if not values.flags.c_contiguous:
         raise ArgumentError(f"{name} is a contiguous array")
