@@ -7,9 +7,7 @@ without, with a large one or a small one, results are the same.
 A module that has something to remember declares a :class:`Shelf` for it and asks for it there::
 
     ROWS = Shelf[Key, Rows]("rows")
-    rows = memory.find(ROWS, key)
-    if rows is None:
-        rows = memory.keep(ROWS, key, count(key))
+    rows = memory.get(ROWS, key, lambda: count(key))
 """
 
 from __future__ import annotations
@@ -104,20 +102,6 @@ class Memory:
             self._shelves[shelf.name] = Entries()
             self._shelves[shelf.name].shelf = shelf
         return self._shelves[shelf.name]
-
-    def find(self, shelf: Shelf[K, V], key: K) -> V | None:
-        """The entry of a key; None if it has to be made, and there the time may be up."""
-        entries = self.entries(shelf)
-        if key in entries:
-            entries.move_to_end(key)
-            return entries[key]
-        tick()
-        return None
-
-    def keep(self, shelf: Shelf[K, V], key: K, value: V) -> V:
-        """Keep the entry of a key, and return it."""
-        self.entries(shelf).keep(key, value)
-        return value
 
     def get(self, shelf: Shelf[K, V], key: K, make: Callable[[], V]) -> V:
         """The entry of a key, made if there is none; there the time may be up."""

@@ -29,7 +29,7 @@ def explanation(odd: Odd) -> None:
     row: ExplainedVariable = odd.pick(found.rows)
     odd.must_work(lambda: (str(found), len(found), list(found), found.kept, found.dropped))
     odd.must_work(lambda: (row.in_words(row.effect), row.in_words(None), str(row)))
-    odd.must_work(found.to_pandas)
+    odd.must_work(lambda: (found.to_pandas(), found.to_html()))
     odd.must_work(lambda: [record.worth(0.5) for record in learner.history_[:2]])
     odd.call(found.to_markdown, sentences=odd.sound_or(True))
     odd.call(found.__getitem__, odd.sound_or(row.variable))
@@ -49,7 +49,7 @@ def path(odd: Odd) -> None:
     found: MaskPath = odd.must_work(learner.path)
     point: PathPoint = found[0]
     odd.must_work(lambda: (str(found), len(found), list(found), point.size, point.value))
-    odd.must_work(lambda: (found.to_pandas(), found.to_markdown()))
+    odd.must_work(lambda: (found.to_pandas(), found.to_markdown(), found.to_html()))
     odd.call(found.at, odd.sound_or(1.0))
     odd.call(point.value_at, odd.sound_or(1.0))
     odd.call(found.plot, odd.pick((Figure().add_subplot(), odd.text(), 3, [])))

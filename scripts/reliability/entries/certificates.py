@@ -33,6 +33,7 @@ def arguments(odd: Odd) -> None:
     certificate: Certificate = odd.call(certify, Study(mdp, 0) if study else mdp, mask, **given)
     odd.must_work(lambda: (certificate.holds, certificate.violations, certificate.detectable))
     odd.must_work(lambda: (str(certificate), certificate.to_markdown(), certificate.to_pandas()))
+    odd.must_work(certificate.to_html)
     for check in certificate.checks[:3]:
         again: Check = odd.must_work(Check, **dataclasses.asdict(check))
         odd.must_work(getattr, again, "reason")

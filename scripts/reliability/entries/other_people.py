@@ -129,7 +129,8 @@ def audits(odd: Odd) -> None:
     found: Audit = odd.must_work(audit, subjects.model("market"), num_states=8)
     odd.must_work(Audit, found.endogenous, found.exogenous, found.findings)
     odd.must_work(lambda: (str(found), found.hidden, found.constant))
-    odd.must_work(Problem, "hidden state", "price", "it depends on the past")
+    problem: Problem = odd.must_work(Problem, "hidden state", "price", "it depends on the past")
+    odd.must_work(lambda: problem.is_hidden)
     if found.findings:
         first = found.findings[0]
         odd.must_work(Finding, **{name: getattr(first, name) for name in Finding.__annotations__})
