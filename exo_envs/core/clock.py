@@ -62,6 +62,10 @@ class Clock:
         limit: in seconds; None is no limit.
         wall: whether the time for compiling counts, too.
         watch: is called with each tick of this clock, and of those that it is :meth:`above`.
+
+    Attributes:
+        ends: ticks raise from this time on, in seconds since the start; before the limit where
+            part of the time is kept for something else.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Clock:
         self._watch = watch
         self._above = _ABOVE.get()
         self._start = self._compiling.working_time()
+        self.ends = self._limit
 
     def seconds(self) -> float:
         """The time since the start."""
@@ -96,7 +101,7 @@ class Clock:
             self._above.tick(doing)
         if self._watch is not None:
             self._watch(doing)
-        if self.seconds() >= self._limit:
+        if self.seconds() >= self.ends:
             raise OutOfTimeError
 
     @contextmanager

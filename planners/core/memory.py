@@ -7,7 +7,8 @@ without, with a large one or a small one, results are the same.
 A module that has something to remember declares a :class:`Shelf` for it and asks for it there::
 
     ROWS = Shelf[Key, Rows]("rows")
-    rows = memory.get(ROWS, key, lambda: count(key))
+    if (rows := memory.find(ROWS, key)) is None:
+        rows = memory.keep(ROWS, key, count(key))
 """
 
 from __future__ import annotations
@@ -103,15 +104,18 @@ class Memory:
             self._shelves[shelf.name].shelf = shelf
         return self._shelves[shelf.name]
 
-    def get(self, shelf: Shelf[K, V], key: K, make: Callable[[], V]) -> V:
-        """The entry of a key, made if there is none; there the time may be up."""
+    def find(self, shelf: Shelf[K, V], key: K) -> V | None:
+        """The entry of a key; None if it is still to be made, before which the time may be up."""
         entries = self.entries(shelf)
         if key in entries:
             entries.move_to_end(key)
             return entries[key]
         tick()
-        value = make()
-        entries.keep(key, value)
+        return None
+
+    def keep(self, shelf: Shelf[K, V], key: K, value: V) -> V:
+        """Add an entry, and return it."""
+        self.entries(shelf).keep(key, value)
         return value
 
     def part(self, columns: NDArray[np.intp]) -> Memory:

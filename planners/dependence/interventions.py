@@ -16,7 +16,6 @@ Where x was recorded (``mdp.is_recorded``) nobody can change it, and nothing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +91,9 @@ def actors_of(
     memory.bind(data=data)
 
     def influence_of(j: int) -> FloatArray:
-        return memory.get(INFLUENCE, j, partial(_influence, coarse, data, j, memory))
+        if (found := memory.find(INFLUENCE, j)) is None:
+            found = memory.keep(INFLUENCE, j, _influence(coarse, data, j, memory))
+        return found
 
     if len(data.names) <= ONE_BY_ONE:
         effects = np.stack([influence_of(j) for j in changed.tolist()])
@@ -109,7 +110,9 @@ def actors_of(
     suspected = np.zeros((len(targets), len(data.names)), dtype=np.bool_)
     suspected[:, changed] = True
     for k in range(GROUPINGS):
-        group, acts = memory.get(GROUP_INFLUENCE, k, partial(_group_influence, coarse, data, k))
+        if (grouped := memory.find(GROUP_INFLUENCE, k)) is None:
+            grouped = memory.keep(GROUP_INFLUENCE, k, _group_influence(coarse, data, k))
+        group, acts = grouped
         suspected &= acts[:, targets][group].T
     found: list[dict[int, float]] = []
     for i, row in zip(targets, suspected, strict=True):
@@ -200,13 +203,12 @@ def _influence(mdp: ExoMDP, data: ExogenousData, j: int, memory: Memory) -> Floa
 def _base(mdp: ExoMDP, data: ExogenousData, memory: Memory) -> tuple[IntArray, IntArray]:
     """States that occur, and what follows them under the seed of the data."""
     number = NUM_CHANGED + NUM_UNCHANGED
-
-    def draw() -> tuple[IntArray, IntArray]:
+    if (found := memory.find(BASE_STATES, number)) is None:
         rng = np.random.default_rng([data.seed, len(data.names)])  # no variable has that number
         base = data.sample(number, rng)
-        return base, mdp.sample_exogenous(base, np.random.default_rng(data.seed))
-
-    return memory.get(BASE_STATES, number, draw)
+        following = mdp.sample_exogenous(base, np.random.default_rng(data.seed))
+        found = memory.keep(BASE_STATES, number, (base, following))
+    return found
 
 
 def _change(data: ExogenousData, x: IntArray, j: int, rng: np.random.Generator) -> IntArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -96,19 +95,25 @@ class TransitionCounts:
 
     def columns(self) -> Columns:
         """All variables where the transitions begin."""
-        return self.memory.get(COLUMNS, self.stride, partial(Columns.of, self.data, self.rollouts))
+        if (columns := self.memory.find(COLUMNS, self.stride)) is None:
+            columns = Columns.of(self.data, self.rollouts)
+            self.memory.keep(COLUMNS, self.stride, columns)
+        return columns
 
     def later(self, i: int) -> IntArray:
         """x_i where the transitions end."""
-        return self.memory.get(LATER, (self.stride, i), lambda: self._after(i))
-
-    def _after(self, i: int) -> IntArray:
-        (position,) = as_positions("targets", [i], len(self.data.sizes)).tolist()
-        return self.data.after(position, self.rollouts)
+        key = (self.stride, i)
+        if (values := self.memory.find(LATER, key)) is None:
+            (position,) = as_positions("targets", [i], len(self.data.sizes)).tolist()
+            values = self.memory.keep(LATER, key, self.data.after(position, self.rollouts))
+        return values
 
     def rows(self, given: Sequence[int]) -> Rows:
         """The samples by the joint value of some variables."""
-        return self.memory.get(ROWS, (self.stride, *given), lambda: self._split(given))
+        key = (self.stride, *given)
+        if (rows := self.memory.find(ROWS, key)) is None:
+            rows = self.memory.keep(ROWS, key, self._split(given))
+        return rows
 
     def _split(self, given: Sequence[int]) -> Rows:
         if not len(given):
@@ -118,23 +123,25 @@ class TransitionCounts:
 
     def cases(self, target: int, given: Sequence[int]) -> Cases:
         """The samples by the joint value of some variables and of x'_i."""
-        return self.memory.get(
-            CASES,
-            (self.stride, target, *given),
-            lambda: Cases(self.rows(given), self.later(target), int(self.data.sizes[target])),
-        )
+        key = (self.stride, target, *given)
+        if (cases := self.memory.find(CASES, key)) is None:
+            cases = Cases(self.rows(given), self.later(target), int(self.data.sizes[target]))
+            self.memory.keep(CASES, key, cases)
+        return cases
 
     def num_rows(self, given: Sequence[int]) -> int:
         """The number of joint values that occur."""
-        return self.memory.get(NUM_ROWS, (self.stride, *given), lambda: self.rows(given).count)
+        key = (self.stride, *given)
+        if (number := self.memory.find(NUM_ROWS, key)) is None:
+            number = self.memory.keep(NUM_ROWS, key, self.rows(given).count)
+        return number
 
     def is_certain(self, target: int, given: Sequence[int]) -> bool:
         """Whether every row has one value of the target only."""
-        return self.num_rows(given) == self.memory.get(
-            NUM_ROWS,
-            (self.stride, *given, -1, target),
-            lambda: self.cases(target, given).count,
-        )
+        key = (self.stride, *given, -1, target)
+        if (number := self.memory.find(NUM_ROWS, key)) is None:
+            number = self.memory.keep(NUM_ROWS, key, self.cases(target, given).count)
+        return self.num_rows(given) == number
 
     def screen(
         self, target: int, given: Sequence[int], candidates: IntArray
@@ -142,11 +149,9 @@ class TransitionCounts:
         """G of many candidates and x'_i given others, and its degrees of freedom."""
         if len(candidates) and not 0 <= candidates.min() <= candidates.max() < len(self.data.sizes):
             as_positions("candidates", candidates, len(self.data.sizes))
-        known = self.memory.get(
-            SCREENED,
-            (self.stride, target, *given),
-            lambda: np.full((2, len(self.data.sizes)), np.nan),
-        )
+        key = (self.stride, target, *given)
+        if (known := self.memory.find(SCREENED, key)) is None:
+            known = self.memory.keep(SCREENED, key, np.full((2, len(self.data.sizes)), np.nan))
         new = candidates[np.isnan(known[0, candidates])]
         if len(new):
             known[:, new] = self.columns().information(self.cases(target, given), new)
@@ -154,53 +159,52 @@ class TransitionCounts:
 
     def information(self, target: int, given: Sequence[int], *group: int) -> GTest:
         """What one variable, or several together, tell about x'_i given others."""
-
-        def count() -> GTest:
-            rows = self.rows(group)
-            cases, size = self.cases(target, given), np.array([rows.count])
-            return as_one(column_information(cases, rows.row[None], size))
-
-        def as_one(found: tuple[FloatArray, FloatArray]) -> GTest:
-            return GTest(*(float(part[0]) for part in found))
-
         if len(group) == 1:
-            return as_one(self.screen(target, given, np.array(group)))
-        return self.memory.get(INFORMATION, (self.stride, target, *given, -1, *group), count)
+            statistic, freedom = self.screen(target, given, np.array(group))
+            return GTest(float(statistic[0]), float(freedom[0]))
+        key = (self.stride, target, *given, -1, *group)
+        if (found := self.memory.find(INFORMATION, key)) is None:
+            rows, cases = self.rows(group), self.cases(target, given)
+            statistic, freedom = column_information(cases, rows.row[None], np.array([rows.count]))
+            found = GTest(float(statistic[0]), float(freedom[0]))
+            self.memory.keep(INFORMATION, key, found)
+        return found
 
     def null(self, target: int, given: Sequence[int], *group: int) -> Null:
         """How G behaves where there is nothing to find: between different rollouts.
 
         Of clocks, which are the same in all of them, other rollouts begin at other steps, too.
         """
-
-        def ratios(first: int, last: int) -> list[float]:
-            """G / freedom if the rollouts of the group are shifted by ``first`` to ``last``."""
-            number = len(self.rollouts)
-            shifts = np.arange(first, min(last + 1, number))
-            if not len(shifts):
-                return []
-            rows = self.rows(group)
-            row = rows.row.reshape(number, -1)
-            origin = (np.arange(number) - shifts[:, None]) % number
-            if _is_clock(row, rows.count):
-                rng = np.random.default_rng([self.data.seed, first, *group])
-                begins = rng.integers(row.shape[1], size=(*origin.shape, 1))
-                steps = (np.arange(row.shape[1]) + begins) % row.shape[1]
-                shifted = row[origin[..., None], steps].reshape(len(shifts), -1)
-            else:
-                shifted = row[origin].reshape(len(shifts), -1)
-            sizes = np.full(len(shifts), rows.count)
-            statistic, freedom = column_information(self.cases(target, given), shifted, sizes)
-            found = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
-            return [float(ratio) for ratio in found]
-
-        def measure() -> Null:
-            found = ratios(1, SHIFTS)
+        key = (self.stride, target, *given, -1, *group)
+        if (null := self.memory.find(NULLS, key)) is None:
+            cases, rows = self.cases(target, given), self.rows(group)
+            found = self._shifted(cases, rows, group, 1, SHIFTS)
             if len(found) < SHIFTS or np.mean(found) >= NOTICEABLE:
-                found += ratios(1 + SHIFTS, MORE_SHIFTS)
-            return Null.of(found)
+                found += self._shifted(cases, rows, group, 1 + SHIFTS, MORE_SHIFTS)
+            null = self.memory.keep(NULLS, key, Null.of(found))
+        return null
 
-        return self.memory.get(NULLS, (self.stride, target, *given, -1, *group), measure)
+    def _shifted(
+        self, cases: Cases, rows: Rows, group: Sequence[int], first: int, last: int
+    ) -> list[float]:
+        """G / freedom if the rollouts of the group are shifted by ``first`` to ``last``."""
+        number = len(self.rollouts)
+        shifts = np.arange(first, min(last + 1, number))
+        if not len(shifts):
+            return []
+        row = rows.row.reshape(number, -1)
+        origin = (np.arange(number) - shifts[:, None]) % number
+        if _is_clock(row, rows.count):
+            rng = np.random.default_rng([self.data.seed, first, *group])
+            begins = rng.integers(row.shape[1], size=(*origin.shape, 1))
+            steps = (np.arange(row.shape[1]) + begins) % row.shape[1]
+            shifted = row[origin[..., None], steps].reshape(len(shifts), -1)
+        else:
+            shifted = row[origin].reshape(len(shifts), -1)
+        sizes = np.full(len(shifts), rows.count)
+        statistic, freedom = column_information(cases, shifted, sizes)
+        found = np.divide(statistic, freedom, out=np.ones(len(shifts)), where=freedom > 0)
+        return [float(ratio) for ratio in found]
 
 
 def _is_clock(row: IntArray, count: int) -> bool:

@@ -90,9 +90,9 @@ class ForecastParentSearch:
 
         def passes(chosen: list[int], j: int) -> bool:
             given = (target, *chosen, j)
-            rows = self.memory.get(
-                FORECAST_ROWS, self.memory.key(given), lambda: self._num_rows(given)
-            )
+            key = self.memory.key(given)
+            if (rows := self.memory.find(FORECAST_ROWS, key)) is None:
+                rows = self.memory.keep(FORECAST_ROWS, key, self._num_rows(given))
             return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
 
         return tuple(select_forward(candidates, self.max_parents, rank=rank, passes=passes))
@@ -131,9 +131,9 @@ class ForecastParentSearch:
             Their scores, in nats over all lags, and the logarithms of the smallest p-values of
             their tests, shape (2, candidates).
         """
-        known = self.memory.get(
-            FORECAST_SCORES, self.memory.key(given), lambda: np.full((2, self._total), np.nan)
-        )
+        key = self.memory.key(given)
+        if (known := self.memory.find(FORECAST_SCORES, key)) is None:
+            known = self.memory.keep(FORECAST_SCORES, key, np.full((2, self._total), np.nan))
         places = self.memory.places(candidates)
         unknown = np.isnan(known[0, places])
         if unknown.any():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -83,8 +83,10 @@ class Forecasts(NamedTuple):
         for i, others in parents.items():
             looked_at = (i, *(j for j in others if j != i))
             key = (horizon, len(rollouts), *memory.key(looked_at))
-            make = partial(_fit_one, by_variable, sizes, looked_at, horizon)
-            found.append(memory.get(FORECASTS, key, make))
+            if (fitted := memory.find(FORECASTS, key)) is None:
+                fitted = _fit_one(by_variable, sizes, looked_at, horizon)
+                memory.keep(FORECASTS, key, fitted)
+            found.append(fitted)
             chosen.append(np.array(looked_at, dtype=np.int64))
         lookups, tables = zip(*found, strict=True) if found else ((), ())
         variables = np.array(list(parents), dtype=np.int64)

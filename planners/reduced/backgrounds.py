@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -125,7 +125,9 @@ class Informants:
 
     def column(self, j: int) -> Ints:
         """One variable in all backgrounds."""
-        return self.memory.get(BACKGROUNDS, j, partial(self.backgrounds.column, j))
+        if (column := self.memory.find(BACKGROUNDS, j)) is None:
+            column = self.memory.keep(BACKGROUNDS, j, self.backgrounds.column(j))
+        return column
 
     def row(self, variables: Sequence[int], where: Ints) -> Ints:
         """The joint values of some variables in some backgrounds."""
@@ -195,5 +197,10 @@ class Informants:
 
         if question.key is None:
             return {j: answer(j) for j in candidates}
-        get, known = partial(self.memory.get, RULE_INFORMATION), tuple(given)
-        return {j: get((question.key, known, j), partial(answer, j)) for j in candidates}
+        answers, known = {}, tuple(given)
+        for j in candidates:
+            key = (question.key, known, j)
+            if (found := self.memory.find(RULE_INFORMATION, key)) is None:
+                found = self.memory.keep(RULE_INFORMATION, key, answer(j))
+            answers[j] = found
+        return answers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +71,10 @@ def fit_factors(
     place = {i: k for k, i in enumerate(parents)}
     factors, losses = [], np.empty((2, len(parents)))
     for i, given in parents.items():
-        factor, loss, marginal_loss = memory.get(
-            FACTORS, (i, tuple(given), smoothing), partial(_fit_one, data, i, given, smoothing)
-        )
+        key = (i, tuple(given), smoothing)
+        if (fitted := memory.find(FACTORS, key)) is None:
+            fitted = memory.keep(FACTORS, key, _fit_one(data, i, given, smoothing))
+        factor, loss, marginal_loss = fitted
         losses[:, place[i]] = loss, marginal_loss
         factors.append(replace(factor, parents=tuple(place[j] for j in given)))
     return Fit(tuple(factors), *losses)

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -122,9 +121,10 @@ def _means(
     kept = [] if optimistic else [j for j in scope if j in informants.columns]
     dropped = [j for j in scope if j not in kept]
     key = scope, tuple(kept)
-    label, amounts = memory.get(
-        PAID_AMOUNTS, key, partial(_amounts, informants, scope, table, kept, dropped)
-    )
+    if (paid := memory.find(PAID_AMOUNTS, key)) is None:
+        paid = _amounts(informants, scope, table, kept, dropped)
+        memory.keep(PAID_AMOUNTS, key, paid)
+    label, amounts = paid
     told: list[int] = []
     if not optimistic:
         where = np.arange(informants.backgrounds.num_independent)
@@ -138,24 +138,22 @@ def _means(
         return informants.counts([*kept, *told], everywhere, seen, amounts.shape[1])
 
     if len(scope) == 1:
-        usual, *deviations = memory.get(
-            AVERAGED_REWARDS,
-            (scope, tuple(told)),
-            lambda: additive_means(counts(), SMOOTHING),
-        )
+        own = (scope, tuple(told))
+        if (parts := memory.find(AVERAGED_REWARDS, own)) is None:
+            parts = memory.keep(AVERAGED_REWARDS, own, additive_means(counts(), SMOOTHING))
+        usual, *deviations = parts
         means: dict[Scope, FloatArray] = {(): usual @ amounts[0]}
         for j, deviation in zip(told, deviations, strict=True):
             means[j,] = deviation @ amounts[0]
         return means
 
-    def averaged() -> FloatArray:
-        chances = smooth(counts(), SMOOTHING).reshape(len(amounts), -1, amounts.shape[1])
-        paid = (chances @ amounts).reshape(*informants.shape([*kept, *told]), -1)
-        order = np.argsort([*kept, *told]).tolist()
-        return np.ascontiguousarray(paid.transpose(*order, len(order))).reshape(-1, paid.shape[-1])
-
     given = tuple(sorted([*kept, *told]))
-    found = memory.get(AVERAGED_SCOPES, (scope, given), averaged)
+    if (found := memory.find(AVERAGED_SCOPES, (scope, given))) is None:
+        chances = smooth(counts(), SMOOTHING).reshape(len(amounts), -1, amounts.shape[1])
+        mean = (chances @ amounts).reshape(*informants.shape([*kept, *told]), -1)
+        order = np.argsort([*kept, *told]).tolist()
+        found = np.ascontiguousarray(mean.transpose(*order, len(order)))
+        found = memory.keep(AVERAGED_SCOPES, (scope, given), found.reshape(-1, mean.shape[-1]))
     return {given: found if given else found[0]}
 
 

@@ -88,19 +88,18 @@ class _Reduction:
         kept = [j for j in rule.variables if j in self.place]
         dropped = [j for j in rule.variables if j not in self.place]
         number = math.prod(self.informants.shape(dropped))
-
-        def ask() -> tuple[Ints, Ints, int]:
+        if (asked := self.memory.find(RULE_QUESTIONS, key)) is None:
             where = self._reaching(before)
             says = [rule.row(row) for row in range(rule.num_rows)]
             label_of = {said: label for label, said in enumerate(dict.fromkeys(says))}
             labels = np.array([label_of[said] for said in says])
-            return where, labels[self.informants.row(rule.variables, where)], len(label_of)
-
-        where, label, num_labels = self.memory.get(RULE_QUESTIONS, key, ask)
+            label = labels[self.informants.row(rule.variables, where)]
+            asked = self.memory.keep(RULE_QUESTIONS, key, (where, label, len(label_of)))
+        where, label, num_labels = asked
         question = Question(label, num_labels, where, number, key=key)
         given = kept + self.informants.informative(question, kept)
-
-        def averaged() -> Rule:
+        averaged = self.memory.find(AVERAGED_RULES, (key, tuple(given)))
+        if averaged is None:
             chances = self._frequencies(given, where, self.informants.row(dropped, where), number)
             targets = np.unique(rule.targets)
             said = rule.to_matrix(targets).reshape(
@@ -109,9 +108,9 @@ class _Reduction:
             axes = [rule.variables.index(j) for j in (*kept, *dropped)]
             said = said.transpose(*axes, len(axes)).reshape(-1, number, len(targets))
             chances = chances.reshape(len(said), -1, number)
-            return self._rule(given, np.einsum("kid,kdt->kit", chances, said), targets)
-
-        return self.memory.get(AVERAGED_RULES, (key, tuple(given)), averaged)
+            averaged = self._rule(given, np.einsum("kid,kdt->kit", chances, said), targets)
+            self.memory.keep(AVERAGED_RULES, (key, tuple(given)), averaged)
+        return averaged
 
     def _frequencies(
         self, given: Sequence[int], where: Ints, label: Ints, number: int

@@ -122,7 +122,10 @@ def test_what_was_not_asked_for_longest_goes_first():
     made = []
 
     def ask(key):
-        return memory.get(shelf, key, lambda: (made.append(key), np.zeros(5))[1:])
+        if (found := memory.find(shelf, key)) is None:
+            made.append(key)
+            found = memory.keep(shelf, key, (np.zeros(5),))
+        return found
 
     for key in "abacab":  # 40 bytes each: c takes the place of b, and b that of c
         ask(key)
@@ -130,7 +133,7 @@ def test_what_was_not_asked_for_longest_goes_first():
     assert memory.entries(shelf).nbytes == 2 * (40 + ENTRY_BYTES)
     assert ask("a") is ask("a")
     assert "".join(made) == "abcb"
-    large = memory.get(shelf, "large", lambda: np.zeros(1000))
+    large = memory.keep(shelf, "large", np.zeros(1000))
     assert large.nbytes == 8000
     assert memory.entries(shelf).nbytes == len(memory.entries(shelf)) == 0
 
@@ -138,22 +141,24 @@ def test_what_was_not_asked_for_longest_goes_first():
 def test_the_last_few_stay_whatever_their_size():
     memory, shelf = Memory(), Shelf("some", limit=100, at_least=2)
     for key in range(4):
-        memory.get(shelf, key, lambda: np.zeros(1000))
-    assert [memory.get(shelf, key, lambda: None) is not None for key in (3, 2)] == [True, True]
+        memory.keep(shelf, key, np.zeros(1000))
+    assert [memory.find(shelf, key) is not None for key in (3, 2, 1)] == [True, True, False]
     assert memory.entries(shelf).nbytes == 2 * (8000 + ENTRY_BYTES)
 
 
 def test_shelves_do_not_mix():
     memory = Memory()
-    assert [memory.get(Shelf(name), 0, lambda own=name: own) for name in "aba"] == ["a", "b", "a"]
+    for name in "ab":
+        memory.keep(Shelf(name), 0, name)
+    assert [memory.find(Shelf(name), 0) for name in "abc"] == ["a", "b", None]
 
 
 def test_copies_remember_on_their_own():
     memory, shelf = Memory(), Shelf("some")
-    memory.get(shelf, 1, lambda: "one")
+    memory.keep(shelf, 1, "one")
     for twin in (copy.deepcopy(memory), pickle.loads(pickle.dumps(memory))):
-        assert twin.get(shelf, 1, lambda: "other") == "one"
-        twin.get(shelf, 2, lambda: "two")
+        assert twin.find(shelf, 1) == "one"
+        twin.keep(shelf, 2, "two")
     assert list(memory.entries(shelf)) == [1]
 
 
@@ -164,7 +169,7 @@ def test_variables_are_told_apart_by_their_places_in_the_collection():
     assert second.key((0, 1)) == (5, 2)
     assert memory.key((2, 0)) == (2, 0)
     shelf = Shelf("some")
-    assert first.get(shelf, 1, lambda: "one") == second.get(shelf, 1, lambda: "other") == "one"
+    assert first.keep(shelf, 1, "one") == second.find(shelf, 1) == "one"
 
 
 def test_a_model_without_variables_can_be_planned_in(world, tmp_path):

@@ -79,10 +79,10 @@ class Session:
         self.cut_short: set[Mask] = set()
         self.hurried: set[Mask] = set()
         self.plans_later = plans_later
-        self.clock = Clock(learner.time_limit, wall=True, watch=self._watch)
+        watch = None if learner.callback is None else self._watch
+        self.clock = Clock(learner.time_limit, wall=True, watch=watch)
         self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
         self._time_limit, self._callback = learner.time_limit, learner.callback
-        self._learning_ends = math.inf  # by the clock
         self._stage = ""
         self._reported = 0.0  # when the callback was told something, by the clock
         self._estimates = count()  # that have trajectories of their own
@@ -111,7 +111,7 @@ class Session:
             for record in steps(self):
                 self.history.append(record)
                 if self._time_limit is not None and self.study.counted.original is not None:
-                    self._learning_ends = (1 - KEPT_FOR_PLAYING) * self._time_limit
+                    self.clock.ends = (1 - KEPT_FOR_PLAYING) * self._time_limit
                 self.report(record.reason, record=record)
         except OutOfTimeError:
             self.status = "time limit"
@@ -119,7 +119,7 @@ class Session:
             if not self.history:
                 raise
             self.status = "interrupted"
-        self._learning_ends = math.inf
+        self.clock.ends = math.inf if self._time_limit is None else self._time_limit
 
     # --- what steps ask ---------------------------------------------------------------------
 
@@ -188,10 +188,8 @@ class Session:
         self._reported = self.clock.seconds()
 
     def _watch(self, doing: Callable[[], str]) -> None:
-        """Tell the callback how far a plan is, now and then; and leave time for playing."""
+        """Tell the callback how far a plan is, now and then."""
         seconds = self.clock.seconds()
-        if seconds >= self._learning_ends:
-            raise OutOfTimeError
         if seconds >= self._reported + REPORT_EVERY and (detail := doing()):
             self._tell(Progress(self._stage, seconds, detail=detail))
 

@@ -253,7 +253,8 @@ class Study:
     def same_as(self, name: str) -> Mask:
         """The other variables that say the same: in all rollouts, each value with one of these."""
         data = self.data()
-        duplicates = self.memory.get(DUPLICATES, (), lambda: Duplicates(data))
+        if (duplicates := self.memory.find(DUPLICATES, ())) is None:
+            duplicates = self.memory.keep(DUPLICATES, (), Duplicates(data))
         (place,) = data.positions([name]).tolist()
         return tuple(data.names[j] for j in duplicates.of(place))
 

@@ -205,20 +205,19 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
     def _scores(self, study: Study, reduced: ReducedMDP, candidates: list[str]) -> FloatArray:
         """The score of line 3 for s = (n, the mask of a reduced model), remembered by the study."""
         memory, counts = study.memory, TransitionCounts(study.data(), 1, study.memory)
-
-        def draw() -> EndogenousTransitions:
-            rng = study.rng("divergence")
-            return EndogenousTransitions.draw(study.coarse, counts, study.survey(), rng)
-
-        def score() -> Divergence:
-            endogenous = memory.get(ENDOGENOUS_TRANSITIONS, (), draw)
+        key = (self.transition_model, reduced.mask)
+        if (found := memory.find(DIVERGENCES, key)) is None:
+            if (endogenous := memory.find(ENDOGENOUS_TRANSITIONS, ())) is None:
+                rng = study.rng("divergence")
+                endogenous = EndogenousTransitions.draw(study.coarse, counts, study.survey(), rng)
+                memory.keep(ENDOGENOUS_TRANSITIONS, (), endogenous)
             others = study.data().positions(candidates)
             if self.transition_model == "joint":
-                return joint_divergence(counts, endogenous, reduced.columns, others)
-            return factored_divergence(counts, endogenous, study.survey(), reduced, others)
-
-        key = (self.transition_model, reduced.mask)
-        return memory.get(DIVERGENCES, key, score).nats(self.bias_corrected)
+                found = joint_divergence(counts, endogenous, reduced.columns, others)
+            else:
+                found = factored_divergence(counts, endogenous, study.survey(), reduced, others)
+            memory.keep(DIVERGENCES, key, found)
+        return found.nats(self.bias_corrected)
 
 
 def joint_divergence(

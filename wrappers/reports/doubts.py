@@ -201,12 +201,11 @@ def _values_in_bins(study: Study, mask: Mask) -> Iterator[str]:
     for name in mask:
         if name not in bins:
             continue
-
-        def measure(name: str = name) -> float:
+        if (share := study.memory.find(HIDDEN_SHARES, name)) is None:
             n = study.survey().endogenous
-            return hidden_in_bins(study.counted, study.data(), name, mask, n)
-
-        if study.memory.get(HIDDEN_SHARES, name, measure) >= HIDDEN:
+            share = hidden_in_bins(study.counted, study.data(), name, mask, n)
+            study.memory.keep(HIDDEN_SHARES, name, share)
+        if share >= HIDDEN:
             differs = "what it does differs within a bin, which neither tests nor plans can see"
             yield _in_bins(bins[name], differs)
 
