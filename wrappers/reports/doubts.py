@@ -17,7 +17,7 @@ from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
 from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, PARENTS, Study
-from wrappers.reports.tables import rounded
+from wrappers.reports.tables import rounded_up
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.
 NOTABLE = 0.0823
@@ -100,7 +100,7 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
     waiting = [name for name in study.data().names if name not in found]
     needed = _needed(study, waiting) if waiting else {}
     if needed:
-        most = rounded(max(needed.values()))
+        most = rounded_up(max(needed.values()))
         yield (
             f"whether {_listed(list(needed))} tell{'s' if len(needed) == 1 else ''} anything about "
             f"the mask cannot be told with this data, {counted:,} transitions: what moves a "
@@ -157,7 +157,7 @@ def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
             values = data.values[data.fitted, :-1, j]
             seen = values.size - int(np.bincount(values.reshape(-1)).max())
             if seen < ENOUGH:
-                most = rounded(int(np.ceil(values.size * ENOUGH / max(seen, NEVER))))
+                most = rounded_up(int(np.ceil(values.size * ENOUGH / max(seen, NEVER))))
                 yield (
                     f"{name!r} acts on {target!r} if it is changed, and had another value than its "
                     f"usual one in {seen} of {values.size:,} transitions: whether that ever "
@@ -172,7 +172,7 @@ def _more(study: Study, transitions: int) -> str:
     if study.mdp.is_recorded:
         return ": give a longer record"
     counted = -(-transitions // data.num_steps)  # rollouts that are not held out
-    return f": give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+    return f": give n_data_rollouts={rounded_up(counted + -(-counted // (HOLD_OUT - 1)))}"
 
 
 def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
