@@ -22,10 +22,6 @@ class NotInstalledError(ExoError, ImportError):
     """A package that only some users need is not installed; the message says how to get it."""
 
 
-class NoWindowError(ExoError, RuntimeError):
-    """A window cannot be opened."""
-
-
 class NoFileError(ExoError, FileNotFoundError):
     """A file that somebody named is not there."""
 
