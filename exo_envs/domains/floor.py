@@ -91,7 +91,15 @@ class FloorMDP(ExoMDP):
     kernels: ClassVar[Any]
     #: How many uniform numbers n' and x' take in each lane.
     noise: tuple[int, int]
+    parameters: Any
     _world: tuple[Any, ...]
+
+    def _set_up(self, world: type[Any], **derived: Any) -> None:
+        """Make the kernels' record of what follows from the parameters, and of these by name."""
+        p = self.parameters
+        self.discount, self.horizon = p.discount, p.horizon
+        given = {name: getattr(p, name) for name in world._fields if name not in derived}
+        self._world = tuple(world(**given, **derived))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x)."""

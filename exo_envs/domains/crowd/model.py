@@ -33,13 +33,12 @@ class CrowdMDP(FloorMDP):
     """
 
     kernels = LazyModule("exo_envs.domains.crowd.kernels")
+    parameters: CrowdParameters
     num_actions = len(Move)
 
     def __init__(self, parameters: CrowdParameters | None = None) -> None:
         """Build the model from its parameters."""
         self.parameters = p = parameters or CrowdParameters()
-        self.discount = p.discount
-        self.horizon = p.horizon
         self.floor = floor = Floor(p.grid_size, p.grid_size)
         self.table_cells = place_tables(floor, p.num_tables)
         self.start = floor.cell(p.grid_size // 2 - 1, p.grid_size // 2)
@@ -58,25 +57,18 @@ class CrowdMDP(FloorMDP):
         first_goal, last_goal = 0, p.num_porters - 1
         if p.goal == "fixed":
             first_goal, last_goal = p.num_porters, p.num_objects - 1
-        world = World(
+        self._set_up(
+            World,
             columns=floor.columns,
             table_cells=self.table_cells,
             table_positions=positions,
             table_at=table_at,
             ways=_ways_to_tables(floor, positions),
             targets=np.vstack([floor.moves, np.full(len(Move), self.done)]),
-            num_agents=p.num_agents,
-            num_porters=p.num_porters,
-            stand_still=p.stand_still,
-            pick_up=p.pick_up,
-            stroll=p.stroll,
             phase_bounds=_phase_bounds(p, positions),
             first_goal=first_goal,
             last_goal=last_goal,
-            goal_reward=p.goal_reward,
-            crash_cost=p.crash_cost,
         )
-        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is next to the centre, the crowd is about as busy as it will be later on."""

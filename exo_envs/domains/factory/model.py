@@ -40,13 +40,12 @@ class FactoryMDP(FloorMDP):
     """
 
     kernels = LazyModule("exo_envs.domains.factory.kernels")
+    parameters: FactoryParameters
     num_actions = WORK + 1
 
     def __init__(self, parameters: FactoryParameters | None = None) -> None:
         """Build the model from its parameters."""
         self.parameters = p = parameters or FactoryParameters()
-        self.discount = p.discount
-        self.horizon = p.horizon
         self.floor = Floor(p.rows, p.columns)
         bottom, right = p.rows - 1, p.columns - 1
         stations = ((0, 0), (0, right), (bottom, 0), (bottom, right), (p.rows // 2, p.columns // 2))
@@ -77,23 +76,13 @@ class FactoryMDP(FloorMDP):
         arrival = (1 - p.no_order) / NUM_STATIONS
         self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
         self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
-        world = World(
-            queue_length=p.queue_length,
-            num_technicians=p.num_technicians,
-            clock_size=p.clock_size,
+        self._set_up(
+            World,
             order_cdf=self._order_cdf,
-            stall=p.stall,
-            fail=p.fail,
-            repair=p.repair,
-            self_repair=p.self_repair,
-            wander=p.wander,
             noise_flips=np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5),
             targets=np.column_stack([self.floor.moves, np.arange(self.floor.num_cells)]),
             station_at=station_at,
-            order_reward=p.order_reward,
-            down_cost=p.down_cost,
         )
-        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is anywhere with nothing done; the belt is full as if it had always run."""

@@ -19,6 +19,7 @@ class GridMDP(FloorMDP):
     """
 
     kernels = LazyModule("exo_envs.domains.grid.kernels")
+    parameters: GridParameters
     floor = Floor(3, 4, walls=((1, 1),))
     tables = ((0, 0), (0, 3), (2, 3))
     doors = ((0, 1), (2, 1))
@@ -39,19 +40,14 @@ class GridMDP(FloorMDP):
     def __init__(self, parameters: GridParameters | None = None) -> None:
         """Build the model from its parameters."""
         self.parameters = p = parameters or GridParameters()
-        self.discount = p.discount
-        self.horizon = p.horizon
-        world = World(
+        self._set_up(
+            World,
             probability=np.array([p.carry, p.turn, p.follow, p.reconsider, p.weather_change]),
             num_tables=len(self.tables),
-            slip=p.slip,
-            goal_reward=p.goal_reward,
-            crash_cost=p.crash_cost,
             moves=self.floor.moves,
             table_at=self._places(self.tables),
             door_at=self._places(self.doors),
         )
-        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot starts in its corner; everything else is anywhere."""
