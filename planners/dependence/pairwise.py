@@ -48,8 +48,6 @@ KEPT_BYTES = 2**27
 BUFFER_BYTES = 2**22
 #: Samples whose columns are copied at once: they stay in the second cache.
 COPIED_SAMPLES = 4096
-#: Samples, over all variables, that make a second thread for their bits worth while.
-SAMPLES_PER_THREAD = 2**20
 #: Words of 64 samples, over all pairs of rows, that make a second thread worth while.
 WORDS_PER_THREAD = 2**20
 #: Words of a row that are counted at a time, and rows that stay in the second cache meanwhile.
@@ -215,14 +213,15 @@ class Columns:
     def bits(self, variables: IntArray) -> NDArray[np.uint64]:
         """Bits of all variables, and of all samples, (rows, words), once those of some are made."""
         bits, is_made = self._bits
-        new = np.unique(variables[~is_made[variables]]).tolist()
-
-        def part(first: int, last: int) -> None:
-            for j in new[first:last]:
-                own, values = slice(*self.bit_starts[j : j + 2]), np.arange(1, self.sizes[j])
-                bits[own] = indicators(self.column(j), values)
-
-        in_parts(part, len(new), least=max(1, SAMPLES_PER_THREAD // max(1, len(self.states))))
+        new = np.unique(variables[~is_made[variables]])
+        rows, of = _rows(self.bit_starts, new), np.repeat(new, self.num_bits[new])
+        wanted = (1 + rows - self.bit_starts[of]).astype(self.values.dtype)
+        packed = bits.view(np.uint8).T
+        for begin in range(0, len(self.states) if len(new) else 0, COPIED_SAMPLES):
+            states = self.states[begin : begin + COPIED_SAMPLES, None]
+            block = self.values[states, of]
+            own = np.packbits(block == wanted, axis=0, bitorder="little")
+            packed[begin // 8 : begin // 8 + len(own), rows] = own
         is_made[new] = True
         return bits
 
@@ -288,12 +287,9 @@ def shared_bits(
 
     The words are shared by as many threads as Numba may use.
     """
-    pairs = max(1, len(own) * len(other))
-
-    def part(begin: int, end: int) -> Any:
-        return _shared_bits(first, own, second, other, begin, end)
-
-    return sum(in_parts(part, first.shape[1], least=max(1, WORDS_PER_THREAD // pairs)))
+    least = max(1, WORDS_PER_THREAD // max(1, len(own) * len(other)))
+    counts: Any = in_parts(_shared_bits, first.shape[1], first, own, second, other, least=least)
+    return sum(counts)
 
 
 def _of_bits(counts: Any, totals: Any, sizes: Ints, counted: CaseCounts) -> FloatArray:
@@ -322,7 +318,7 @@ def _population(word: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _shared_bits(first: Any, own: Any, second: Any, other: Any, begin: int, end: int) -> Any:
+def _shared_bits(begin: int, end: int, first: Any, own: Any, second: Any, other: Any) -> Any:
     """:func:`shared_bits` of some words; a word of one row is compared with four others at once."""
     counts = np.zeros((len(own), len(other)), np.int32)
     most = len(other) - 1
