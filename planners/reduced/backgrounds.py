@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.core.mdp import IntArray
 from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints, joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows, conditional_information, count_table
-from planners.dependence.selection import select_forward
 from planners.samples.rollouts import ExogenousData
 
 #: Values of x that stand for their distribution in the rollouts.
@@ -161,21 +159,22 @@ class Informants:
         max_rows: int,
     ) -> list[int]:
         """Candidates that tell, given others, what the answer is, the most informative first."""
-        answers: dict[int, tuple[GTest, int]] = {}
-
-        def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
+        live: Ints = np.array([j for j in candidates if j not in given], dtype=np.int64)
+        chosen: list[int] = []
+        while len(live) and len(chosen) < limit:
             known = [*given, *chosen]
             cells = question.number * math.prod(self.shape(known))
             room = max_rows // math.prod(self.shape(chosen))
             live = live[self.sizes[live] <= min(room, MAX_CELLS // cells)]
-            answers.update(self._answers(question, known, live.tolist()))
-            gains = {j: answers[j][0].gain for j in live.tolist() if answers[j][0].gain > 0}
-            return live, sorted(gains, key=lambda j: -gains[j])
-
-        rest = np.array([j for j in candidates if j not in given], dtype=np.int64)
-        return select_forward(
-            rest, limit, rank=rank, passes=lambda _, j: question.is_answered(*answers[j])
-        )
+            answers = self._answers(question, known, live.tolist())
+            telling = [j for j in answers if answers[j][0].gain > 0]
+            telling.sort(key=lambda j: -answers[j][0].gain)
+            passing = (j for j in telling if question.is_answered(*answers[j]))
+            if (best := next(passing, None)) is None:
+                break
+            chosen.append(best)
+            live = live[live != best]
+        return chosen
 
     def _answers(
         self, question: Question, given: list[int], candidates: list[int]

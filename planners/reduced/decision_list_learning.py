@@ -29,9 +29,8 @@ import numpy as np
 
 from exo_envs.core.mdp import BoolArray, IntArray
 from planners.core.arrays import Ints, chunks, joint_index, joint_values, starts_of
-from planners.dependence.group_testing import draw_probes
 from planners.reduced.backgrounds import Backgrounds
-from planners.reduced.successors import SuccessorSampler
+from planners.reduced.questions import SuccessorSampler, draw_probes
 from planners.samples.rollouts import ExogenousData
 from planners.tables.rules import Rule, count_outcomes, with_default
 
