@@ -7,5 +7,4 @@
 * ``decision_list_learning``: P(n' | n, a, x) of all variables, as decision lists.
 * ``rewards``: R^i of all variables, also of a model that only tells how much it is in all.
 * ``marginals``, ``ignored_rewards``: the same of a mask, with dropped variables averaged out.
-* ``backgrounds``: what those averages are taken over, and which masked variables they are given.
 """

@@ -29,10 +29,9 @@ import numpy as np
 
 from exo_envs.core.mdp import BoolArray, IntArray
 from planners.core.arrays import Ints, chunks, joint_index, joint_values, starts_of
-from planners.reduced.backgrounds import Backgrounds
 from planners.reduced.questions import SuccessorSampler, draw_probes
-from planners.samples.rollouts import ExogenousData
-from planners.tables.rules import Rule, count_outcomes, with_default
+from planners.samples.rollouts import Backgrounds, ExogenousData
+from planners.tables.decision_lists import Rule, count_outcomes, with_default
 
 #: Rows of a joint table that is made as it is, without a search for decisive conditions.
 SMALL_JOINT = 64

@@ -32,8 +32,7 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State
 from exo_envs.core.statistics import chi_squared_log_tail, g_tests
 from planners.core.arrays import Ints, chunks
 from planners.discretization.coarse import CoarseMDP
-from planners.reduced.backgrounds import Backgrounds
-from planners.samples.rollouts import ExogenousData
+from planners.samples.rollouts import Backgrounds, ExogenousData
 
 #: (questions (B,), x (B, m), y (B, m), seed) -> whether the answers differ (B,).
 Differ = Callable[[Ints, IntArray, IntArray, int], BoolArray]

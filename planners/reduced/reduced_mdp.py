@@ -37,6 +37,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
+from planners.core.arrays import Ragged, SparseTables
 from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
@@ -44,7 +45,6 @@ from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
 from planners.discretization.coarse import coarsened
-from planners.reduced.backgrounds import Informants
 from planners.reduced.factors import Fit, KnownParents, LaterFit
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,
@@ -52,7 +52,7 @@ from planners.reduced.ignored_rewards import (
     check_ignored_rewards,
     masked_rewards,
 )
-from planners.reduced.marginals import reduce_lists
+from planners.reduced.marginals import Informants, reduce_lists
 from planners.reduced.rewards import Reward, check_reward
 from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
@@ -60,7 +60,6 @@ from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import variables_of
-from planners.tables.ragged import Ragged, SparseTables
 
 
 class SampleCounts(NamedTuple):
