@@ -34,11 +34,11 @@ from wrappers.fitting.study import LEFT_OUT, PARENTS, Study
 Report = Callable[..., object]
 
 #: Variables that are looked at between two reports.
-TOGETHER = 16
+VARIABLES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Finding:
+class RelevantVariable:
     """Why a variable matters.
 
     Attributes:
@@ -81,13 +81,10 @@ class Relevance:
     Attributes:
         findings: by name, in the order in which they were found.
         parents: for each of them the variables that predict it, itself included, with evidence.
-        doubles: variables that pay or move n and say the same as one of them, with this one. They
-            are not needed beside it.
     """
 
-    findings: dict[str, Finding] = field(default_factory=dict)
+    findings: dict[str, RelevantVariable] = field(default_factory=dict)
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict, repr=False)
-    doubles: dict[str, str] = field(default_factory=dict)
 
     @property
     def direct(self) -> Mask:
@@ -105,7 +102,7 @@ class Relevance:
         report: Report = lambda *_, **__: None,
         *,
         remembered: bool = False,
-    ) -> Iterator[Finding]:
+    ) -> Iterator[RelevantVariable]:
         """Find all variables that matter, one after another; they are kept here.
 
         Args:
@@ -119,19 +116,17 @@ class Relevance:
             return
         report("asking what moves and pays", total=total)
         for finding in _direct(study):
-            # By the paper's rule what is left out pays nothing: then both have to be there.
+            # What says the same as one that was found is not needed beside it. But by the paper's
+            # rule what is left out pays nothing: then both have to be there.
             is_needless = finding.role == "moves" or study.ignored_rewards == "average"
             same = study.same_as(finding.name) if is_needless else ()
-            kept = next((name for name in same if name in self.findings), None)
-            if kept is None:
+            if not any(name in self.findings for name in same):
                 self.findings[finding.name] = finding
-            else:
-                self.doubles[finding.name] = kept
         yield from list(self.findings.values())
         waiting = list(self.findings)
         while waiting:
             # A few at a time: so one sees that something goes on, and may stop it.
-            asked, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
+            asked, waiting = waiting[:VARIABLES_AT_ONCE], waiting[VARIABLES_AT_ONCE:]
             if remembered:
                 asked = [name for name in asked if name in study.memory.entries(PARENTS)]
             looked_at, found_so_far = len(self.parents), len(self.findings)
@@ -156,22 +151,23 @@ def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
     return relevance
 
 
-def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[Finding]:
+def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[RelevantVariable]:
     """The variables that predict one by a test, and those known to act on it all the same."""
     tests = len(study.mdp.exogenous_names) ** 2
     tested = [
-        Finding(
+        RelevantVariable(
             parent, "predicts", name, found.information, min(1.0, tests * math.exp(found.log_p))
         )
         for parent, found in evidence.items()
     ]
     known = study.memory.entries(LEFT_OUT)[name].items()
     return tested + [
-        Finding(cause, "predicts", name, share, 0.0, has_place=False) for cause, share in known
+        RelevantVariable(cause, "predicts", name, share, 0.0, has_place=False)
+        for cause, share in known
     ]
 
 
-def _direct(study: Study) -> list[Finding]:
+def _direct(study: Study) -> list[RelevantVariable]:
     survey = study.survey()
     pays = [survey.names.index(name) for name in survey.paying]
     paying = []
@@ -180,10 +176,12 @@ def _direct(study: Study) -> list[Finding]:
         score = sum(float(table.var(axis=0).mean()) for _, table in terms)
         others = sorted({i for scope, _ in terms for i in scope})
         partners = tuple(survey.names[i] for i in others)
-        paying.append(Finding(survey.names[j], "pays", None, score, 0.0, partners=partners))
+        paying.append(
+            RelevantVariable(survey.names[j], "pays", None, score, 0.0, partners=partners)
+        )
     share = survey.relevant.mean(axis=0)
     moving = [
-        Finding(survey.names[j], "moves", None, float(share[j]), 0.0)
+        RelevantVariable(survey.names[j], "moves", None, float(share[j]), 0.0)
         for j in np.flatnonzero(share).tolist()
         if j not in pays
     ]

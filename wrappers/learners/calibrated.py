@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
 from wrappers.reports.doubts import cannot_tell
 
-Group = list[Mask]  # blocks of variables, the most important first
+Blocks = list[Mask]  # blocks of variables, the most important first
 
 REASONS = {
     ("add", True): "J rises",
@@ -55,9 +55,6 @@ class CalibratedMaskLearner(MaskLearner):
         "patience": whole(1),
         "level": check_level,
     }
-
-    def _study_settings(self) -> dict[str, Any]:
-        return {**super()._study_settings(), "level": self.level}
 
     def _steps(self, session: Session) -> Iterator[Record]:
         mask: Mask = ()
@@ -138,7 +135,7 @@ class Selection:
         study = self.session.study
         return importance(study, self.relevance, study.evaluator.visits(self.mask))
 
-    def _forward(self, candidates: Group) -> Iterator[Record]:
+    def _forward(self, candidates: Blocks) -> Iterator[Record]:
         """Add what pays: everything at once, or else one half and then the other."""
         waiting = [candidates]
         while waiting:
@@ -154,7 +151,7 @@ class Selection:
                 too_much = tried.is_cut_short or self._is_beyond_doubt(tried.returns)
                 split = not record.accepted and too_much
             if split and len(names) > 1:
-                parts: Group = group if len(group) > 1 else [(name,) for name in names]
+                parts: Blocks = group if len(group) > 1 else [(name,) for name in names]
                 half = -(-len(parts) // 2)
                 waiting[:0] = [parts[:half], parts[half:]]
 

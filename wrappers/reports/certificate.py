@@ -33,13 +33,13 @@ from wrappers.reports.effects import (
 )
 from wrappers.reports.ignoring import CostOfIgnoring
 from wrappers.reports.paired_tests import PairedTest, paired_tests
-from wrappers.reports.tables import Table, Tabular
+from wrappers.reports.tables import ReportTable, Tabular
 
-Condition = Literal["reward", "endogenous", "exogenous"]
+TheoremCondition = Literal["reward", "endogenous", "exogenous"]
 Method = Literal["exact", "interventional", "observational"]
 
 #: The order in which violations are told.
-CONDITIONS: tuple[Condition, ...] = ("reward", "endogenous", "exogenous")
+CONDITIONS: tuple[TheoremCondition, ...] = ("reward", "endogenous", "exogenous")
 #: How an effect is told, by its unit.
 WORDS = {
     "reward": "changes the reward by up to {effect:.3g}",
@@ -47,9 +47,9 @@ WORDS = {
     "nats": "tells {effect:.2g} nats about {target}'",
 }
 #: Violations that a sentence lists at most.
-LISTED = 6
+MOST_VIOLATIONS = 6
 #: Differences of probabilities and of rewards below this are rounding.
-ROUNDING = 1e-9
+ROUNDING_ERROR = 1e-9
 #: States that x' is drawn from for each ignored variable, and (n, a, x) that n' is drawn from.
 N_STATES, N_PAIRS = 20_000, 6_000
 #: The same for a model that is asked one state at a time.
@@ -82,7 +82,7 @@ class Check:
 
     variable: str
     target: str
-    condition: Condition
+    condition: TheoremCondition
     method: Method
     violated: bool
     effect: float
@@ -153,11 +153,13 @@ class Certificate(Tabular):
         """
         return self._cost()
 
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         names = [own.name for own in fields(Check)]
-        return Table(names, [[getattr(check, name) for name in names] for check in self.checks])
+        return ReportTable(
+            names, [[getattr(check, name) for name in names] for check in self.checks]
+        )
 
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         bad = {check.variable for check in self.violations}
         weakest: dict[str, Check] = {}
         for check in self.checks:
@@ -175,12 +177,14 @@ class Certificate(Tabular):
                     *(f"{check.p_value:.2g}", "all" if check.method == "exact" else seen),
                 )
             )
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
     def __str__(self) -> str:
         """The verdict, for people."""
         if self.violations:
-            told = [f"{check.variable}: {check.reason}" for check in self.violations[:LISTED]]
+            told = [
+                f"{check.variable}: {check.reason}" for check in self.violations[:MOST_VIOLATIONS]
+            ]
             more = len(self.violations) - len(told)
             told += [f"... and {more} more"] if more > 0 else []
             number = len({check.variable for check in self.violations})
@@ -259,7 +263,7 @@ class _Drawn(NamedTuple):
 
     variable: str
     target: str
-    condition: Condition
+    condition: TheoremCondition
     test: PairedTest
     observed_p: float | None = None
 
@@ -357,9 +361,9 @@ class _Examiner:
 
 
 def _exactly(
-    name: str, target: str, condition: Condition, effect: float, unit: str = "probability"
+    name: str, target: str, condition: TheoremCondition, effect: float, unit: str = "probability"
 ) -> Check:
-    violated = effect > ROUNDING
+    violated = effect > ROUNDING_ERROR
     return Check(
         variable=name,
         target=target,

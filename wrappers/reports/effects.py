@@ -18,12 +18,12 @@ from planners.core.policy import Mask
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import Study
-from wrappers.reports.paired_tests import Draws
+from wrappers.reports.paired_tests import PairedDraws
 
 #: Values of a variable are told apart in so many groups when an event is chosen.
-GROUPS = 4
+VALUE_GROUPS = 4
 #: The part of the states for n' that has an (n, a) which seems to depend on the variable.
-SUSPECTED = 2 / 3
+SUSPECTED_SHARE = 2 / 3
 #: Values of single variables that one call of a model is given at most.
 CALL_VALUES = 4_000_000
 
@@ -94,13 +94,13 @@ class Interventions:
         """The values of a variable that occur."""
         return np.unique(self.data.values[:, :, j])
 
-    def on_exogenous(self, j: int) -> Draws:
+    def on_exogenous(self, j: int) -> PairedDraws:
         """Draws of x' of the mask, with x^j changed and without."""
         base, unchanged = self._base
         changed, kinds = self._change(base, j)
-        return Draws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
+        return PairedDraws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
 
-    def on_endogenous(self, j: int) -> list[float] | Draws:
+    def on_endogenous(self, j: int) -> list[float] | PairedDraws:
         """Draws of n' with x^j changed and without; effects if the model knows probabilities."""
         mdp = self.study.coarse
         pairs = self._pairs(j)
@@ -117,7 +117,7 @@ class Interventions:
             for state in states
         )
         kinds = np.unique(pairs, return_inverse=True)[1]
-        return Draws(unchanged, moved, kinds, changed[:, j] < x[:, j])
+        return PairedDraws(unchanged, moved, kinds, changed[:, j] < x[:, j])
 
     def _pairs(self, j: int) -> NDArray[np.int64]:
         """Pairs (n, a) of the survey, most of them such as x^j seems to make a difference to."""
@@ -126,7 +126,7 @@ class Interventions:
         pairs = self.rng.choice(alive, size=self.n_pairs)
         suspected = np.flatnonzero(survey.relevant[:, j])
         if len(suspected):
-            chosen = self.rng.random(self.n_pairs) < SUSPECTED
+            chosen = self.rng.random(self.n_pairs) < SUSPECTED_SHARE
             pairs[chosen] = self.rng.choice(suspected, size=int(chosen.sum()))
         return pairs
 
@@ -158,6 +158,6 @@ class Interventions:
         shift = self.rng.integers(1, len(values), size=len(x))
         other = np.where(other == own, (own + shift) % len(values), other)
         changed[:, j] = values[other]
-        groups = min(GROUPS, len(values))
+        groups = min(VALUE_GROUPS, len(values))
         low, high = np.minimum(own, other), np.maximum(own, other)
         return changed, low * groups // len(values) * groups + high * groups // len(values)

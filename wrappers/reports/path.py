@@ -25,18 +25,18 @@ from wrappers.fitting.history import Progress
 from wrappers.fitting.importance import importance as guess_importance
 from wrappers.fitting.relevance import Relevance, find_relevance
 from wrappers.fitting.session import FittedLearner
-from wrappers.reports.tables import Table, Tabular, listed, number, variables
+from wrappers.reports.tables import ReportTable, Tabular, listed, number, variables
 
 #: All masks are tried if there are at most so many.
 ALL_MASKS = 64
-#: Masks of more variables lose several at once: one in ``GROUP`` of them.
-MANY, GROUP = 12, 4
+#: Masks of more variables lose several at once: one in ``GROUPS_OF_A_MASK`` of them.
+MANY_VARIABLES, GROUPS_OF_A_MASK = 12, 4
 #: Variables that are tried, of a smaller mask, for the one to be dropped.
-WIDTH = 3
+VARIABLES_TRIED = 3
 #: Names that a cell of a table lists at most.
-LISTED = 12
+MOST_NAMES = 12
 #: Colours of the plot, which the colour-blind can tell apart.
-RETURN, OBJECTIVE = "#0072B2", "#D55E00"
+RETURN_COLOUR, OBJECTIVE_COLOUR = "#0072B2", "#D55E00"
 
 
 class ScoredMask(NamedTuple):
@@ -134,7 +134,7 @@ class MaskPath(Tabular):
             for p in self.points
         )
 
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         header = ("best for λ", "variables", "return", "λ", "J", "mask")
         rows = [
             (
@@ -143,9 +143,9 @@ class MaskPath(Tabular):
             )
             for p in self.points
         ]
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         header = ["cost_weight", "low", "high", "size", "cost", "mean_return"]
         header += ["return_low", "return_high", "J", "mask"]
         rows = [
@@ -155,7 +155,7 @@ class MaskPath(Tabular):
             ]
             for p in self.points
         ]
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw return and J over λ, with the number of variables (needs matplotlib).
@@ -173,15 +173,17 @@ class MaskPath(Tabular):
         for p in self.points:
             low, high = min(p.low, last), min(p.high, last)
             earned = p.mean_return.mean
-            ax.plot([low, high], [earned] * 2, color=RETURN, linewidth=2.0)
-            ax.fill_between([low, high], *p.mean_return.interval(), color=RETURN, alpha=0.15)
+            ax.plot([low, high], [earned] * 2, color=RETURN_COLOUR, linewidth=2.0)
+            ax.fill_between([low, high], *p.mean_return.interval(), color=RETURN_COLOUR, alpha=0.15)
             steps = [low + (high - low) * k / 32 for k in range(33)]
-            ax.plot(steps, [p.value_at(step) for step in steps], color=OBJECTIVE, linewidth=1.5)
+            ax.plot(
+                steps, [p.value_at(step) for step in steps], color=OBJECTIVE_COLOUR, linewidth=1.5
+            )
             # About the middle of the line, on an axis that is logarithmic from ``least`` on.
             middle = math.sqrt(low * high) if low > 0 else high / 2.0
             place = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center"}
             ax.annotate(str(p.size), (middle, earned), **place, fontsize=8)
-        labels = {"return": RETURN, "J = return less λ for each variable": OBJECTIVE}
+        labels = {"return": RETURN_COLOUR, "J = return less λ for each variable": OBJECTIVE_COLOUR}
         for label, colour in labels.items():
             ax.plot([], [], color=colour, label=label)
         ax.set_xscale("symlog", linthresh=least)
@@ -200,7 +202,7 @@ def _prices(point: PathPoint) -> str:
 
 
 def _names(point: PathPoint) -> str:
-    return listed(point.mask, LISTED) or "(none)"
+    return listed(point.mask, MOST_NAMES) or "(none)"
 
 
 def find_path(
@@ -310,15 +312,17 @@ class _Search:
 
     def _walk(self, relevance: Relevance, mask: Mask) -> None:
         """From all that matters to nothing."""
-        if len(mask) > self.max_size + WIDTH:  # larger ones are too far from what was asked for
+        if (
+            len(mask) > self.max_size + VARIABLES_TRIED
+        ):  # larger ones are too far from what was asked for
             ascending = self._ascending(mask, relevance, self.learner.mask_)
-            mask = self._in_order(ascending[len(mask) - self.max_size - WIDTH :])
+            mask = self._in_order(ascending[len(mask) - self.max_size - VARIABLES_TRIED :])
         self._return_of(mask)
         while mask:
             ascending = self._ascending(mask, relevance, mask)
-            groups = [[name] for name in ascending[:WIDTH]]
-            if len(mask) > MANY:
-                groups = [ascending[: max(1, len(mask) // GROUP)]]
+            groups = [[name] for name in ascending[:VARIABLES_TRIED]]
+            if len(mask) > MANY_VARIABLES:
+                groups = [ascending[: max(1, len(mask) // GROUPS_OF_A_MASK)]]
             tried = [self._in_order(set(mask).difference(group)) for group in groups]
             mask = max(tried, key=self._return_of)
 

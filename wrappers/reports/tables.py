@@ -17,7 +17,7 @@ NARROWEST = 8
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Rows of values under the names of their columns."""
 
     header: Sequence[str]
@@ -88,11 +88,11 @@ class Tabular(ABC):
     noun: ClassVar[str]
 
     @abstractmethod
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         """Cells for people."""
 
     @abstractmethod
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         """Values to compute with."""
 
     def to_markdown(self) -> str:
