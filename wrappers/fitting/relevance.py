@@ -151,19 +151,21 @@ def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
     return relevance
 
 
+def over_all_tests(study: Study, log_p: float) -> float:
+    """The p-value of one test of whether a variable predicts another one, over all such tests."""
+    return min(1.0, len(study.mdp.exogenous_names) ** 2 * math.exp(log_p))
+
+
 def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[RelevantVariable]:
     """The variables that predict one by a test, and those known to act on it all the same."""
-    tests = len(study.mdp.exogenous_names) ** 2
-    tested = [
-        RelevantVariable(
-            parent, "predicts", name, found.information, min(1.0, tests * math.exp(found.log_p))
-        )
-        for parent, found in evidence.items()
-    ]
     known = study.memory.entries(LEFT_OUT)[name].items()
-    return tested + [
-        RelevantVariable(cause, "predicts", name, share, 0.0, has_place=False)
-        for cause, share in known
+    return [
+        RelevantVariable(
+            parent, "predicts", name, own.information, over_all_tests(study, own.log_p)
+        )
+        for parent, own in evidence.items()
+    ] + [
+        RelevantVariable(own, "predicts", name, share, 0.0, has_place=False) for own, share in known
     ]
 
 

@@ -81,10 +81,9 @@ class Session:
         self.cut_short: set[Mask] = set()
         self.hurried: set[Mask] = set()
         self.plans_later = plans_later
-        watch = None if learner.callback is None else self._watch
-        self.clock = Clock(learner.time_limit, wall=True, watch=watch)
-        self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
         self._time_limit, self._callback = learner.time_limit, learner.callback
+        self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
+        self.clock = Clock(self._time_limit, wall=True, watch=self._callback and self._watch)
         self._stage = ""
         self._reported = 0.0  # when the callback was told something, by the clock
         self._estimates = count()  # that have trajectories of their own

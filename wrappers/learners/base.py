@@ -357,13 +357,14 @@ class MaskLearner(FittedLearner, ABC):
                     f"learning was stopped ({self.status_}) before there was a policy, so it is "
                     "not known what it gives up"
                 )
-            evaluator, own = self.study_.evaluator, self.objective_
-            fresh = evaluator.fresh_scenarios()
             thorough = self.status_ in ("finished", "plans cut short")
-            if not thorough or own.rollouts is None:  # stopped, or a copy
-                own = evaluator.objective(self.mask_, scenarios=fresh, thorough=thorough)
-            everything = evaluator.objective(self.feature_names_in_, scenarios=fresh, thorough=True)
-            self._cost_of_ignoring = CostOfIgnoring.of(own, everything)
+            is_known = thorough and self.objective_.rollouts is not None  # a copy has none
+            self._cost_of_ignoring = CostOfIgnoring.of_mask(
+                self.study_.evaluator,
+                self.mask_,
+                self.objective_ if is_known else None,
+                thorough=thorough,
+            )
         return self._cost_of_ignoring
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:

@@ -6,6 +6,7 @@ everything else stays, and what follows is drawn with the change and without.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -18,7 +19,7 @@ from planners.core.policy import Mask
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import Study
-from wrappers.reports.paired_tests import PairedDraws
+from wrappers.reports.paired_tests import PairedDraws, PairedTest, paired_tests
 
 #: Values of a variable are told apart in so many groups when an event is chosen.
 VALUE_GROUPS = 4
@@ -94,14 +95,15 @@ class Interventions:
         """The values of a variable that occur."""
         return np.unique(self.data.values[:, :, j])
 
-    def on_exogenous(self, j: int) -> PairedDraws:
-        """Draws of x' of the mask, with x^j changed and without."""
+    def on_exogenous(self, j: int) -> list[PairedTest]:
+        """Tests of x' of the mask, drawn with x^j changed and without."""
         base, unchanged = self._base
         changed, kinds = self._change(base, j)
-        return PairedDraws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
+        draws = PairedDraws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
+        return paired_tests(draws, self.data.sizes[self.targets].tolist())
 
-    def on_endogenous(self, j: int) -> list[float] | PairedDraws:
-        """Draws of n' with x^j changed and without; effects if the model knows probabilities."""
+    def on_endogenous(self, j: int) -> Sequence[float | PairedTest]:
+        """The same of the parts of n'; effects if the model knows probabilities."""
         mdp = self.study.coarse
         pairs = self._pairs(j)
         n, actions = np.divmod(pairs, mdp.num_actions)
@@ -117,7 +119,8 @@ class Interventions:
             for state in states
         )
         kinds = np.unique(pairs, return_inverse=True)[1]
-        return PairedDraws(unchanged, moved, kinds, changed[:, j] < x[:, j])
+        draws = PairedDraws(unchanged, moved, kinds, changed[:, j] < x[:, j])
+        return paired_tests(draws, mdp.endogenous_sizes.tolist())
 
     def _pairs(self, j: int) -> NDArray[np.int64]:
         """Pairs (n, a) of the survey, most of them such as x^j seems to make a difference to."""

@@ -18,7 +18,7 @@ from wrappers.fitting.relevance import find_relevance
 from wrappers.fitting.session import FittedLearner
 from wrappers.reports.doubts import NOTABLE_NATS
 from wrappers.reports.explanation import ExplainedVariable, Explanation
-from wrappers.reports.signs import AGENT, Sign, Unit, find_signs
+from wrappers.reports.signs import AGENT, UNITS, Sign, find_signs
 from wrappers.reports.tables import listed, number, rounded
 
 #: Names that a sentence lists at most.
@@ -53,12 +53,6 @@ CANNOT_TELL = (
     "shows no sign that it matters, but this data cannot tell: {notable} nats about {target} would "
     "be overlooked; about {needed:,} transitions would do"
 )
-#: The unit of the score in a learner's records, by the role that was found.
-UNITS: dict[str, Unit] = {
-    "pays": "variance of its payment",
-    "moves": "share of (n, a)",
-    "predicts": "nats",
-}
 
 
 def explain(learner: FittedLearner, *, try_alone: bool = False) -> Explanation:

@@ -21,7 +21,7 @@ from planners.dependence.parents import ParentSearch
 from planners.dependence.transitions import Null
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
-from wrappers.fitting.relevance import Relevance, RelevantVariable
+from wrappers.fitting.relevance import Relevance, RelevantVariable, over_all_tests
 from wrappers.fitting.study import ACTORS, CLEAR_SHARE, LEFT_OUT, Study
 from wrappers.reports.doubts import NOTABLE_NATS
 
@@ -37,6 +37,12 @@ VISIBLE_CHANGE = 0.05
 AGENT = "the agent"
 
 Unit = Literal["variance of its payment", "share of (n, a)", "nats", "share of states"]
+#: The unit of what a test or the model says, by the role that was found.
+UNITS: dict[Role, Unit] = {
+    "pays": "variance of its payment",
+    "moves": "share of (n, a)",
+    "predicts": "nats",
+}
 #: "found": a test, or the model, says that it matters. "no place": it tells about one that does,
 #: whose table has no place for it, because others tell more or it is not worth the room. "weak": it
 #: acts on one if it is changed, and tells too little to be seen. "silent": nothing speaks for it.
@@ -118,10 +124,8 @@ class _Signs:
                 signs[name] = Sign(name, "unknown", acts_on=acts_on)
             elif twins := [own for own in study.same_as(name) if own in findings]:
                 role: Role | None = "predicts" if acts_on else None
-                if name in self.survey.moving:
-                    role = "moves"
-                if name in self.survey.paying:
-                    role = "pays"
+                role = "moves" if name in self.survey.moving else role
+                role = "pays" if name in self.survey.paying else role
                 signs[name] = Sign(name, "double", role, acts_on, target=twins[0])
             else:
                 signs[name] = self._silent(name, nearest.get(name), acts_on)
@@ -143,14 +147,12 @@ class _Signs:
 
     def _found(self, finding: RelevantVariable) -> Sign:
         """What a learner's tests said."""
-        survey = self.survey
-        unit: Unit = "nats"
+        survey, unit = self.survey, UNITS[finding.role]
         detectable: float | None = None
         if finding.role == "pays":
-            unit = "variance of its payment"
             detectable = 0.0 if self.study.reward == "terms" and survey.is_complete else None
         elif finding.role == "moves":
-            unit, pairs = "share of (n, a)", len(survey.relevant)
+            pairs = len(survey.relevant)
             detectable = 1.0 / pairs if survey.is_complete else 1.0 - (1.0 - POWER) ** (1.0 / pairs)
         elif not finding.has_place:
             unit, detectable = "share of states", CLEAR_SHARE
@@ -225,7 +227,7 @@ class _Signs:
         scale = null.mean * found.freedom / freedom
         settings = (freedom, self.tests, level)
         detectable = detectable_information(self.counts.count / scale, *settings)
-        p_value = min(1.0, self.tests * math.exp(nearest.log_p))
+        p_value = over_all_tests(self.study, nearest.log_p)
         is_clear = p_value < level
         kind: SignKind = "no place" if is_clear else "weak" if acts_on else "silent"
         needed = None
