@@ -145,11 +145,6 @@ class Session:
         self._notice(comparison.objective, comparison.rival)
         return comparison
 
-    def in_order(self, names: Any) -> Mask:
-        """Variables in the order of the model."""
-        wanted = set(names)
-        return tuple(name for name in self.study.mdp.exogenous_names if name in wanted)
-
     def _notice(self, *objectives: Objective) -> None:
         """Remember which plans were cut short, and by which limit."""
         for found in objectives:

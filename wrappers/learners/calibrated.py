@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
+from exo_envs.core.masks import as_mask
 from planners.core.evaluation import DECIDED, Estimate
 from planners.core.policy import Mask
 from planners.worth import Comparison
 from wrappers.fitting.history import SWITCHED, Action, Record
-from wrappers.fitting.importance import importance
-from wrappers.fitting.relevance import Relevance
+from wrappers.fitting.relevance import Relevance, importance
 from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
 from wrappers.reports.doubts import cannot_tell
@@ -60,7 +60,7 @@ class CalibratedMaskLearner(MaskLearner):
         mask: Mask = ()
         relevance = Relevance()
         for finding in relevance.search(session.study, session.report):
-            mask = session.in_order((*mask, finding.name))
+            mask = as_mask(session.study.mdp, (*mask, finding.name))
             yield session.record(
                 "find",
                 (finding.name,),
@@ -112,7 +112,7 @@ class Selection:
         self.patience = patience
         self.log_limit = math.inf  # of joint values of x, from which on plans got worse
         self.confidence = NormalDist().inv_cdf(1 - level)
-        self.mask = session.in_order(relevance.direct)
+        self.mask = as_mask(session.study.mdp, relevance.direct)
 
     def steps(self) -> Iterator[Record]:
         """Search; the mask of the last record is the result."""
@@ -185,7 +185,8 @@ class Selection:
     def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         grows, before = action == "add", self.mask
-        mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
+        wanted = {*before, *names} if grows else {*before} - {*names}
+        mask = as_mask(self.session.study.mdp, wanted)
         tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
         worse = returns.mean < -DECIDED * returns.standard_error

@@ -57,15 +57,13 @@ CANNOT_TELL = (
 
 def explain(learner: FittedLearner, *, try_alone: bool = False) -> Explanation:
     """Why a fitted learner kept or dropped each variable; see :meth:`MaskLearner.explain`."""
-    study, stopped = learner.study_, _is_stopped(learner)
-    relevance = find_relevance(study, remembered=stopped)
+    study, mask = learner.study_, set(learner.mask_)
+    relevance = find_relevance(study, remembered=_is_stopped(learner))
     complete = study.memory.survey is not None and relevance.is_complete
     if try_alone:
-        mask = set(learner.mask_)
         for name in learner.feature_names_in_:
             if name in mask or name in relevance.findings:
-                other = tuple(n for n in learner.feature_names_in_ if n in mask ^ {name})
-                study.evaluator.compare(other, learner.mask_)
+                study.evaluator.compare(mask ^ {name}, learner.mask_)
     signs = find_signs(study, relevance, complete=complete)
     if not complete:
         recorded = _recorded(learner)

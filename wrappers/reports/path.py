@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from exo_envs.core.arguments import as_list, check_real, check_whole, optional
 from exo_envs.core.errors import ArgumentError
+from exo_envs.core.masks import as_mask
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
-from planners.worth import cost_function
 from wrappers.fitting.history import Progress
-from wrappers.fitting.importance import importance as guess_importance
-from wrappers.fitting.relevance import Relevance, find_relevance
+from wrappers.fitting.relevance import Relevance, find_relevance, importance
 from wrappers.fitting.session import FittedLearner
 from wrappers.reports.tables import ReportTable, Tabular, listed, number, variables
 
@@ -224,7 +223,8 @@ def find_path(
     if asked is not None:
         best = [next(part for part in reversed(hull) if part[1] <= weight) for weight in asked]
         chosen = [(weight, *part) for weight, part in zip(asked, best, strict=True)]
-    earned = search.earned_on_fresh(dict.fromkeys(own.mask for _, own, _, _ in chosen))
+    masks = dict.fromkeys(own.mask for _, own, _, _ in chosen)
+    earned = {mask: search.earned_on_fresh(mask) for mask in masks}
     points = (
         PathPoint(weight, low, high, own.mask, own.cost, earned[own.mask])
         for weight, own, low, high in chosen
@@ -264,7 +264,7 @@ class _Search:
         self.evaluator, self.names = self.study.evaluator, learner.feature_names_in_
         self.max_size = len(self.names) if max_size is None else max_size
         self.start = time.perf_counter()
-        self.returns: dict[Mask, float] = {}
+        self.tried: dict[Mask, ScoredMask] = {}
 
     def report(self, stage: str) -> None:
         """Tell the learner's callback what goes on."""
@@ -274,7 +274,7 @@ class _Search:
     def scored(self) -> list[ScoredMask]:
         """All masks that were tried, none larger than asked for."""
         relevance = find_relevance(self.study)
-        relevant = self._in_order(relevance.findings)
+        relevant = as_mask(self.study.mdp, list(relevance.findings))
         known = [*self.evaluator.trials, self.learner.mask_]
         few = next((own for own in (self.names, relevant) if 2 ** len(own) <= ALL_MASKS), None)
         if few is None:
@@ -284,46 +284,34 @@ class _Search:
         for mask in ((), *known):
             if len(mask) <= self.max_size:
                 self._return_of(mask)
-        price = cost_function(self.learner.cost)
-        return [
-            ScoredMask(
-                mask,
-                check_real("what cost returns", price(mask, self.evaluator.plan(mask).plan)),
-                earned,
-            )
-            for mask, earned in self.returns.items()
-            if len(mask) <= self.max_size
-        ]
+        return [own for own in self.tried.values() if len(own.mask) <= self.max_size]
 
-    def earned_on_fresh(self, masks: Iterable[Mask]) -> dict[Mask, Estimate]:
-        """What masks earn on trajectories that had no part in any choice."""
-        fresh, earned = self.evaluator.fresh_scenarios(), {}
-        for mask in masks:
-            self.report(f"playing {variables(len(mask))} on fresh trajectories")
-            objective = self.evaluator.objective(mask, scenarios=fresh, thorough=True)
-            earned[mask] = objective.estimate
-        return earned
+    def earned_on_fresh(self, mask: Mask) -> Estimate:
+        """What a mask earns on trajectories that had no part in any choice."""
+        self.report(f"playing {variables(len(mask))} on fresh trajectories")
+        fresh = self.evaluator.fresh_scenarios()
+        return self.evaluator.objective(mask, scenarios=fresh, thorough=True).estimate
 
     def _return_of(self, mask: Mask) -> float:
-        if mask not in self.returns:
+        if mask not in self.tried:
             self.report(f"planning with {variables(len(mask))}")
-            self.returns[mask] = self.evaluator.objective(mask).mean_return
-        return self.returns[mask]
+            found = self.evaluator.objective(mask, cost=self.learner.cost)
+            self.tried[mask] = ScoredMask(mask, found.cost, found.mean_return)
+        return self.tried[mask].mean_return
 
     def _walk(self, relevance: Relevance, mask: Mask) -> None:
         """From all that matters to nothing."""
-        if (
-            len(mask) > self.max_size + VARIABLES_TRIED
-        ):  # larger ones are too far from what was asked for
+        largest = self.max_size + VARIABLES_TRIED
+        if len(mask) > largest:  # too far from what was asked for
             ascending = self._ascending(mask, relevance, self.learner.mask_)
-            mask = self._in_order(ascending[len(mask) - self.max_size - VARIABLES_TRIED :])
+            mask = as_mask(self.study.mdp, ascending[len(mask) - largest :])
         self._return_of(mask)
         while mask:
             ascending = self._ascending(mask, relevance, mask)
             groups = [[name] for name in ascending[:VARIABLES_TRIED]]
             if len(mask) > MANY_VARIABLES:
                 groups = [ascending[: max(1, len(mask) // GROUPS_OF_A_MASK)]]
-            tried = [self._in_order(set(mask).difference(group)) for group in groups]
+            tried = [as_mask(self.study.mdp, set(mask).difference(group)) for group in groups]
             mask = max(tried, key=self._return_of)
 
     def _ascending(self, mask: Mask, relevance: Relevance, known: Mask) -> list[str]:
@@ -331,13 +319,9 @@ class _Search:
 
         What only predicts variables that are gone is the least important of all.
         """
-        worth = guess_importance(self.study, relevance, self.evaluator.visits(known))
+        worth = importance(self.study, relevance, self.evaluator.visits(known))
         direct = set(relevance.direct)
         useful = direct.union(
             parent for target in mask for parent in relevance.parents[target] if parent != target
         )
         return sorted(mask, key=lambda name: (name in useful, worth[name], name))
-
-    def _in_order(self, names: Iterable[str]) -> Mask:
-        wanted = set(names)
-        return tuple(name for name in self.names if name in wanted)
