@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
@@ -51,8 +52,7 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
         objective: what the mask is worth, if that was estimated.
     """
     if study.memory.data is not None:
-        if few := _few_samples(study):
-            yield few
+        yield from _few_samples(study)
         yield from _values_in_bins(study, mask)
         yield from _said_twice(study, mask)
     yield from _causes_left_out(study, mask)
@@ -68,20 +68,20 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
         yield objective.caution
 
 
-def _few_samples(study: Study) -> str:
-    """Too few transitions to find what is worth finding; empty if there are enough."""
+def _few_samples(study: Study) -> Iterator[str]:
+    """Too few transitions to find what is worth finding."""
     data = study.data()
     number, counted = len(data.names), len(data.fitted) * data.num_steps
     needed = needed_samples(NOTABLE_NATS, 1, max(1, number) ** 2, study.level)
     if number < 2 or counted >= needed:
-        return ""
+        return
     more = int(np.ceil(needed / counted * data.num_rollouts))
     whose, would_do = f"n_data_rollouts={data.num_rollouts} gives", ""
     help_ = f"give n_data_rollouts={more} or more"
     if study.mdp.is_recorded:
         whose, would_do = "the record has", f"; {needed:,} would do"
         help_ = "give a longer record, or fewer columns"
-    return (
+    yield (
         f"{whose} {counted:,} transitions to count, too few for tests of {number} variables: one "
         f"that moves a probability from 50 to 70 % is mostly overlooked{would_do}; {help_}"
     )
@@ -94,18 +94,15 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
         study: of which it is known what predicts the variables that matter.
         found: the variables that were found to matter; about the others something is said.
     """
-    if _few_samples(study):
+    if any(_few_samples(study)):
         return  # that is about all of them
     counted = len(study.data().fitted) * study.data().num_steps
     waiting = [name for name in study.data().names if name not in found]
-    needed = _needed(study, waiting) if waiting else {}
-    if needed:
-        most = rounded(max(needed.values()))
+    if waiting and (needed := _needed(study, waiting)):
         yield (
             f"whether {_listed(list(needed))} tell{'s' if len(needed) == 1 else ''} anything about "
             f"the mask cannot be told with this data, {counted:,} transitions: what moves a "
-            f"probability from 50 to 70 % would be overlooked. About {most:,} transitions would "
-            f"do{_more(study, most)}"
+            f"probability from 50 to 70 % would be overlooked. {_more(study, max(needed.values()))}"
         )
     yield from _acting_unseen(study, found)
 
@@ -157,24 +154,21 @@ def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
             values = data.values[data.fitted, :-1, j]
             seen = values.size - int(np.bincount(values.reshape(-1)).max())
             if seen < ENOUGH_SAMPLES:
-                most = rounded(
-                    int(np.ceil(values.size * ENOUGH_SAMPLES / max(seen, EXPECTED_UNSEEN)))
-                )
+                needed = values.size * ENOUGH_SAMPLES / max(seen, EXPECTED_UNSEEN)
                 yield (
                     f"{name!r} acts on {target!r} if it is changed, and had another value than its "
                     f"usual one in {seen} of {values.size:,} transitions: whether that ever "
-                    f"matters cannot be told with this data. About {most:,} transitions would "
-                    f"do{_more(study, most)}"
+                    f"matters cannot be told with this data. {_more(study, math.ceil(needed))}"
                 )
 
 
 def _more(study: Study, transitions: int) -> str:
-    """How to get as many transitions."""
-    data = study.data()
-    if study.mdp.is_recorded:
-        return ": give a longer record"
-    counted = -(-transitions // data.num_steps)  # rollouts that are not held out
-    return f": give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+    """How many transitions would do, in two digits, and how to get as many."""
+    help_, most = "give a longer record", rounded(transitions)
+    if not study.mdp.is_recorded:
+        counted = -(-most // study.data().num_steps)  # rollouts that are not held out
+        help_ = f"give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+    return f"About {most:,} transitions would do: {help_}"
 
 
 def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
@@ -183,7 +177,7 @@ def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
     for name in mask:
         same = [other for other in study.same_as(name) if other not in told]
         told.update((name, *same))
-        if not same or name not in told:
+        if not same:
             continue
         states = study.data().values[:, :, 0].size
         verb = "says" if len(same) == 1 else "say"
