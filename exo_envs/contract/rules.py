@@ -83,8 +83,12 @@ class Probe:
         """What a method returns for some states and actions, as it is."""
         return ask(self.mdp, method, *self.at(index), self.rng if rng is None else rng)
 
+    def drawn(self, method: str, seed: int) -> Any:
+        """What a method returns for all of them, with the generator of a seed."""
+        return self.ask(method, EVERYTHING, np.random.default_rng(seed))
+
     def answer(self, method: str, index: Any) -> Any:
-        """The same, if it keeps the rules ``shapes`` and ``reward``."""
+        """What :meth:`ask` returns, if it keeps the rules ``shapes`` and ``reward``."""
         return asked(self.mdp, method, *self.at(index), self.rng)
 
 
@@ -205,12 +209,12 @@ def check_purity_and_determinism(probe: Probe) -> None:
     for k in range(len(names)):  # each method once right after other questions
         _ask_other_things(probe, 1)
         for name in (names[k:] + names[:k]) * 2 if batched else names[k : k + 1]:
-            _compare_again(probe, name, first[name], np.random.default_rng(seed))
+            _compare_again(probe, name, first[name], seed)
 
 
-def _compare_again(probe: Probe, name: str, first: Any, rng: np.random.Generator) -> None:
+def _compare_again(probe: Probe, name: str, first: Any, seed: int) -> None:
     """Rule ``determinism``: a method gives what it gave before."""
-    again = np.array(probe.ask(name, EVERYTHING, rng))
+    again = np.array(probe.drawn(name, seed))
     if again.shape != first.shape or again.dtype.kind not in "biuf":
         fail(
             "shapes",
@@ -259,7 +263,7 @@ def check_single_states(probe: Probe) -> None:
 
 def check_scopes(probe: Probe) -> None:
     """Rule ``terms``: change some variables, and the terms that look at others stay."""
-    mdp, (state, action) = probe.mdp, probe.at(slice(None))
+    mdp, (state, action) = probe.mdp, probe.at(EVERYTHING)
     terms = mdp.reward_terms(state, action)
     looks_at = np.zeros((len(mdp.reward_scopes), len(mdp.exogenous_variables)), dtype=np.bool_)
     for column, scope in enumerate(mdp.scope_indices):
@@ -322,7 +326,7 @@ def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -
     may do otherwise for good reasons, so only then ``num_samples`` of both are compared. A good
     model fails with at most ``error_probability``.
     """
-    lanes, here = np.arange(len(probe.actions)), probe.at(slice(None))
+    lanes = np.arange(len(probe.actions))
     order, few = probe.rng.permutation(len(lanes)), min(_KEPT, len(lanes) // 2)
     others = [
         (kept, _with_others(probe, np.delete(lanes, kept), place))
@@ -331,25 +335,19 @@ def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -
     ]
     for method in DRAWN:
         seed = int(probe.rng.integers(2**31))
-        drawn = _draw(probe, method, here, seed)
+        drawn = probe.drawn(method, seed)
         changes = [
-            int(np.count_nonzero((_draw(probe, method, there, seed) != drawn)[kept]))
+            int(np.count_nonzero((there.drawn(method, seed) != drawn)[kept]))
             for kept, there in others
         ]
         if any(changes):
             kept, there = others[int(np.argmax(changes))]
             seeds = probe.rng.integers(2**31, size=(2, num_samples))
             samples = [
-                np.stack([_draw(probe, method, batch, int(k))[kept] for k in own])
-                for batch, own in zip((here, there), seeds, strict=True)
+                np.stack([batch.drawn(method, int(k))[kept] for k in own])
+                for batch, own in zip((probe, there), seeds, strict=True)
             ]
             _compare_lanes(probe, method, kept, samples, error_probability / len(DRAWN))
-
-
-def _draw(probe: Probe, method: str, batch: tuple[State, IntArray], seed: int) -> IntArray:
-    state, action = batch
-    copies = State(*(part.copy() for part in state))
-    return ask(probe.mdp, method, copies, action.copy(), np.random.default_rng(seed))
 
 
 def _extreme_lanes(probe: Probe) -> list[int]:
@@ -361,12 +359,12 @@ def _extreme_lanes(probe: Probe) -> list[int]:
     return sorted(found)
 
 
-def _with_others(probe: Probe, moved: IntArray, place: int) -> tuple[State, IntArray]:
+def _with_others(probe: Probe, moved: IntArray, place: int) -> Probe:
     """The batch with some lanes in the state of one of them, all with its action."""
-    state, action = probe.at(slice(None))
+    state, action = probe.at(EVERYTHING)
     for values in (*state, action):
         values[moved] = values[place]
-    return state, action
+    return replace(probe, states=state, actions=action)
 
 
 def _compare_lanes(
@@ -469,7 +467,7 @@ def _draw_next(probe: Probe, index: Any) -> State:
 
 def gives_distribution(probe: Probe) -> bool:
     """Whether the model gives probabilities of n' at all."""
-    return probe.mdp.endogenous_distribution(*probe.at(slice(None))) is not None
+    return probe.mdp.endogenous_distribution(*probe.at(EVERYTHING)) is not None
 
 
 def check_given(probe: Probe) -> Successors:

@@ -10,7 +10,6 @@ which :func:`check_fields` looks at when a record is made.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 import operator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 P = ParamSpec("P")
 T = TypeVar("T")
-Record = TypeVar("Record", bound="DataclassInstance")
 
 #: Values of a variable, at most: sums and differences of two of them are still 64-bit integers.
 MAX_SIZE = 2**62
@@ -92,15 +90,6 @@ def check_fields(record: object) -> None:
             object.__setattr__(record, name, check(name, getattr(record, name)))
 
 
-def as_parameters(cls: type[Record], given: Mapping[str, Any]) -> Record:
-    """Build a domain's parameters from keyword arguments, with a helpful error for a wrong one."""
-    names = [field.name for field in dataclasses.fields(cls)]
-    for name in given:
-        if name not in names:
-            raise unknown_name(f"parameter of {cls.__name__}", name, names)
-    return cls(**given)
-
-
 # --- numbers ----------------------------------------------------------------------------------
 
 
@@ -143,13 +132,35 @@ def check_real(name: str, number: Any, least: float = -math.inf) -> float:
     return real
 
 
+def _check_that(name: str, number: Any, fits: Callable[[float], bool], wanted: str) -> float:
+    """A parameter as a Python float; one that does not fit is refused."""
+    real = check_real(name, number)
+    if not fits(real):
+        raise ArgumentError(f"{name} is {wanted}, not {shown(number)}")
+    return real
+
+
 def check_positive(name: str, number: Any, unit: str = "") -> float:
     """A positive number as a Python float."""
-    real = check_real(name, number)
-    if not real > 0:
-        of = f" of {unit}" if unit else ""
-        raise ArgumentError(f"{name} is a positive number{of}, not {shown(number)}")
-    return real
+    of = f" of {unit}" if unit else ""
+    return _check_that(name, number, lambda x: x > 0, f"a positive number{of}")
+
+
+def check_probability(name: str, number: Any) -> float:
+    """A probability as a Python float."""
+    return _check_that(name, number, lambda p: 0 <= p <= 1, "a probability, 0 ... 1")
+
+
+def check_level(name: str, number: Any) -> float:
+    """The level of a test or of an interval as a Python float."""
+    _check_that(name, number, lambda p: 0 < p < 1, "a probability between 0 and 1")
+    wanted = f"a probability of at least {MIN_LEVEL:g}"
+    return _check_that(name, number, lambda p: p >= MIN_LEVEL, wanted)
+
+
+def check_discount(name: str, number: Any) -> float:
+    """The paper's gamma as a Python float."""
+    return _check_that(name, number, lambda gamma: 0 < gamma <= 1, "in (0, 1]")
 
 
 def check_flag(name: str, number: Any) -> bool:
@@ -157,34 +168,6 @@ def check_flag(name: str, number: Any) -> bool:
     if not isinstance(number, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} is True or False, not {shown(number)}")
     return bool(number)
-
-
-def check_probability(name: str, number: Any) -> float:
-    """A parameter as a Python float; one that is not a probability is refused."""
-    real = check_real(name, number)
-    if not 0 <= real <= 1:
-        raise ArgumentError(f"{name} is a probability, 0 ... 1, not {shown(number)}")
-    return real
-
-
-def check_level(name: str, number: Any) -> float:
-    """The level of a test or of an interval as a Python float."""
-    real = check_real(name, number)
-    if not 0 < real < 1:
-        raise ArgumentError(f"{name} is a probability between 0 and 1, not {shown(number)}")
-    if real < MIN_LEVEL:
-        raise ArgumentError(
-            f"{name} is a probability of at least {MIN_LEVEL:g}, not {shown(number)}"
-        )
-    return real
-
-
-def check_discount(name: str, number: Any) -> float:
-    """The paper's gamma as a Python float."""
-    real = check_real(name, number)
-    if not 0 < real <= 1:
-        raise ArgumentError(f"{name} is in (0, 1], not {shown(number)}")
-    return real
 
 
 def check_horizon(name: str, number: Any) -> int:
