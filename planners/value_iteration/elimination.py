@@ -36,7 +36,7 @@ Axis = tuple[int, bool]  # a variable, and whether it is its next-step value
 
 
 @dataclass(frozen=True)
-class Step:
+class SumStep:
     """Sum over the next-step values of ``group``, given ``parents`` (which contain the group)."""
 
     group: tuple[int, ...]
@@ -61,7 +61,7 @@ class Elimination:
     """
 
     sizes: tuple[int, ...]  # of the exogenous variables
-    steps: tuple[Step, ...]
+    steps: tuple[SumStep, ...]
     num_global: int
     num_leading: int
     chunk_units: int
@@ -114,12 +114,12 @@ def eliminate(
     return Elimination(sizes, tuple(steps), num_global, num_leading, chunk_units)
 
 
-def _num_entries(sizes: Sequence[int], step: Step) -> int:
+def _num_entries(sizes: Sequence[int], step: SumStep) -> int:
     """The entries of a step's joint factor, at most."""
     return math.prod(sizes[parent] for parent in step.parents) * step.entries
 
 
-def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int) -> list[Step]:
+def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int) -> list[SumStep]:
     """All steps: those first that let the tensor grow least, and joint ones where that is cheaper.
 
     A variable whose parents were eliminated adds no axis. Of a component of variables that depend
@@ -132,13 +132,15 @@ def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int
     ]
     entries = [int(np.diff(factor.starts).max(initial=1)) for factor in factors]
 
-    def step(axes: tuple[Axis, ...], group: Sequence[int]) -> Step:
+    def step(axes: tuple[Axis, ...], group: Sequence[int]) -> SumStep:
         needed = sorted(set().union(*(parents[i] for i in group)))
         after = {*axes, *((p, False) for p in needed)} - {(i, True) for i in group}
         joint_entries = math.prod(entries[i] for i in group)
-        return Step(tuple(sorted(group)), tuple(needed), axes, tuple(sorted(after)), joint_entries)
+        return SumStep(
+            tuple(sorted(group)), tuple(needed), axes, tuple(sorted(after)), joint_entries
+        )
 
-    def cost(steps: Sequence[Step]) -> float:
+    def cost(steps: Sequence[SumStep]) -> float:
         """Multiplications of a sweep, and what making the tables adds to each."""
         total = 0.0
         for one in steps:
@@ -153,7 +155,7 @@ def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int
     # A variable with one value needs no sum.
     axes: tuple[Axis, ...] = tuple((i, size > 1) for i, size in enumerate(sizes))
     remaining = {i for i, following in axes if following}
-    steps: list[Step] = []
+    steps: list[SumStep] = []
     while remaining:
         current = {i for i, following in axes if not following}
         growth = {

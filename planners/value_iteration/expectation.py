@@ -2,29 +2,25 @@
 
 W(x, n) = sum_x' P(x'|x) V(x', n), computed by the steps of an
 :class:`~planners.value_iteration.elimination.Elimination`, without the joint matrix P(x'|x).
-Threads share the pieces of that work. The pieces are the same however many threads there are, and
-each writes to a place of its own, so that a plan does not depend on the number of threads.
+The pieces of that work are the same however many threads share them, and each writes to a place of
+its own, so that a plan does not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exo_envs.compiled.functions import njit
-from exo_envs.compiled.threads import in_parts
+from exo_envs.core.clock import tick
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Floats, Ints, joint_index, joint_values
-from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, joint_factor
-from planners.value_iteration.elimination import Axis, Elimination, Step, eliminate
-
-Piece = TypeVar("Piece")
+from planners.value_iteration.elimination import Axis, Elimination, SumStep, eliminate
 
 #: Multiplications of a piece, which take less than a millisecond. In between, the clock is looked
 #: at, and threads take turns.
@@ -33,35 +29,7 @@ PIECE_MULTIPLICATIONS = 1 << 20
 BLOCK_ELEMENTS = 512
 
 
-def shared(
-    pieces: Iterable[Piece],
-    work: Callable[[int, Piece], None],
-    tick: Callable[[], None],
-    threads: int = 1,
-) -> None:
-    """Do all pieces, in any order.
-
-    Args:
-        pieces: what there is to do.
-        work: does a piece, given the number of the thread that it runs in.
-        tick: is called before each piece that this thread does, and may raise.
-        threads: how many take pieces at the same time, at most as many as Numba may use.
-    """
-    left = iter(list(pieces))
-
-    def take(thread: int, _: int) -> None:
-        try:
-            for piece in left:
-                if thread == 0:
-                    tick()
-                work(thread, piece)
-        finally:
-            deque(left, maxlen=0)  # after an error the others stop at their next piece
-
-    in_parts(take, threads)
-
-
-class _Step(NamedTuple):
+class _StepTables(NamedTuple):
     """A step of the elimination, ready for the kernel, for functions of x alone.
 
     Both tensors are seen as (axes before all that are involved, the involved, axes after them):
@@ -92,17 +60,21 @@ class Expectation:
     """W(x, .) for all x, some at a time, from V.
 
     Args:
-        elimination: the steps.
-        factors: the dynamics of each exogenous variable.
+        sizes: of the exogenous variables.
+        factors: the dynamics of each of them.
         num_endogenous: N.
         dtype: of V and W.
     """
 
     def __init__(
-        self, elimination: Elimination, factors: Sequence[Factor], num_endogenous: int, dtype: Any
+        self,
+        sizes: Sequence[int] | IntArray,
+        factors: Sequence[Factor],
+        num_endogenous: int,
+        dtype: Any,
     ) -> None:
+        self.elimination = elimination = eliminate(sizes, factors, num_endogenous)
         steps = [_make_step(elimination, factors, dtype, step) for step in elimination.steps]
-        self.elimination = elimination
         self._global_steps = steps[: elimination.num_global]
         self._local_steps = steps[elimination.num_global :]
         buffers = [np.empty(size * num_endogenous, dtype) for size in elimination.buffers]
@@ -111,12 +83,6 @@ class Expectation:
         self._num_endogenous = num_endogenous
         self._unit = math.prod(elimination.sizes) // elimination.num_units  # states x of a unit
         self._source: Floats = buffers[0]
-
-    @classmethod
-    def of(cls, mdp: FactoredMDP, dtype: Any) -> Expectation:
-        """P(x'|x) of a model."""
-        given = mdp.factors, mdp.num_endogenous_states
-        return cls(eliminate(mdp.exogenous_sizes, *given), *given, dtype)
 
     @property
     def thread_bytes(self) -> int:
@@ -128,17 +94,16 @@ class Expectation:
         while len(self._chunk_buffers) < threads:
             self._chunk_buffers.append([np.empty_like(own) for own in self._chunk_buffers[0]])
 
-    def begin(self, values: Floats, tick: Callable[[], None], threads: int = 1) -> None:
-        """Take in V, shape (X, N), and do what must be done for all x at once.
+    def begin(self, values: Floats) -> Iterator[list[Callable[[], None]]]:
+        """Take in V, shape (X, N): what must be done for all x before the first chunk.
 
-        ``values`` may be read again by :meth:`chunk`, but the rows of a chunk that was handed out
-        can be overwritten. ``tick`` is called every few milliseconds and may raise.
+        That is one list of calls after another, those of a list in any order. ``values`` may be
+        read again by :meth:`chunk`, but the rows of a chunk that was handed out can be overwritten.
         """
         self._source = values.reshape(-1)
         for k, step in enumerate(self._global_steps):
-            target = self._buffers[k % 2]
-            fill = partial(_fill, tuple(step), self._source, target)
-            shared(_pieces(step, self._num_endogenous), fill, tick, threads)
+            target, pieces = self._buffers[k % 2], _pieces(step, self._num_endogenous)
+            yield [partial(_apply, tuple(step), piece, self._source, target) for piece in pieces]
             self._source = target
 
     def of_exogenous(self, function: Floats) -> Floats:
@@ -148,6 +113,7 @@ class Expectation:
             exact = step._replace(probabilities=step.probabilities.astype(np.float64, copy=False))
             target = np.empty(step.output_size)
             for piece in _pieces(step, 1):
+                tick()
                 _apply(tuple(exact), piece, source, target)
             source = target
         return source
@@ -187,12 +153,7 @@ class Expectation:
         return low, source[:size].reshape(high - low, self._num_endogenous)
 
 
-def _fill(step: Any, source: Floats, target: Floats, _: int, piece: _Piece) -> None:
-    """Work out a piece of a step's result, in any thread."""
-    _apply(step, piece, source, target)
-
-
-def _pieces(step: _Step, size: int) -> Iterator[_Piece]:
+def _pieces(step: _StepTables, size: int) -> Iterator[_Piece]:
     """Split a step, of elements of that many numbers, so that the clock can be looked at."""
     rows, inner = step.output_size // step.inner, step.inner * size
     entries = max(1, len(step.offsets) // max(1, len(step.starts) - 1))
@@ -205,11 +166,11 @@ def _pieces(step: _Step, size: int) -> Iterator[_Piece]:
 
 
 def _make_step(
-    elimination: Elimination, factors: Sequence[Factor], dtype: Any, step: Step
-) -> _Step:
+    elimination: Elimination, factors: Sequence[Factor], dtype: Any, step: SumStep
+) -> _StepTables:
     sizes = elimination.sizes
     after = [axis for axis in step.after if axis[0] in step.span]
-    inner = elimination.size(a for a in step.after if a[0] >= step.span.stop)
+    inner = elimination.size([axis for axis in step.after if axis[0] >= step.span.stop])
     strides: dict[Axis, int] = {}  # of the input, in elements
     stride = inner
     for axis in reversed(step.before):
@@ -221,7 +182,7 @@ def _make_step(
     moved = [strides[i, True] for i in step.group]
     table = joint_factor(factors, step.group, step.parents, sizes, moved)
     current = [after.index((parent, False)) for parent in step.parents]
-    return _Step(
+    return _StepTables(
         input_size=elimination.size(step.before),
         output_size=elimination.size(step.after),
         middle=middle,

@@ -43,11 +43,12 @@ def joint_matrix(factors, sizes):
 
 def expected(factors, sizes, values, dtype=np.float64):
     """W by the steps; each chunk's rows of V are spoilt once it has been handed out."""
-    steps = eliminate(sizes, factors, values.shape[1])
-    work = Expectation(steps, factors, values.shape[1], dtype)
+    work = Expectation(sizes, factors, values.shape[1], dtype)
     values = values.astype(dtype)
     out = np.full_like(values, np.nan)
-    work.begin(values, lambda: None)
+    for calls in work.begin(values):
+        for call in calls:
+            call()
     for units in work.units():
         first, rows = work.chunk(0, units)
         out[first : first + len(rows)] = rows

@@ -5,13 +5,10 @@ import pytest
 from factored import random_mdp
 from numba import get_num_threads, set_num_threads
 
+from exo_envs.core.clock import Clock, OutOfTimeError
 from planners import ValueIteration
 from planners.value_iteration import elimination, expectation, planner
-from planners.value_iteration.expectation import shared
-
-
-def nothing():
-    pass
+from planners.value_iteration.sweeps import share
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -19,7 +16,7 @@ def test_every_piece_is_done_once(threads):
     done = []
     for count in (0, 1, 50):
         done.clear()
-        shared(range(count), lambda _, piece: done.append(piece), nothing, threads)
+        share(range(count), lambda _, piece: done.append(piece), threads)
         assert sorted(done) == list(range(count))
 
 
@@ -33,23 +30,20 @@ def test_errors_of_any_thread_arrive(threads):
             raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
-        shared(range(20), fail, nothing, threads)
+        share(range(20), fail, threads)
     done.clear()
-    shared(range(5), fail, nothing, threads)
+    share(range(5), fail, threads)
     assert len(done) == 5
 
 
 def test_a_clock_that_runs_out_leaves_the_rest_undone():
     done = []
 
-    def stop():
-        raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        shared(range(10**6), lambda _, piece: done.append(piece), stop, 2)
+    with pytest.raises(OutOfTimeError), Clock(0.0).above():
+        share(range(10**6), lambda _, piece: done.append(piece), 2)
     count = len(done)
     assert count < 10**6 - 1
-    shared(range(3), lambda _, piece: piece, nothing, 2)
+    share(range(3), lambda _, piece: piece, 2)
     assert len(done) == count  # the other thread had stopped
 
 
