@@ -273,15 +273,10 @@ class _Run:
 
     def build(self) -> None:
         """Bring the tables into the form in which the sweeps read them."""
-        self.sweeps = Sweeps(self.mdp, self.dtype)
+        # Threads share a sweep if it is long.
+        threads = get_num_threads() if math.prod(self.shape) >= THREADED_STATES else 1
+        self.sweeps = Sweeps(self.mdp, self.dtype, threads)
         self.values, self.ranges = self.sweeps.values, self.sweeps.ranges
-        # Threads share a sweep if it is long, and there is room for more than one.
-        each = self.sweeps.expectation.thread_bytes
-        if self.values.size >= THREADED_STATES:
-            room = 1 + int(max(self.spare_bytes, 0.0) // max(each, 1))
-            self.sweeps.threads = min(get_num_threads(), room)
-            self.spare_bytes -= (self.sweeps.threads - 1) * each
-            self.sweeps.expectation.make_room(self.sweeps.threads)
 
     def iterate(self, warm_start: Plan | None) -> None:
         """Sweep until the tolerance is reached, or nothing more can be."""

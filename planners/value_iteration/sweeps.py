@@ -10,25 +10,26 @@ Indices into large arrays are unsigned: see :class:`SuccessorRows`.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exo_envs.compiled.functions import INNER, njit
-from exo_envs.compiled.threads import in_parts
 from exo_envs.core.clock import tick
 from exo_envs.core.mdp import ExoMDP, IntArray
 from planners.core.arrays import Floats, Ints, set_joint_values, subset_index
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import num_exogenous_states
 from planners.tables.ragged import Ragged
-from planners.value_iteration.expectation import Expectation
+from planners.value_iteration.expectation import Expectation, share
 from planners.value_iteration.successors import SuccessorRows, successor_rows
 
+#: Values of V that are renewed in one go. In between, the clock is looked at, and threads take
+#: turns.
+PIECE_VALUES = 1 << 17
 ONE = np.uint64(1)
-Piece = TypeVar("Piece")
 
 
 class RewardTables(NamedTuple):
@@ -97,11 +98,11 @@ class Sweeps:
         ranges: the least and the largest change at each x in the last sweep, (2, X).
     """
 
-    def __init__(self, mdp: FactoredMDP, dtype: np.dtype[Any]) -> None:
+    def __init__(self, mdp: FactoredMDP, dtype: np.dtype[Any], threads: int = 1) -> None:
         shape = num_exogenous_states(mdp), mdp.num_endogenous_states
         self.model = SweepModel.of(mdp, dtype)
         self.expectation = Expectation(mdp.exogenous_sizes, mdp.factors, shape[1], dtype)
-        self.threads = 1
+        self.threads = threads
         self.values: Floats = np.zeros(shape, dtype)
         self.ranges: Floats = np.zeros((2, shape[0]), dtype)
         self.kept = Kept(np.empty((0, shape[1]), dtype), np.empty((0, shape[1]), np.uint32))
@@ -113,7 +114,7 @@ class Sweeps:
 
     def improve(self, shift: float, actions: IntArray) -> None:
         """A sweep with the best actions, which are written to ``actions``, (X, N)."""
-        self._sweep(shift, actions, True)
+        self._share(sweep, self.model, self.kept, True, shift, actions)
 
     def follow(self, shift: float, actions: IntArray, changes: Floats) -> None:
         """A sweep with these actions, those of the last sweep with the best ones.
@@ -122,48 +123,28 @@ class Sweeps:
         rows of the actions were kept.
         """
         if not len(self.kept.rows):
-            self._sweep(shift, actions, False)
+            self._share(sweep, self.model, self.kept, False, shift, actions)
             return
-        rows, kept = self.model.successors, tuple(self.kept)
+        rows = self.model.successors
         entries = rows.entry_starts, rows.targets, rows.probabilities
+        # Numba recognises plain tuples in a fraction of the time, and a sweep over a small model
+        # takes microseconds.
         model = self.model.discount, self.model.terminal, *entries
-        given = self.model.discount.dtype.type(shift), self.values, changes, self.ranges
-        self._share(lambda chunk: sweep_kept(model, kept, chunk, *given))
+        self._share(sweep_kept, model, tuple(self.kept), shift, changes)
 
-    def _sweep(self, shift: float, actions: IntArray, improving: bool) -> None:
-        given = self.model.discount.dtype.type(shift), self.values, actions, self.ranges
-        self._share(lambda chunk: sweep(self.model, self.kept, improving, chunk, *given))
-
-    def _share(self, renew: Callable[[tuple[int, Floats]], None]) -> None:
-        """Renew V at some x after others, given W there; threads take turns."""
-        for calls in self.expectation.begin(self.values):
-            share(calls, lambda _, call: call(), self.threads)
-
-        def work(thread: int, units: tuple[int, int]) -> None:
-            renew(self.expectation.chunk(thread, units))
-
-        share(self.expectation.units(), work, self.threads)
-
-
-def share(pieces: Iterable[Piece], work: Callable[[int, Piece], object], threads: int = 1) -> None:
-    """Do all pieces, in any order, unless the time is up in between.
-
-    Args:
-        pieces: what there is to do.
-        work: does a piece, given the number of the thread that it runs in.
-        threads: how many take pieces at the same time, at most as many as Numba may use.
-    """
-    left = iter(list(pieces))
-
-    def take(thread: int, _: int) -> None:
-        try:
-            for piece in left:
-                tick()  # the clocks are those of the thread that calls
-                work(thread, piece)
-        finally:
-            deque(left, maxlen=0)  # after an error the others stop at their next piece
-
-    in_parts(take, threads)
+    def _share(self, kernel: Any, *given: Any) -> None:
+        """Renew V by a kernel, some x at a time."""
+        *model, shift, written = given
+        expected = self.expectation.of(self.values, self.threads)
+        height = max(1, PIECE_VALUES // self.values.shape[1])
+        arrays = self.values.dtype.type(shift), expected, self.values, written, self.ranges
+        share(
+            [
+                partial(kernel, *model, (first, min(first + height, len(expected))), *arrays)
+                for first in range(0, len(expected), height)
+            ],
+            self.threads,
+        )
 
 
 def action_type(mdp: ExoMDP) -> np.dtype[Any]:
@@ -197,8 +178,9 @@ def sweep(
     model: Any,
     kept: Any,
     improving: bool,
-    chunk: Any,
+    some: Any,
     shift: Any,
+    expected: Any,
     values: Any,
     actions: Any,
     ranges: Any,
@@ -209,25 +191,26 @@ def sweep(
         model: a :class:`SweepModel`.
         kept: a :class:`Kept`, overwritten for these x if ``improving``.
         improving: whether to look for the best actions.
-        chunk: the first x, and W of this and the following x, shape (., N).
+        some: the first of these x, and the one after the last.
         shift: what is subtracted from every reward.
-        values: V, shape (X, N), overwritten for these x.
+        expected: W, shape (X, N).
+        values: V, shape (X, N), overwritten for these x; it may be W.
         actions: (X, N), overwritten for these x if ``improving``.
         ranges: the least and the largest change of V at each x, shape (2, X), overwritten for
             these x.
     """
-    first, expected = chunk
+    first, last = some
     sizes, rewards, groups = model.sizes, model.rewards, model.successors.groups
     digits = np.zeros(len(sizes), np.int64)
     rows = np.zeros(len(groups.rules.values), np.uint64)  # of each rule, at the current x
     num_pairs = len(model.terminal) * model.num_actions
     sums = np.empty((max(len(rewards.scopes.starts) - 1, 1), num_pairs), values.dtype)
     new = np.empty(len(model.terminal), values.dtype)
-    for x in range(first, first + len(expected)):
+    for x in range(first, last):
         turned = _turn(x, x == first, digits, sizes)
         _find_rows(groups, turned, digits, sizes, rows)
         paid = _add_rewards(rewards, turned, digits, sizes, sums)
-        _choose(model, improving, shift, expected[x - first], paid, rows, actions[x], new)
+        _choose(model, improving, shift, expected[x], paid, rows, actions[x], new)
         if improving and len(kept.rows):
             for n in range(len(new)):
                 pair = np.uint64(n * model.num_actions + actions[x, n])
@@ -238,21 +221,26 @@ def sweep(
 
 @njit(cache=True, nogil=True)
 def sweep_kept(
-    model: Any, kept: Any, chunk: Any, shift: Any, values: Any, changes: Any, ranges: Any
+    model: Any,
+    kept: Any,
+    some: Any,
+    shift: Any,
+    expected: Any,
+    values: Any,
+    changes: Any,
+    ranges: Any,
 ) -> None:
     """The same with the kept actions, which is faster.
 
-    The changes of V are written to ``changes``, shape (X, N), unless that has no rows. What it
-    reads of the model comes as a plain tuple: Numba recognises that in a fraction of the time, and
-    a sweep over a small model takes microseconds.
+    The changes of V are written to ``changes``, shape (X, N), unless that has no rows.
     """
-    first, expected = chunk
+    first, last = some
     discount, terminal, entry_starts, targets, probabilities = model
     rewards, rows = kept
     recording = len(changes) > 0
     new = np.empty(len(terminal), values.dtype)
-    for x in range(first, first + len(expected)):
-        w, own_rewards, own_rows = expected[x - first], rewards[x], rows[x]
+    for x in range(first, last):
+        w, own_rewards, own_rows = expected[x], rewards[x], rows[x]
         for n in range(len(terminal)):
             new[n] = 0
             if not terminal[n]:
