@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.compiled.functions import njit
-from exo_envs.compiled.threads import in_parts
+from exo_envs.compiled.threads import others_at, parts_of
 from exo_envs.core.clock import tick
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Floats, Ints, joint_index, joint_values
@@ -37,7 +37,7 @@ def share(pieces: Iterable[Callable[[], object]], threads: int = 1) -> None:
     """
     left = iter(list(pieces))
 
-    def take(_first: int, _last: int) -> None:
+    def take(*_part: int) -> None:
         try:
             for piece in left:
                 tick()  # only the thread that calls has a clock
@@ -45,7 +45,14 @@ def share(pieces: Iterable[Callable[[], object]], threads: int = 1) -> None:
         finally:
             deque(left, maxlen=0)  # after an error the others stop at their next piece
 
-    in_parts(take, threads)
+    if threads == 1:
+        take()
+        return
+    parts = parts_of(threads)
+    with others_at(take, parts) as others:
+        take(*parts[0])
+    for other in others:
+        other.result()
 
 
 class _StepTables(NamedTuple):
