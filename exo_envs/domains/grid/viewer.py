@@ -10,7 +10,7 @@ from exo_envs.core.mdp import State
 from exo_envs.domains.floor import PICTURES
 from exo_envs.domains.grid.model import GridMDP
 from exo_envs.rendering import flat
-from exo_envs.rendering.flat import Canvas, Point
+from exo_envs.rendering.flat import Canvas
 from exo_envs.rendering.palette import (
     GOAL,
     INK,
@@ -25,6 +25,7 @@ from exo_envs.rendering.palette import (
     Frame,
     mix,
 )
+from exo_envs.rendering.things import Point
 from exo_envs.rendering.viewer import Viewer
 
 GUARD_COLOUR: Colour = (70, 74, 92)
@@ -76,10 +77,7 @@ class GridViewer(Viewer):
         robot = scene.robot
         if robot != self.mdp.done:
             signs[robot] = {"*": "$", "G": "!"}.get(signs[robot], "R")
-        plan = [
-            " ".join(signs[floor.cell(row, column)] for column in range(floor.columns))
-            for row in range(floor.rows)
-        ]
+        plan = floor.plan(list(signs.values()))
         rest = (
             f"robot {'done' if robot == self.mdp.done else f'in cell {floor.position(robot)}'}, "
             f"carrier goes {('forth', 'back')[scene.carrier]}, "
