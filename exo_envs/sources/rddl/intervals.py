@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import Node, leaves, sorted_nodes
+from exo_envs.sources.rddl.expressions import GraphNode, leaves, sorted_nodes
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import COMPARISONS, DISTRIBUTIONS, FUNCTIONS, Array
 
@@ -48,12 +48,12 @@ UNKNOWN_TRUTH = Interval(np.float64(0), np.float64(1))
 ANYTHING = Interval(np.float64(-np.inf), np.float64(np.inf))
 
 
-def intervals(roots: Sequence[Node], known: Mapping[Node, Interval]) -> list[Interval]:
+def intervals(roots: Sequence[GraphNode], known: Mapping[GraphNode, Interval]) -> list[Interval]:
     """The intervals of some expressions, given those of leaves (and of draws).
 
     Leaves that are not known may have any value.
     """
-    found: dict[Node, Interval] = {}
+    found: dict[GraphNode, Interval] = {}
     with np.errstate(all="ignore"):
         for node in sorted_nodes(roots):
             if node in known:
@@ -65,7 +65,7 @@ def intervals(roots: Sequence[Node], known: Mapping[Node, Interval]) -> list[Int
     return [found[root] for root in roots]
 
 
-def _safe(node: Node, interval: Interval) -> Interval:
+def _safe(node: GraphNode, interval: Interval) -> Interval:
     """Without numbers that are none."""
     low = np.where(np.isnan(interval.low), -np.inf, interval.low)
     high = np.where(np.isnan(interval.high), np.inf, interval.high)
@@ -74,7 +74,7 @@ def _safe(node: Node, interval: Interval) -> Interval:
     return Interval(low, high)
 
 
-def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911
+def _interval(node: GraphNode, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911
     lows, highs = [a.low for a in args], [a.high for a in args]
     match node.op:
         case "state" | "action" | "next":
@@ -147,7 +147,7 @@ def _range_of_power(base: Interval, exponent: Any) -> tuple[Any, Any]:
     return np.where(known, low, -np.inf), np.where(known, ends.high, np.inf)
 
 
-def _range_of_draw(node: Node, args: list[Interval]) -> Interval:
+def _range_of_draw(node: GraphNode, args: list[Interval]) -> Interval:
     match node.value[0]:
         case "Bernoulli":
             return Interval((args[0].low >= 1) * 1.0, (args[0].high > 0) * 1.0)
@@ -188,7 +188,7 @@ def _hull(values: Any) -> Interval:
 # --- variables ------------------------------------------------------------------------------------
 
 
-def box(rddl: Description) -> dict[Node, Interval]:
+def box(rddl: Description) -> dict[GraphNode, Interval]:
     """The interval of every variable and of every action fluent."""
     found = {rddl.leaf(name): Interval(*rddl.bounds[name]) for name in rddl.kinds}
     for name, leaf in rddl.actions.leaves.items():
@@ -238,7 +238,9 @@ def _merged(rddl: Description, name: str, found: Interval, limits: Bounds) -> Bo
     return min(low, old[0]), max(high, old[1])
 
 
-def by_values(rddl: Description, root: Node, name: str, known: Mapping[Node, Interval]) -> Interval:
+def by_values(
+    rddl: Description, root: GraphNode, name: str, known: Mapping[GraphNode, Interval]
+) -> Interval:
     """The interval of an expression, looked at for each value of its whole variables apart.
 
     ``if month == 0 then 2 else month - 1`` never is -1, which no interval of month tells.
@@ -253,10 +255,10 @@ def by_values(rddl: Description, root: Node, name: str, known: Mapping[Node, Int
 
 
 def values_apart(
-    whole: Sequence[Node], known: Mapping[Node, Interval], room: float
-) -> dict[Node, Array]:
+    whole: Sequence[GraphNode], known: Mapping[GraphNode, Interval], room: float
+) -> dict[GraphNode, Array]:
     """All values of as many leaves as have no more combinations than there is room for."""
-    taken: dict[Node, Array] = {}
+    taken: dict[GraphNode, Array] = {}
     for leaf in whole:
         low, high = known[leaf]
         if (high - low + 1) * math.prod(map(len, taken.values())) <= room:
@@ -267,7 +269,7 @@ def values_apart(
 def drop_constants(rddl: Description) -> bool:
     """Put the values of variables that never change into all expressions; whether there are any."""
     constant = [name for name, (low, high) in rddl.bounds.items() if low == high]
-    values: dict[Node, Node] = {}
+    values: dict[GraphNode, GraphNode] = {}
     for name in constant:
         value = rddl.graph.constant(rddl.initial[name], rddl.kinds[name])
         values |= {rddl.leaf(name): value, rddl.next_leaf(name): value}
@@ -317,7 +319,7 @@ def keep_draws_valid(rddl: Description) -> None:
     """Keep chances between 0 and 1, variances from being negative, and so on, where needed."""
     known = box(rddl)
     draws = rddl.draws([*rddl.following.values(), rddl.reward]).values()
-    guarded: dict[Node, list[Node]] = {}
+    guarded: dict[GraphNode, list[GraphNode]] = {}
     for draw in draws:
         ranges = DISTRIBUTIONS[draw.value[0]].ranges
         args = rddl.settled(list(draw.args))

@@ -18,7 +18,7 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Su
 from exo_envs.core.variable import Ranges
 from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
 from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
-from exo_envs.sources.rddl.expressions import Node, Program, leaves
+from exo_envs.sources.rddl.expressions import GraphNode, Program, leaves
 from exo_envs.sources.rddl.grounding import ground
 from exo_envs.sources.rddl.intervals import (
     check_bounds,
@@ -272,7 +272,7 @@ class RDDLMDP(ExoMDP):
             return None
         return Successors.certain(self.sample_endogenous(state, action, np.random.default_rng(0)))
 
-    def _known(self, n: Array, x: Array, a: Array) -> dict[Node, Any]:
+    def _known(self, n: Array, x: Array, a: Array) -> dict[GraphNode, Any]:
         return self._n.read(n) | self._x.read(x) | self._description.actions.values(a)
 
     # --- the description ------------------------------------------------------------------
@@ -370,11 +370,11 @@ class _Part:
         """The initial values, shape (size, variables)."""
         return np.tile(np.array(self._initial, dtype=Ranges(self.variables).dtype), (size, 1))
 
-    def read(self, rows: Array) -> dict[Node, Any]:
+    def read(self, rows: Array) -> dict[GraphNode, Any]:
         """The values of an array (B, variables)."""
         columns = np.ascontiguousarray(rows.T)
         truths = columns != 0
-        known: dict[Node, Any] = {}
+        known: dict[GraphNode, Any] = {}
         for j, (leaf, offset) in enumerate(zip(self._leaves, self._offsets, strict=True)):
             if leaf.kind == "bool":
                 known[leaf] = truths[j]
