@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from exo_envs.sources.rddl.expressions import Graph, GraphNode, leaves, sorted_nodes
+from exo_envs.sources.rddl.expressions import Graph, GraphNode, leaves
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import Array, Kind
 
@@ -57,9 +57,7 @@ class Description:
     invariants: list[GraphNode] = field(
         default_factory=list
     )  # hold in every state, the author says
-    preconditions: list[GraphNode] = field(
-        default_factory=list
-    )  # hold of every action that is taken
+    preconditions: list[GraphNode] = field(default_factory=list)  # of actions that are taken
     fluents: dict[str, GraphNode] = field(default_factory=dict)  # by the variables: state fluents
     # The results of the import.
     actions: ActionTable = field(init=False)
@@ -128,7 +126,7 @@ class Description:
 
     def draws(self, roots: Iterable[GraphNode]) -> dict[Any, GraphNode]:
         """The draws of some expressions, by their tags."""
-        return {node.value: node for node in sorted_nodes(roots) if node.op == "random"}
+        return {node.value: node for node in leaves(roots, "random")}
 
     def parents(self) -> dict[str, tuple[str, ...]]:
         """The exogenous variables that each exogenous variable looks at."""

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from exo_envs.sources.rddl.operations import (
     numeric_kind,
 )
 
+T = TypeVar("T")
 LeafKind: TypeAlias = Literal["state", "action", "next"]
 LEAVES = ("state", "action", "next")
 _TYPES: dict[Kind, Any] = {"bool": bool, "int": int, "real": float}
@@ -257,13 +258,7 @@ class Graph:
         self, roots: Sequence[GraphNode], values: Mapping[GraphNode, GraphNode]
     ) -> list[GraphNode]:
         """The same expressions with some nodes replaced; draws stay the draws they were."""
-        if not values:
-            return list(roots)
-        done: dict[GraphNode, GraphNode] = {}
-        for node in sorted_nodes(roots):
-            new = values.get(node)
-            done[node] = self.rebuild(node, [done[a] for a in node.args]) if new is None else new
-        return [done[root] for root in roots]
+        return fold(roots, self.rebuild, values) if values else list(roots)
 
     def rebuild(self, node: GraphNode, args: Sequence[GraphNode]) -> GraphNode:
         """The operation of a node, with other arguments."""
@@ -307,6 +302,22 @@ def sorted_nodes(roots: Iterable[GraphNode]) -> list[GraphNode]:
             found.add(node)
             waiting.extend(node.args)
     return sorted(found, key=lambda node: node.uid)
+
+
+def fold(
+    roots: Iterable[GraphNode],
+    visit: Callable[[GraphNode, list[T]], T],
+    known: Mapping[GraphNode, T],
+) -> list[T]:
+    """What ``visit`` makes of some expressions: of each node, and of what came of its arguments.
+
+    What is ``known`` of a node already is taken as it is.
+    """
+    found: dict[GraphNode, T] = {}
+    for node in sorted_nodes(roots):
+        is_known = node in known
+        found[node] = known[node] if is_known else visit(node, [found[arg] for arg in node.args])
+    return [found[root] for root in roots]
 
 
 def leaves(roots: Iterable[GraphNode], *ops: str) -> list[GraphNode]:

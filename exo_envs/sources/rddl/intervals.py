@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import GraphNode, leaves, sorted_nodes
+from exo_envs.sources.rddl.expressions import GraphNode, fold, leaves
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import COMPARISONS, DISTRIBUTIONS, FUNCTIONS, Array
 
@@ -34,13 +34,13 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, value: Any) -> Interval:
-        """One value."""
+        """The interval that holds one value, or one in each lane."""
         number = np.asarray(value, dtype=np.float64)
         return cls(number, number)
 
     @property
     def is_one(self) -> Any:
-        """Where nothing is open."""
+        """Where (in which lanes) it holds one value only."""
         return self.low == self.high
 
 
@@ -53,22 +53,16 @@ def intervals(roots: Sequence[GraphNode], known: Mapping[GraphNode, Interval]) -
 
     Leaves that are not known may have any value.
     """
-    found: dict[GraphNode, Interval] = {}
     with np.errstate(all="ignore"):
-        for node in sorted_nodes(roots):
-            if node in known:
-                found[node] = known[node]
-            elif node.is_constant:
-                found[node] = Interval.of(node.value)
-            else:
-                found[node] = _safe(node, _interval(node, [found[arg] for arg in node.args]))
-    return [found[root] for root in roots]
+        return fold(roots, _interval_of, known)
 
 
-def _safe(node: GraphNode, interval: Interval) -> Interval:
-    """Without numbers that are none."""
-    low = np.where(np.isnan(interval.low), -np.inf, interval.low)
-    high = np.where(np.isnan(interval.high), np.inf, interval.high)
+def _interval_of(node: GraphNode, args: list[Interval]) -> Interval:
+    """The interval of a node; where it would have no end that is a number, it has none."""
+    if node.is_constant:
+        return Interval.of(node.value)
+    low, high = _interval(node, args)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     if node.kind == "bool":
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     return Interval(low, high)
@@ -286,10 +280,9 @@ def keep_within_bounds(rddl: Description) -> None:
     clipped = []
     known = box(rddl)
     for name, root in zip(names, roots, strict=True):
-        low, high = rddl.bounds[name]
-        found = by_values(rddl, root, name, known)
-        if np.min(found.low) < low or np.max(found.high) > high:
-            rddl.following[name] = rddl.graph.clip(rddl.following[name], low, high)
+        bounds = rddl.bounds[name]
+        if not _is_within(by_values(rddl, root, name, known), bounds):
+            rddl.following[name] = rddl.graph.clip(rddl.following[name], *bounds)
             clipped.append(name)
     if clipped:
         rddl.notes.append(
@@ -317,24 +310,28 @@ def check_bounds(rddl: Description) -> None:
 
 def keep_draws_valid(rddl: Description) -> None:
     """Keep chances between 0 and 1, variances from being negative, and so on, where needed."""
-    known = box(rddl)
-    draws = rddl.draws([*rddl.following.values(), rddl.reward]).values()
-    guarded: dict[GraphNode, list[GraphNode]] = {}
-    for draw in draws:
+    graph, known = rddl.graph, box(rddl)
+    guarded: dict[GraphNode, GraphNode] = {}
+    for draw in rddl.draws([*rddl.following.values(), rddl.reward]).values():
         ranges = DISTRIBUTIONS[draw.value[0]].ranges
-        args = rddl.settled(list(draw.args))
-        found = intervals(args, known)
-        for arg, (low, high), interval in zip(draw.args, ranges, found, strict=False):
-            if np.min(interval.low) < low or np.max(interval.high) > high:
-                guarded.setdefault(draw, list(draw.args))
-                position = draw.args.index(arg)
-                guarded[draw][position] = rddl.graph.clip(arg, low, high)
-    if not guarded:
-        return
-    values = {draw: rddl.graph.rebuild(draw, args) for draw, args in guarded.items()}
-    rddl.replace(values)
-    rddl.notes.append(
-        "in states where a distribution would have an impossible argument (a negative variance, "
-        "say), it has the nearest possible one: "
-        + ", ".join(sorted({draw.value[0] for draw in guarded}))
-    )
+        if not ranges:
+            continue
+        found = intervals(rddl.settled(list(draw.args)), known)
+        args = [
+            arg if _is_within(interval, bounds) else graph.clip(arg, *bounds)
+            for arg, interval, bounds in zip(draw.args, found, ranges, strict=True)
+        ]
+        if args != [*draw.args]:
+            guarded[draw] = graph.rebuild(draw, args)
+    if guarded:
+        rddl.replace(guarded)
+        rddl.notes.append(
+            "in states where a distribution would have an impossible argument (a negative "
+            "variance, say), it has the nearest possible one: "
+            + ", ".join(sorted({draw.value[0] for draw in guarded}))
+        )
+
+
+def _is_within(found: Interval, bounds: Bounds) -> bool:
+    low, high = bounds
+    return bool(np.min(found.low) >= low and np.max(found.high) <= high)

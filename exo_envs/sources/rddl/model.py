@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_flag, check_whole, shown
-from exo_envs.core.batches import as_batch, as_size, as_values, flat_rows, flatten
+from exo_envs.core.batches import as_action, as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
@@ -291,11 +291,7 @@ class RDDLMDP(ExoMDP):
 
     def action_fluents(self, action: int) -> dict[str, Any]:
         """What an action sets the grounded action fluents to."""
-        index, columns = check_whole("action", action, 0), self._description.actions.columns
-        if index >= self.num_actions:
-            raise ArgumentError(
-                f"there is no action {index}; actions are 0 ... {self.num_actions - 1}"
-            )
+        index, columns = as_action(self, action), self._description.actions.columns
         return {name: column[index].item() for name, column in columns.items()}
 
     @cached_property
@@ -341,7 +337,7 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
         self.notes += (note,)
 
     def fluents(self, state: State) -> dict[str, NDArray[Any]]:
-        """Of the model."""
+        """The grounded state fluents of the description, as :meth:`RDDLMDP.fluents` has them."""
         return self.model.fluents(self.without_end(state))
 
 
@@ -385,7 +381,7 @@ class _Part:
         return known
 
     def write(self, values: list[Array], dtype: np.dtype[Any]) -> Array:
-        """The same way back."""
+        """The array (B, variables) of next values, each of shape (B,)."""
         rows = np.empty((len(values), len(values[0]) if values else 0), dtype=dtype)
         for row, column, offset in zip(rows, values, self._offsets, strict=True):
             row[:] = column if offset == 0 else column - offset

@@ -7,14 +7,7 @@ import math
 from collections.abc import Iterator
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import (
-    Graph,
-    GraphNode,
-    draws,
-    leaves,
-    outcomes,
-    show,
-)
+from exo_envs.sources.rddl.expressions import Graph, GraphNode, draws, leaves, outcomes, show
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS
 

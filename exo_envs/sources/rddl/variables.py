@@ -26,6 +26,7 @@ from exo_envs.sources.rddl.expressions import (
     Graph,
     GraphNode,
     Program,
+    fold,
     leaves,
     outcomes,
     reaching,
@@ -227,17 +228,18 @@ def _with_pieces(
 ) -> GraphNode:
     """The expression, with a leaf in the place of each of its pieces."""
     looking = reaching(root, "next")
-    done: dict[GraphNode, GraphNode] = {}
-    for node in sorted_nodes([root]):
+
+    def replaced(node: GraphNode, args: list[GraphNode]) -> GraphNode:
         if node not in looking:
-            done[node] = new_leaves.get(node, node)
-        elif node.op in FOLDS:
-            rest = [done[arg] for arg in node.args if arg in looking or arg.is_constant]
-            new = [new_leaves[piece] for piece in _pieces_of(graph, node, looking)]
-            done[node] = graph.apply(node.op, rest + new)
-        else:
-            done[node] = graph.rebuild(node, [done[arg] for arg in node.args])
-    return done[root]
+            return new_leaves.get(node, node)
+        if node.op not in FOLDS:
+            return graph.rebuild(node, args)
+        pairs = zip(node.args, args, strict=True)
+        rest = [new for old, new in pairs if old in looking or old.is_constant]
+        pieces = _pieces_of(graph, node, looking)
+        return graph.apply(node.op, rest + [new_leaves[piece] for piece in pieces])
+
+    return fold([root], replaced, {})[0]
 
 
 def _find_initial(rddl: Description, values: dict[GraphNode, GraphNode], stored: list[str]) -> None:

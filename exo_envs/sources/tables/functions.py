@@ -155,8 +155,7 @@ class Interface:
         if self._terminal is None:
             return np.zeros(len(n), dtype=np.bool_)
         found = self._terminal(NamedColumns(_read_only(n), self._endogenous_names))
-        flags = _as_answers("terminal", found, len(n), "b", "booleans")
-        return np.broadcast_to(flags, (len(n),)).copy()
+        return _as_answers("terminal", found, len(n), "b", "booleans").copy()
 
     def paid(
         self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
@@ -171,8 +170,7 @@ class Interface:
             if scope in out:
                 raise ArgumentError(f"reward returned two terms of the same columns: {list(found)}")
             what = "reward" if scope is None else f"reward[{scope}]"
-            values = _as_answers(what, part, len(n))
-            out[scope] = np.broadcast_to(values, (len(n),)).astype(np.float64)
+            out[scope] = _as_answers(what, part, len(n)).astype(np.float64)
         return out
 
 
@@ -239,13 +237,13 @@ def _as_scope(scope: Any, names: Sequence[str]) -> Scope:
 def _as_answers(
     what: str, values: Any, size: int, kinds: str = "biuf", wanted: str = "numbers"
 ) -> NDArray[Any]:
-    """What a function returned for so many states: one value, or one for each of them."""
+    """What a function returned for so many states, shape (size,): one value, or one for each."""
     array = as_array(f"what {what} returned", values)
     if array.dtype.kind not in kinds:
         raise ArgumentTypeError(f"{what} returned {array.dtype}, not {wanted}")
     if array.shape not in ((), (1,), (size,)):
         raise ArgumentError(f"{what} returned shape {array.shape} for {size} states")
-    return array
+    return np.broadcast_to(array, (size,))
 
 
 def _as_actions(actions: Any) -> NDArray[Any]:
