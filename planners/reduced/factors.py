@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import joint_index
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import MORE_BYTES, Key, Memory, Shelf
 from planners.dependence.contingency import count_table, smooth
 from planners.dependence.parents import ParentSearch
 from planners.samples.rollouts import ExogenousData
@@ -74,7 +74,7 @@ def _fitted_variables(key: tuple[int, Key, float]) -> list[int]:
 
 #: (i, parents, smoothing) -> the table of x'_i, its log-loss, and that without parents.
 FACTORS = Shelf[tuple[int, Key, float], tuple[Factor, float, float]](
-    "factors", LARGE, about=_fitted_variables
+    "factors", MORE_BYTES, about=_fitted_variables
 )
 
 

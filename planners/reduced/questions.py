@@ -49,7 +49,7 @@ NUM_DRAWS = 64
 #: Values, over all states and variables, in which it is looked at whether noise is common.
 NOISE_VALUES = 200_000_000
 #: Level of the G-test between the n' that are drawn from two states.
-LEVEL = 1e-6
+DIFFERENCE_LEVEL = 1e-6
 
 
 def draw_probes(
@@ -373,4 +373,4 @@ def _distributions_differ(first: Ints, second: Ints) -> BoolArray:
     num_rows = len(label) // NUM_DRAWS
     cells = np.repeat(np.arange(num_rows), NUM_DRAWS) * len(values) + label.reshape(-1)
     counts = np.bincount(cells, minlength=num_rows * len(values)).reshape(2, -1, len(values))
-    return chi_squared_log_tail(*g_tests(*counts)) < math.log(LEVEL)
+    return chi_squared_log_tail(*g_tests(*counts)) < math.log(DIFFERENCE_LEVEL)

@@ -37,7 +37,6 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from planners.core.arrays import Ragged, SparseTables
 from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
@@ -60,6 +59,7 @@ from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import variables_of
+from planners.tables.ragged import Ragged, SparseTables
 
 
 class SampleCounts(NamedTuple):
@@ -358,7 +358,7 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         )
         self._tables = tables
         if paying is None:
-            paying = tuple(self.mask[i] for i in variables_of(self.terms, self.joint_terms))
+            paying = tuple(self.mask[i] for i in variables_of(self.scoped_terms))
         self.paying = check_names("paying", paying, self.mask)
         self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
 
@@ -504,11 +504,12 @@ def _of_a_kind(
         "horizon": mdp.horizon,
         "decision_lists": DecisionLists.from_lists(lists, mdp.num_actions, sizes),
         "base_reward": rewards.base_reward,
-        "terms": rewards.terms,
+        "terms": {scope[0]: own for scope, own in rewards.scoped_terms.items() if len(scope) == 1},
         "terminal": survey.terminal,
     }
-    if rewards.joint_terms:  # files of models without are as they always were
-        tables["joint_terms"] = rewards.joint_terms
+    joint_terms = {scope: own for scope, own in rewards.scoped_terms.items() if len(scope) > 1}
+    if joint_terms:  # files of models without are as they always were
+        tables["joint_terms"] = dict(sorted(joint_terms.items()))
     pays = set(survey.paying)
     return TabulatedReducedMDP(
         tables=tables,

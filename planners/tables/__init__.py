@@ -4,5 +4,6 @@
 - ``decision_lists``: :class:`Rule`, :class:`DecisionLists`: where the agent goes for each (n, a).
 - ``factors``: :class:`Factor`, how an exogenous variable moves, and joint factors of several.
 - ``indexing``: how states and joint values are numbered, and how many there are; scopes of rewards.
+- ``ragged``: :class:`Ragged` and :class:`SparseTables`, many small parts in flat arrays.
 - ``export``: small models as tables of QuantEcon.
 """

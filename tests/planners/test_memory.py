@@ -62,7 +62,7 @@ def test_the_second_mask_counts_nothing_again(world, monkeypatch):
     for counting in (
         "planners.forecasting.forecasts._fit_one",
         "planners.forecasting.forecast_parents.ForecastParentSearch._count",
-        "planners.dependence.pairwise.Columns.information",
+        "planners.dependence.pairwise.SampledColumns.information",
         "planners.dependence.interventions._influence",
         "planners.reduced.factors._fit_one",
     ):

@@ -27,7 +27,7 @@ import numpy as np
 
 from exo_envs.core.arguments import check_flag
 from planners.core.policy import Mask
-from planners.dependence.parents import Evidence
+from planners.dependence.parents import ParentEvidence
 from wrappers.fitting.history import Role
 from wrappers.fitting.study import LEFT_OUT, PARENTS, Study
 
@@ -86,7 +86,7 @@ class Relevance:
     """
 
     findings: dict[str, Finding] = field(default_factory=dict)
-    parents: dict[str, dict[str, Evidence]] = field(default_factory=dict, repr=False)
+    parents: dict[str, dict[str, ParentEvidence]] = field(default_factory=dict, repr=False)
     doubles: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -156,7 +156,7 @@ def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
     return relevance
 
 
-def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[Finding]:
+def _predicting(study: Study, name: str, evidence: dict[str, ParentEvidence]) -> list[Finding]:
     """The variables that predict one by a test, and those known to act on it all the same."""
     tests = len(study.mdp.exogenous_names) ** 2
     tested = [
