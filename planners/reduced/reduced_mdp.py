@@ -238,6 +238,9 @@ class ReducedMDP(ExoMDP):
             "smoothing": smoothing,
             "ignored_rewards": ignored_rewards,
         }
+        if not survey.is_complete:
+            return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
+        informants = Informants(survey.backgrounds, columns, level, memory)
         again = partial(
             cls.estimate,
             mdp,
@@ -250,7 +253,14 @@ class ReducedMDP(ExoMDP):
             memory=memory,
             **limits,
         )
-        return _of_a_kind(mdp, columns, level, memory, is_shared, again, estimated)
+        pays = set(survey.paying)
+        return TabulatedReducedMDP(
+            tables=_tables(mdp, survey, informants, ignored_rewards),
+            paying=tuple(name for name in names if name in pays),
+            memory=memory.part(np.array(columns, np.intp)) if is_shared else None,
+            of_part=again,
+            **estimated,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
@@ -469,55 +479,31 @@ class SimulatedReducedMDP(ReducedMDP):
         return self.model.is_terminal(self._asked_rewards.anywhere(n, x)).reshape(shape)
 
 
-def _of_a_kind(
-    mdp: ExoMDP,
-    columns: Sequence[int],
-    level: float,
-    memory: Memory,
-    is_shared: bool,
-    again: Callable[[Mask], ReducedMDP],
-    estimated: Mapping[str, Any],
-) -> ReducedMDP:
-    """The tables of a mask if the survey has all n, else the model that is asked for n'.
-
-    Args:
-        mdp: the full model.
-        columns: the positions of the masked variables.
-        level: of the tests for variables that tell about dropped ones.
-        memory: with the survey of the model.
-        is_shared: whether models of other masks use the memory, too; else it is not kept.
-        again: estimates the model of part of the mask.
-        estimated: what every reduced model is given.
-    """
-    survey: EndogenousSurvey = memory.survey
-    if not survey.is_complete:
-        return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
-    informants = Informants(survey.backgrounds, columns, level, memory)
-    lists = reduce_lists(survey, informants)
-    rewards = masked_rewards(survey, informants, estimated["ignored_rewards"])
-    sizes = mdp.exogenous_sizes[list(columns)]
+def _tables(
+    mdp: ExoMDP, survey: EndogenousSurvey, informants: Informants, rule: IgnoredRewards
+) -> dict[str, Any]:
+    """What a :class:`FactoredMDP` takes for a mask, of a model whose survey has all n."""
+    lists, sizes = reduce_lists(survey, informants), mdp.exogenous_sizes[informants.columns]
+    rewards = masked_rewards(survey, informants, rule)
+    terms, joint_terms = {}, {}
+    for scope, table in sorted(rewards.scoped_terms.items()):
+        if len(scope) == 1:
+            terms[scope[0]] = table
+        else:
+            joint_terms[scope] = table
     tables = {
         "endogenous_variables": mdp.endogenous_variables,
-        "exogenous_variables": tuple(mdp.exogenous_variables[j] for j in columns),
+        "exogenous_variables": tuple(mdp.exogenous_variables[j] for j in informants.columns),
         "num_actions": mdp.num_actions,
         "discount": mdp.discount,
         "horizon": mdp.horizon,
         "decision_lists": DecisionLists.from_lists(lists, mdp.num_actions, sizes),
         "base_reward": rewards.base_reward,
-        "terms": {scope[0]: own for scope, own in rewards.scoped_terms.items() if len(scope) == 1},
+        "terms": terms,
         "terminal": survey.terminal,
     }
-    joint_terms = {scope: own for scope, own in rewards.scoped_terms.items() if len(scope) > 1}
-    if joint_terms:  # files of models without are as they always were
-        tables["joint_terms"] = dict(sorted(joint_terms.items()))
-    pays = set(survey.paying)
-    return TabulatedReducedMDP(
-        tables=tables,
-        paying=tuple(survey.names[j] for j in columns if survey.names[j] in pays),
-        memory=memory.part(np.array(columns, np.intp)) if is_shared else None,
-        of_part=again,
-        **estimated,
-    )
+    # Files of models without are as they always were.
+    return tables | ({"joint_terms": joint_terms} if joint_terms else {})
 
 
 def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:
