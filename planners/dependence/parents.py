@@ -41,7 +41,12 @@ from exo_envs.core.arguments import (
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import GTest, chi_squared_log_tail
 from planners.core.memory import MORE_BYTES, Key, Memory, Shelf, every_variable
-from planners.dependence.contingency import Cases, Rows, column_information
+from planners.dependence.contingency import (
+    Cases,
+    Rows,
+    column_information,
+    conditional_information,
+)
 from planners.dependence.pairwise import SampledColumns
 from planners.samples.rollouts import ExogenousData
 
@@ -220,8 +225,7 @@ class TransitionCounts:
         key = (self.stride, target, *given, -1, *group)
         if (found := self.memory.find(INFORMATION, key)) is None:
             rows, cases = self.rows(group), self.cases(target, given)
-            statistic, freedom = column_information(cases, rows.row[None], np.array([rows.count]))
-            found = GTest(float(statistic[0]), float(freedom[0]))
+            found = conditional_information(cases, rows.row, rows.count)
             self.memory.keep(INFORMATION, key, found)
         return found
 

@@ -44,7 +44,6 @@ from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
 from planners.discretization.coarse import coarsened
-from planners.reduced.factors import Fit, KnownParents, LaterFit
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,
     SimulatedRewards,
@@ -57,7 +56,7 @@ from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.factors import Factor, Factors
+from planners.tables.factors import Factor, Factors, Fit, KnownParents, LaterFit
 from planners.tables.indexing import variables_of
 from planners.tables.ragged import Ragged, SparseTables
 
