@@ -142,7 +142,7 @@ def _problems(
             said = f"{own.variable} reacts to an action {ago} late: {ANOTHER_FUTURE}"
             yield Problem(HIDDEN, own.variable, said, own.steps, own.share, own.p_value)
     if subject.puts:
-        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.trials), rng, level):
+        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.pairs), rng, level):
             said = f"{ANOTHER_FUTURE}: {hidden.seen}"
             yield Problem(HIDDEN, hidden.name, said, 0, hidden.share, hidden.p_value)
     for own in findings:
@@ -176,17 +176,16 @@ def _not_in_the_state(
     subject: Subject, count: int, rng: np.random.Generator, level: float
 ) -> list[Hidden]:
     """Differences between a state in an episode and the same state that was set."""
-    states = _set_states(subject, count, rng)
+    env, access = subject.env, subject.access
+
+    def compared(num_steps: int) -> SetStates:
+        played = Episodes.record(env, access, rng, num_steps, max_episode=MAX_EPISODE)
+        states = SetStates(env, access, subject.names, played)
+        states.compare(rng)
+        return states
+
+    states = compared(count)
     found = states.surely_hidden()
     if states.uncertain:  # more steps say whether that was chance
-        more = _set_states(subject, MORE_STEPS * count, rng)
-        found += more.hidden(states.uncertain, rng, level)
+        found += compared(MORE_STEPS * count).hidden(states.uncertain, rng, level)
     return found
-
-
-def _set_states(subject: Subject, count: int, rng: np.random.Generator) -> SetStates:
-    env, access = subject.env, subject.access
-    played = Episodes.record(env, access, rng, count, max_episode=MAX_EPISODE)
-    states = SetStates(env, access, subject.names, played)
-    states.compare(rng)
-    return states
