@@ -11,12 +11,10 @@ from exo_envs.audit.partition import find_partition
 from exo_envs.audit.pasts import Hidden, SetStates
 from exo_envs.audit.results import (
     CONSTANT,
-    END,
     HIDDEN,
     LEAK,
     MOVED,
     OUT_OF_SIGHT,
-    REWARD,
     THROUGH_OTHERS,
     UNSEEDED,
     Audit,
@@ -25,7 +23,7 @@ from exo_envs.audit.results import (
 )
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
-from exo_envs.contract.memory import find_all_memory
+from exo_envs.contract.memory import THE_END, THE_REWARD, find_all_memory
 from exo_envs.core.arguments import as_generator, check_level, check_whole
 from exo_envs.core.errors import ArgumentError
 from exo_envs.sources.access.episodes import Episodes
@@ -129,7 +127,7 @@ def _problems(
     level: float,
 ) -> Iterator[Problem]:
     """Everything that is wrong; the deepest cause comes first."""
-    names = [*subject.names, REWARD, END]
+    names = [*subject.names, THE_REWARD, THE_END]
     remembered = list(_remembered(subject, rng))
     yield from remembered
     if trials.is_carried and not remembered:

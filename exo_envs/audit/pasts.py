@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.audit.results import END, REWARD
+from exo_envs.contract.memory import THE_END, THE_REWARD
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
 from exo_envs.core.statistics import Ranks
 from exo_envs.sources.access.episodes import Episodes
@@ -57,7 +57,7 @@ class SetStates:
     def __init__(
         self, env: Env, access: StateAccess, names: Sequence[str], played: Episodes
     ) -> None:
-        self.names, self.played = [*names, REWARD, END], played
+        self.names, self.played = [*names, THE_REWARD, THE_END], played
         self._env, self._access = env, access
 
     def compare(self, rng: np.random.Generator) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -143,10 +144,7 @@ def discover(
     if names is not None:
         access = access.renamed(names)
 
-    def look(observation: Any) -> FloatArray:
-        return access.read(env, observation)
-
-    met = visits(env, rng, NUM_SHOWN, look, max_episode=MAX_EPISODE)
+    met = visits(env, rng, NUM_SHOWN, partial(access.read, env), max_episode=MAX_EPISODE)
     shown = np.array([visit.before for visit in met])
     changing = {name for i, name in enumerate(access.names) if np.ptp(shown[:, i]) > 0}
     for name in endogenous or ():
@@ -231,7 +229,7 @@ def declared_variables(part: str, wanted: Wanted) -> Variables:
     return variables
 
 
-def check_names(variables: Variables) -> None:
+def check_different(variables: Variables) -> None:
     """Refuse two variables of one name."""
     names = [variable.name for variable in variables]
     for name in names:
@@ -240,7 +238,7 @@ def check_names(variables: Variables) -> None:
             raise ArgumentError(f"there are two variables named {name!r}{hint}")
 
 
-def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
+def scope_positions(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
     """Scopes of the reward as positions in x."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
         raise ArgumentTypeError(

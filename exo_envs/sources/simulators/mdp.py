@@ -31,9 +31,9 @@ from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.rewards import Scope
 from exo_envs.sources.simulators.discovery import (
     Discovery,
-    as_scopes,
+    scope_positions,
     check_all_shown,
-    check_names,
+    check_different,
     declared_variables,
     discover,
     horizon_of,
@@ -190,7 +190,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.env = env
         self.endogenous_variables = (*n_variables, DONE)
         self.exogenous_variables = x_variables
-        check_names(self.endogenous_variables + self.exogenous_variables)
+        check_different(self.endogenous_variables + self.exogenous_variables)
         self.discount = check_discount("discount", discount)
         self.horizon = horizon_of(env, horizon)
         self.reward_samples = check_whole("reward_samples", reward_samples, 1)
@@ -198,7 +198,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.found: Discovery | None = None
         self.is_played_as_claimed = False  # until it was looked at
         self.num_workers = check_whole("num_workers", num_workers, 1)
-        scopes = None if reward_scopes is None else as_scopes(self, reward_scopes)
+        scopes = None if reward_scopes is None else scope_positions(self, reward_scopes)
         self.access = SplitState(
             (n_variables, x_variables), split=split, get_state=get_state, set_state=set_state
         )
