@@ -28,8 +28,8 @@ from planners.core.memory import Memory, Shelf
 from planners.core.planner import Planner, check_planner
 from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
-from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
+from planners.dependence.pairwise import Duplicates
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
 from planners.objective import MaskEvaluator
@@ -40,9 +40,9 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 
 #: A variable acts clearly on another one if it changes it in this share of the states.
-CLEAR = 0.1
+CLEAR_SHARE = 0.1
 #: What the default planner may lose, as a part of the largest reward.
-PRECISION = 1e-3
+TOLERANCE_SHARE = 1e-3
 #: How an episode ends of models whose end is known to look at n alone.
 KNOWN_ENDS = (ExoMDP.is_terminal, EndCarryingMDP.is_terminal)
 
@@ -245,10 +245,10 @@ class Study:
         """The variables beside the parents that clearly act on one while these stay the same."""
         data, share = self.data(), {}
         for j in search.left_out(i, found, actors):
-            if actors[j] >= CLEAR:
+            if actors[j] >= CLEAR_SHARE:
                 rows = search.all.rows(found)
                 share[j] = influence_given(self.counted, data, j, i, rows)
-        return {data.names[j]: own for j, own in share.items() if own >= CLEAR}
+        return {data.names[j]: own for j, own in share.items() if own >= CLEAR_SHARE}
 
     def same_as(self, name: str) -> Mask:
         """The other variables that say the same: in all rollouts, each value with one of these."""
@@ -295,7 +295,7 @@ class Study:
             return self._given_planner
         tables = [self.survey().base_reward, *self.survey().scoped_terms.values()]
         largest = max(float(np.abs(table).max(initial=0.0)) for table in tables)
-        tolerance = PRECISION * (largest or 1.0)
+        tolerance = TOLERANCE_SHARE * (largest or 1.0)
         return DefaultPlanner(tolerance=tolerance, dtype=np.float32, thorough=thorough)
 
 
