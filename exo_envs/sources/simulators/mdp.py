@@ -31,12 +31,12 @@ from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.rewards import Scope
 from exo_envs.sources.simulators.discovery import (
     Discovery,
-    scope_positions,
     check_all_shown,
     check_different,
     declared_variables,
     discover,
     horizon_of,
+    scope_positions,
 )
 from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, Workers, probe
 from exo_envs.sources.simulators.played import (
