@@ -45,11 +45,6 @@ from wrappers.reports.path import MaskPath, find_path
 
 #: Results that are worked out when they are read.
 WORKED_OUT = ("cost_of_ignoring_", "reasons_")
-#: Hyper-parameters that are those of a :class:`Study`, if a learner has them.
-OF_THE_STUDY = (
-    *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
-    *("reward", "ignored_rewards", "max_parents", "level"),
-)
 
 
 @dataclass(kw_only=True)
@@ -117,6 +112,11 @@ class MaskLearner(FittedLearner, ABC):
     callback: Callback | None = None
     check: bool = True
 
+    #: Hyper-parameters that are those of a :class:`Study`.
+    _of_the_study: ClassVar[tuple[str, ...]] = (
+        *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
+        *("reward", "ignored_rewards", "max_parents"),
+    )
     constraints: ClassVar[Constraints] = {
         "cost_weight": real(0.0),
         "n_rollouts": whole(1),
@@ -153,8 +153,7 @@ class MaskLearner(FittedLearner, ABC):
         if isinstance(mdp_or_env, Study):
             study = mdp_or_env
         else:
-            params = self.get_params().items()
-            settings = {name: value for name, value in params if name in OF_THE_STUDY}
+            settings = {name: getattr(self, name) for name in self._of_the_study}
             study = Study(mdp_or_env, rng, **settings)
         return self._fit(Session(self, study), check)
 
