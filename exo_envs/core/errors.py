@@ -37,10 +37,6 @@ def require(module: str, needed: str) -> Any:
         raise NotInstalledError(needed) from error
 
 
-class NoWindowError(ExoError, RuntimeError):
-    """A window cannot be opened."""
-
-
 class NoFileError(ExoError, FileNotFoundError):
     """A file that somebody named is not there."""
 

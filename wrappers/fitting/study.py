@@ -28,8 +28,8 @@ from planners.core.memory import Memory, Shelf
 from planners.core.planner import Planner, check_planner
 from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
-from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
+from planners.dependence.pairwise import Duplicates
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
 from planners.objective import MaskEvaluator

@@ -39,7 +39,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.memory import LARGE, Shelf
 from planners.core.policy import Mask
 from planners.dependence.contingency import Cases, Rows
-from planners.dependence.transitions import TransitionCounts
+from planners.dependence.parents import TransitionCounts
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Record

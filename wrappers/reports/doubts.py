@@ -11,8 +11,8 @@ from exo_envs.core.mdp import REAL_SIZE
 from exo_envs.core.statistics import needed_samples
 from planners.core.memory import Shelf
 from planners.core.policy import Mask
+from planners.dependence.interventions import hidden_in_bins
 from planners.dependence.parents import ParentSearch
-from planners.dependence.resolution import hidden_in_bins
 from planners.discretization.bins import Bins
 from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT

@@ -17,8 +17,7 @@ import numpy as np
 from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import POWER, GTest, detectable_information, needed_samples
 from planners.core.policy import Mask
-from planners.dependence.parents import ParentSearch
-from planners.dependence.transitions import Null
+from planners.dependence.parents import Null, ParentSearch
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
 from wrappers.fitting.relevance import Relevance, RelevantVariable, over_all_tests
