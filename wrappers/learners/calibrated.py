@@ -11,11 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
-from exo_envs.core.batches import as_mask
 from planners.core.evaluation import DECIDED, Estimate
 from planners.core.policy import Mask
 from planners.worth import Comparison
-from wrappers.fitting.history import SWITCHED, Action, Record
+from wrappers.fitting.history import OUT_OF_TIME, SWITCHED, Action, Record
 from wrappers.fitting.relevance import Relevance, importance
 from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
@@ -51,6 +50,7 @@ class CalibratedMaskLearner(MaskLearner):
     level: float = 0.05
     patience: int = 4
 
+    _of_the_study = (*MaskLearner._of_the_study, "level")
     constraints: ClassVar[Constraints] = {
         "patience": whole(1),
         "level": check_level,
@@ -60,7 +60,7 @@ class CalibratedMaskLearner(MaskLearner):
         mask: Mask = ()
         relevance = Relevance()
         for finding in relevance.search(session.study, session.report):
-            mask = as_mask(session.study.mdp, (*mask, finding.name))
+            mask = session.in_order((*mask, finding.name))
             yield session.record(
                 "find",
                 (finding.name,),
@@ -112,7 +112,7 @@ class Selection:
         self.patience = patience
         self.log_limit = math.inf  # of joint values of x, from which on plans got worse
         self.confidence = NormalDist().inv_cdf(1 - level)
-        self.mask = as_mask(session.study.mdp, relevance.direct)
+        self.mask = session.in_order(relevance.direct)
 
     def steps(self) -> Iterator[Record]:
         """Search; the mask of the last record is the result."""
@@ -185,8 +185,7 @@ class Selection:
     def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         grows, before = action == "add", self.mask
-        wanted = {*before, *names} if grows else {*before} - {*names}
-        mask = as_mask(self.session.study.mdp, wanted)
+        mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
         tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
         worse = returns.mean < -DECIDED * returns.standard_error
@@ -197,7 +196,7 @@ class Selection:
         if tried.is_cut_short:
             accepted, reason = False, "not decided"
             if gain.mean >= 0:
-                reason += ": the plan with the mask before ran out of time"
+                reason += f": the plan with the mask before {OUT_OF_TIME}"
         elif accepted != grows and self._is_by_planning(tried, grows):
             more, fewer = (mask, before) if grows else (before, mask)
             reason += f"; {SWITCHED}"

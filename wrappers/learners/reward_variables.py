@@ -23,7 +23,6 @@ from exo_envs.core.arguments import (
     real,
     whole,
 )
-from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate
@@ -245,7 +244,7 @@ class RewardVariableMaskLearner(MaskLearner):
             session.report("looking for variables that pay where the agent goes")
             known = paying(variances)
             variances = self._variances(session, known)
-            more = as_mask(session.study.mdp, {*known, *paying(variances)})
+            more = session.in_order({*known, *paying(variances)})
             if more != known:
                 variances = self._variances(session, more)
         mask: Mask = ()
