@@ -252,7 +252,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MaskComparison:
     """A mask against another one, on the same trajectories.
 
     Masks are not played to the end once it is clear which is better: the objectives have fewer

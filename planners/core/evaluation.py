@@ -222,7 +222,7 @@ def play_original(
             watch(t, State(*map(np.array, zip(*states, strict=True))), np.array(actions))
 
 
-class Step(NamedTuple):
+class RolloutStep(NamedTuple):
     """One step of all rollouts that have not ended."""
 
     lanes: NDArray[np.intp]  # (B,) which of the rollouts
@@ -233,7 +233,7 @@ class Step(NamedTuple):
 
 def play(
     policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios, *, with_rewards: bool = False
-) -> Iterator[Step]:
+) -> Iterator[RolloutStep]:
     """Run a policy through scenarios, step by step, until all rollouts have ended.
 
     With rewards, each step has what was paid for it (:meth:`CheckedMDP.sample_outcome`).
@@ -256,9 +256,9 @@ def play(
         actions = as_actions(mdp, policy(state), (len(alive),))
         if with_rewards:
             endogenous, rewards = mdp.sample_outcome(state, actions, noise)
-            yield Step(alive, state, actions, rewards)
+            yield RolloutStep(alive, state, actions, rewards)
         else:
-            yield Step(alive, state, actions, np.zeros(0))
+            yield RolloutStep(alive, state, actions, np.zeros(0))
             endogenous = mdp.sample_endogenous(state, actions, noise)
 
 

@@ -28,8 +28,9 @@ import numpy as np
 from exo_envs.core.arguments import check_flag
 from planners.core.policy import Mask
 from planners.dependence.parents import Evidence
+from planners.findings import LEFT_OUT, PARENTS
 from wrappers.fitting.history import Role
-from wrappers.fitting.study import LEFT_OUT, PARENTS, Study
+from wrappers.fitting.study import Study
 
 Report = Callable[..., object]
 

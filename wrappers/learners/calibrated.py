@@ -13,7 +13,7 @@ import numpy as np
 from exo_envs.core.arguments import Constraints, check_level, whole
 from planners.core.evaluation import DECIDED, Estimate
 from planners.core.policy import Mask
-from planners.worth import Comparison
+from planners.worth import MaskComparison
 from wrappers.fitting.history import SWITCHED, Action, Record
 from wrappers.fitting.importance import importance
 from wrappers.fitting.relevance import Relevance
@@ -185,7 +185,7 @@ class Selection:
             if price < tried.gain.standard_error and not self._is_beyond_doubt(tried.gain):
                 return  # the rollouts cannot tell whether so few variables pay
 
-    def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
+    def _try(self, action: Action, names: Mask) -> tuple[Record, MaskComparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         grows, before = action == "add", self.mask
         mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
@@ -221,7 +221,7 @@ class Selection:
         )
         return record, tried
 
-    def _is_by_planning(self, tried: Comparison, grows: bool) -> bool:
+    def _is_by_planning(self, tried: MaskComparison, grows: bool) -> bool:
         """Whether fewer variables earned more because only they could be planned with exactly.
 
         More information cannot hurt a perfect planner, so a loss beyond doubt is the planner's.

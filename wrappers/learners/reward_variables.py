@@ -146,7 +146,7 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     if mask in visited:
         return _sampler_of(*visited[mask])
     rng = study.rng("relaxed")
-    relaxed = study.reduce(mask, rng, relaxed=True)
+    relaxed = study.evaluator.reduce(mask, rng, relaxed=True)
     plan, was_cut = study.evaluator.solve(relaxed, rng)
     if plan.out_of_time and not was_cut and cut_short is not None:
         cut_short.add(mask)

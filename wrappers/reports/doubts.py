@@ -13,10 +13,11 @@ from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
 from planners.discretization.bins import Bins
+from planners.findings import ACTORS, CLEAR, LEFT_OUT, PARENTS
 from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
-from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, PARENTS, Study
+from wrappers.fitting.study import Study
 from wrappers.reports.tables import rounded
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.

@@ -19,10 +19,11 @@ from exo_envs.core.statistics import POWER, GTest, detectable_information, neede
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
 from planners.dependence.transitions import Null
+from planners.findings import ACTORS, CLEAR, LEFT_OUT
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
 from wrappers.fitting.relevance import Finding, Relevance
-from wrappers.fitting.study import ACTORS, CLEAR, LEFT_OUT, Study
+from wrappers.fitting.study import Study
 from wrappers.reports.doubts import NOTABLE
 
 #: Tests of a silent variable that are compared with rollouts in which there is nothing to find.

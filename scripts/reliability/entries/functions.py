@@ -34,7 +34,8 @@ from planners.dependence.transitions import TransitionCounts
 from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import Bins
 from planners.discretization.coarse import CoarseMDP, coarsened
-from planners.objective import MaskEvaluator, Trial
+from planners.findings import Findings
+from planners.objective import MaskEvaluator, PlannedMask
 from planners.reduced.ignored_rewards import check_ignored_rewards
 from planners.reduced.rewards import check_reward
 from planners.reduced.survey import EndogenousSurvey
@@ -197,14 +198,12 @@ def estimates(odd: Odd) -> None:
         odd.must_work(lambda: (made.value, made.interval(), made.caution, made.mask))
     elif kind == 7:
         odd.must_work(Candidate, "x", (), Estimate(1.0, 1.0), "y").__str__()
-        odd.must_work(lambda: Trial(subjects.objective().plan, None, [], np.zeros(1)))
+        odd.must_work(lambda: PlannedMask(subjects.objective().plan, None, [], np.zeros(1)))
     else:
         made = odd.call(
             MaskEvaluator,
-            Market(),
-            reduce=lambda mask, rng: subjects.model("blind"),
-            planner=lambda thorough: ValueIteration(),
-            rng=lambda *_: np.random.default_rng(0),
+            Findings(Market(), n_data_rollouts=12),
+            planner=odd.sound_or(ValueIteration()),
             n_rollouts=spend(odd.sound_or(5)),
             time_limit=odd.sound_or(5.0),
         )

@@ -124,10 +124,12 @@ def study(odd: Odd) -> None:
             estimate_reward_variables, mdp, odd.generator(), sampler=sampler, reward=reward, **size
         )
     elif kind == 3:
-        odd.must_work(lambda: (known.samples, known.planner(), known.planner(True), known.data()))
+        odd.must_work(lambda: (known.samples, known.data(), known.same_as("price"), known.coarse))
         odd.call(known.rng, odd.pick(("x", 3)))
     elif kind == 4:
-        odd.call(known.reduce, names, np.random.default_rng(0), relaxed=odd.chance(0.5))
+        rng = np.random.default_rng(0)
+        odd.must_work(lambda: (known.evaluator.planner(), known.evaluator.planner(True)))
+        odd.call(known.evaluator.reduce, names, rng, relaxed=odd.chance(0.5))
     else:
         odd.call(odd.pick((known.parents, known.actors)), names)
 

@@ -72,8 +72,10 @@ def test_the_rule_of_a_study_is_that_of_its_learners():
     assert learner.objective_.reduced.ignored_rewards == "zero"
     assert learner.saved().learner["ignored_rewards"] == "zero"
     assert Study(TINY).ignored_rewards == "average"
-    assert study.reduce((), study.rng("any")).ignored_rewards == "zero"
-    assert study.reduce((), study.rng("any"), relaxed=True).ignored_rewards == "optimistic"
+    assert study.evaluator.reduce((), study.rng("any")).ignored_rewards == "zero"
+    assert (
+        study.evaluator.reduce((), study.rng("any"), relaxed=True).ignored_rewards == "optimistic"
+    )
     with pytest.raises(ValueError, match="unknown rule for ignored_rewards 'nothing'"):
         Study(TINY, ignored_rewards="nothing")
 
