@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 #: Resamples of a bootstrap.
 NUM_RESAMPLES = 2000
 #: Windows below which an interval is a guess.
-FEWEST = 10
+FEWEST_WINDOWS = 10
 Rows = NDArray[np.int64]
 
 
@@ -166,7 +166,7 @@ class Backtest:
     def __str__(self) -> str:
         """The mean and its interval, and how that was found."""
         low, high = self.interval()
-        few = "" if len(self) >= FEWEST else "; so few windows hardly make an interval"
+        few = "" if len(self) >= FEWEST_WINDOWS else "; so few windows hardly make an interval"
         return (
             f"{self.mean:.4g} ({low:.4g} to {high:.4g}, 95 %) a window of {self.horizon} rows, "
             f"{len(self)} windows from {self.times[0]} on, bootstrap of blocks of {self.block}{few}"

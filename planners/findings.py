@@ -24,7 +24,7 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 
 #: A variable acts clearly on another one if it changes it in this share of the states.
-CLEAR = 0.1
+CLEAR_SHARE = 0.1
 
 #: variable -> the variables that act on it, with the strength of the effect.
 ACTORS = Shelf[str, dict[int, float]]("actors")
@@ -135,10 +135,10 @@ class Findings:
         """The variables beside the parents that clearly act on one while these stay the same."""
         data, share = self.data(), {}
         for j in search.left_out(i, found, actors):
-            if actors[j] >= CLEAR:
+            if actors[j] >= CLEAR_SHARE:
                 rows = search.all.rows(found)
                 share[j] = influence_given(self.counted, data, j, i, rows)
-        return {data.names[j]: own for j, own in share.items() if own >= CLEAR}
+        return {data.names[j]: own for j, own in share.items() if own >= CLEAR_SHARE}
 
     def same_as(self, name: str) -> Mask:
         """The other variables that say the same: in all rollouts, each value with one of these."""

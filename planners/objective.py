@@ -13,7 +13,6 @@ import math
 import warnings
 from collections import deque
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
@@ -48,7 +47,7 @@ from planners.core.planner import (
 )
 from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
-from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import with_values
 from planners.findings import Findings
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
@@ -57,7 +56,7 @@ from planners.tables.indexing import num_endogenous_states
 from planners.worth import Cost, MaskComparison, Objective, Played, cost_function
 
 #: What the default planner may lose, as a part of the largest reward.
-PRECISION = 1e-3
+LOSS_SHARE = 1e-3
 #: A comparison of masks may end after these shares of the rollouts.
 LOOKS = (0.1, 0.4, 1.0)
 #: Rollouts before the first look at a comparison: of fewer, the standard error is a guess.
@@ -103,15 +102,19 @@ class MaskEvaluator:
         check_planner(planner)
         self.findings, self.mdp = findings, findings.counted
         self.given_planner = planner
-        self.n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
+        self.n_rollouts = n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
         self.time_limit = check_time_limit("time_limit", time_limit)
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         if not self.mdp.is_recorded:  # a record has only so many
             length = self.mdp.horizon + 1
             check_rollouts("n_rollouts", n_rollouts, length, len(self.mdp.exogenous_variables))
+        # Of each look at a comparison the number, and how many trajectories more it has.
+        ends = [min(n_rollouts, max(FIRST_LOOK, math.ceil(own * n_rollouts))) for own in LOOKS]
+        self._looks = [(k, more) for k, more in enumerate(np.diff([0, *ends]).tolist()) if more]
         self.trials: dict[Mask, PlannedMask] = {}
         self._thorough: dict[Mask, PlannedMask] = {}
         self._scenarios: list[Scenarios] = []
+        self._fresh: Scenarios | None = None
         self._starts: list[Plan] = []  # exact plans, which others can start from
         self._parts: deque[Plan] = deque(maxlen=KEPT_PARTS)  # the same for parts of masks
         self._num_pairs = 0  # for counting visits, where n can be enumerated
@@ -193,7 +196,7 @@ class MaskEvaluator:
         survey = self.findings.survey()
         tables = [survey.base_reward, *survey.scoped_terms.values()]
         largest = max(float(np.abs(table).max(initial=0.0)) for table in tables)
-        tolerance = PRECISION * (largest or 1.0)
+        tolerance = LOSS_SHARE * (largest or 1.0)
         return DefaultPlanner(tolerance=tolerance, dtype=np.float32, thorough=thorough)
 
     def solve(
@@ -240,27 +243,15 @@ class MaskEvaluator:
             )
         return self._scenarios[: len(wanted)]
 
-    @cached_property
-    def _looks(self) -> list[tuple[int, int]]:
-        """The number of the look that each part is for, and how many trajectories it has."""
-        ends = [
-            min(self.n_rollouts, max(FIRST_LOOK, math.ceil(share * self.n_rollouts)))
-            for share in LOOKS
-        ]
-        return [(k, size) for k, size in enumerate(np.diff([0, *ends]).tolist()) if size]
-
     def fresh_scenarios(self) -> Scenarios:
         """Trajectories on which no mask was chosen, for the final estimate of J.
 
         If the model is a record, they are of the later time that it holds out.
         """
+        if self._fresh is None:
+            rng = self.findings.rng("fresh scenarios")
+            self._fresh = Scenarios.sample(self.mdp.held_out, self.n_rollouts, rng)
         return self._fresh
-
-    @cached_property
-    def _fresh(self) -> Scenarios:
-        return Scenarios.sample(
-            self.mdp.held_out, self.n_rollouts, self.findings.rng("fresh scenarios")
-        )
 
     def independent_scenarios(self, number: int) -> Scenarios:
         """The ``number``-th set of trajectories that nothing else is played on."""
@@ -272,39 +263,34 @@ class MaskEvaluator:
         self,
         mask: Any,
         *,
-        cost_weight: float = 0.0,
-        cost: Cost = "size",
         scenarios: Scenarios | None = None,
         first_look: bool = False,
         thorough: bool = False,
         time_limit: float | None = None,
         in_model: bool = False,
+        **price: Any,
     ) -> Objective:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
         Args:
             mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
-            cost_weight: the paper's lambda.
-            cost: see :func:`estimate_objective`.
             scenarios: what to play instead of the shared trajectories.
             first_look: play the first part of the shared trajectories only.
             thorough: plan as well as can be, and not only as well as comparisons of masks need.
             time_limit: for planning, if that is less than the evaluator's.
             in_model: play in the model only, also if it was made of somebody's environment.
+            **price: ``cost_weight`` and ``cost``; see :func:`estimate_objective`.
 
         Raises:
             OutOfTimeError: it was cut short before an episode of the environment was played.
         """
         trial = self.plan(as_mask(self.mdp, mask), thorough=thorough, time_limit=time_limit)
-        price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
         if scenarios is not None:
             played = self.mdp, scenarios, self.findings.memory
             return score(trial.plan, trial.reduced, *played, **price, in_model=in_model)
         return self._on_shared(trial, len(self.scenarios(1 if first_look else None)), **price)
 
-    def known_objective(
-        self, mask: Mask, *, cost_weight: float = 0.0, cost: Cost = "size"
-    ) -> Objective | None:
+    def known_objective(self, mask: Mask, **price: Any) -> Objective | None:
         """J on those of the shared trajectories that a mask was played on; None if on none.
 
         The model is asked nothing.
@@ -312,22 +298,15 @@ class MaskEvaluator:
         trial = self.trials.get(mask)
         if trial is None or not trial.returns:
             return None
-        return self._on_shared(trial, len(trial.returns), cost_weight=cost_weight, cost=cost)
+        return self._on_shared(trial, len(trial.returns), **price)
 
     def compare(
-        self,
-        mask: Any,
-        other: Any,
-        *,
-        cost_weight: float = 0.0,
-        cost: Cost = "size",
-        time_limit: float | None = None,
+        self, mask: Any, other: Any, *, time_limit: float | None = None, **price: Any
     ) -> MaskComparison:
         """J of a mask against J of another one, on as many rollouts as it takes to decide."""
         trials = [
             self.plan(as_mask(self.mdp, names), time_limit=time_limit) for names in (mask, other)
         ]
-        price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
 
         def look(parts: int) -> MaskComparison:
             tried, rival = (self._on_shared(trial, parts, **price) for trial in trials)
@@ -335,7 +314,7 @@ class MaskEvaluator:
             return MaskComparison(tried, tried.gain_over(rival), difference, rival)
 
         comparison = look(parts := 1)
-        while parts < len(self._looks) and not comparison.is_decided:
+        while parts < len(self._looks) and not comparison.gain.is_decided:
             comparison = look(parts := parts + 1)
         return comparison
 
@@ -552,8 +531,8 @@ def estimate_objective(
             plan = with_values(replace(plan, part=None), reduced)
             if scenarios is None:
                 scenarios = Scenarios.sample(model, n_rollouts, generator)
-            price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
-            found = score(plan, reduced, model, scenarios, memory, **price)
+            played = plan, reduced, model, scenarios, memory
+            found = score(*played, cost_weight=cost_weight, cost=cost)
             doing = "comparing what was played with the model"
             if found.disagreement is not None:
                 warnings.warn(found.disagreement, PlayedDifferentlyWarning, stacklevel=2)

@@ -31,10 +31,10 @@ from exo_envs.core.arguments import (
 from exo_envs.core.batches import as_actions
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
-from planners.core.rare_events import Mixture, about_events, split
+from planners.core.rare_events import Mixture, about_events, find_mixture
 
 #: Standard errors that decide a comparison: wrong less than once in 1,000 times, with eight looks.
-DECIDED = 4.0
+DECIDING_ERRORS = 4.0
 
 ActionRule = Callable[[State], Any]
 #: (t, states (B,), actions (B,)) of the rollouts that go on at step t.
@@ -286,7 +286,7 @@ class Estimate:
         if not len(samples):
             raise ArgumentError("there are no samples to take the mean of")
         error = samples.std(ddof=1) / np.sqrt(len(samples)) if len(samples) > 1 else np.inf
-        mixture = split(samples)
+        mixture = find_mixture(samples)
         caution = None if mixture is None else about_events(mixture, len(samples))
         return cls(float(samples.mean()), float(error), mixture, caution)
 
@@ -302,6 +302,15 @@ class Estimate:
             return self.mixture.interval(self.mean, level)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
         return self.mean - half, self.mean + half
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is clear on which side of 0 the mean is.
+
+        A difference that is the same in all samples decides nothing: what makes another one may
+        just be rare.
+        """
+        return 0 < DECIDING_ERRORS * self.standard_error < abs(self.mean)
 
     def __str__(self) -> str:
         """The mean, plus or minus half of its 95 % interval; or both ends, if they differ."""

@@ -32,18 +32,18 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 FORMAT = "exo-envs"
 VERSION = 2
 #: The name of the text in a file.
-HEAD = "exo-envs"
+HEAD_NAME = "exo-envs"
 #: Bytes that a file may have, unless its reader allows more.
 MAX_BYTES = 2**30
 
 T = TypeVar("T")
 
 #: Kinds of numbers in arrays: truth values, whole numbers, real numbers.
-KINDS = "biuf"
+NUMBER_KINDS = "biuf"
 #: Letters of what is said about a file at most; some readers show the bytes that they do not like.
 MAX_MESSAGE = 500
 #: Records within records, at most.
-MAX_DEPTH = 20
+MAX_NESTING = 20
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def write_file(
     encoded = _encode(content, "content", arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": encoded}
     text = json.dumps({**head, "texts": dict(texts or {})}, allow_nan=False)
-    data = save(arrays, {HEAD: f"{checksum_of(text, arrays):08x} {text}"})
+    data = save(arrays, {HEAD_NAME: f"{checksum_of(text, arrays):08x} {text}"})
     with replacing(path) as temporary, temporary.open("xb") as file:
         file.write(data)
         file.flush()
@@ -241,7 +241,7 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in KINDS:
+        if value.dtype.kind not in NUMBER_KINDS:
             raise ArgumentError(f"the array {name!r} is of {value.dtype}; files hold plain numbers")
         arrays[name] = np.array(value, value.dtype.newbyteorder("="), order="C")
         return {"array": name}
@@ -267,8 +267,8 @@ class _Opened:
 
     def decode(self, value: Any, classes: Mapping[str, type], depth: int = 0) -> Any:
         """What :func:`_encode` was given."""
-        if depth > MAX_DEPTH:
-            raise ArgumentError(f"its head is nested more than {MAX_DEPTH} deep")
+        if depth > MAX_NESTING:
+            raise ArgumentError(f"its head is nested more than {MAX_NESTING} deep")
         if isinstance(value, list):
             return tuple(self.decode(part, classes, depth + 1) for part in value)
         if not isinstance(value, dict):
@@ -316,7 +316,7 @@ def _opened(file: BinaryIO, max_bytes: int) -> _Opened:
     data = file.read(max_bytes)
     arrays = {name: np.require(array, requirements="W") for name, array in load(data).items()}
     metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-    checksum, _, text = metadata.get(HEAD, "").partition(" ")
+    checksum, _, text = metadata.get(HEAD_NAME, "").partition(" ")
     if not text:
         raise ArgumentError("it has no head")
     if checksum != f"{checksum_of(text, arrays):08x}":
@@ -324,7 +324,7 @@ def _opened(file: BinaryIO, max_bytes: int) -> _Opened:
     head = json.loads(text, parse_constant=_refuse)
     _check_head(head)
     for name, array in arrays.items():
-        if array.dtype.kind not in KINDS:
+        if array.dtype.kind not in NUMBER_KINDS:
             raise ArgumentError(f"the array {name!r} is of {array.dtype}, not of plain numbers")
         if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise ArgumentError(

@@ -99,6 +99,7 @@ class ReducedMDP(ExoMDP):
         mask: the names of the masked variables, in the same order.
         columns: their positions in ``full_names``.
         data: the rollouts it was estimated from, restricted to the mask.
+        bins: of its variables of very many values, and grids of real variables of n.
         samples: how many samples were used.
         smoothing: how many samples' worth of the table with one parent less each row got.
         ignored_rewards: what dropped variables pay, "average", "zero" or "optimistic"; see
@@ -128,7 +129,7 @@ class ReducedMDP(ExoMDP):
         self.mask = check_names("the names of the data", data.names, self.full_names)
         places = {name: i for i, name in enumerate(self.full_names)}
         self.columns = np.array([places[name] for name in self.mask], dtype=np.intp)
-        self.data = data
+        self.data, self.bins = data, data.bins
         self.samples = samples
         self.smoothing = check_real("smoothing", smoothing, 0.0)
         self.ignored_rewards: IgnoredRewards = ignored_rewards
@@ -284,11 +285,6 @@ class ReducedMDP(ExoMDP):
         if callable(self._fit):
             self._fit = self._fit()
         return self._fit
-
-    @property
-    def bins(self) -> tuple[Bins | Grid, ...]:
-        """The bins of variables of very many values, and the grids of real variables of n."""
-        return self.data.bins
 
     @property
     def log_loss(self) -> FloatArray:

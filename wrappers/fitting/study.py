@@ -67,6 +67,7 @@ class Study(Findings):
         warn_of_ignored_wrappers(mdp_or_env, mdp)
         super().__init__(mdp, rng, **finding)
         self.spec = _spec_of(mdp_or_env)
+        self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.evaluator = MaskEvaluator(
             self,
             planner=planner,
@@ -76,11 +77,6 @@ class Study(Findings):
         )
         self._is_checked = False
         self._with_end: Study | None = None
-
-    @property
-    def ignored_rewards(self) -> IgnoredRewards:
-        """What the variables outside a mask pay in its reduced model."""
-        return self.evaluator.ignored_rewards
 
     def check(self) -> None:
         """Refuse a model that breaks its contract; it is looked at once."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
-from planners.core.evaluation import DECIDED, Estimate
+from planners.core.evaluation import DECIDING_ERRORS, Estimate
 from planners.core.policy import Mask
 from planners.worth import MaskComparison
 from wrappers.fitting.history import SWITCHED, Action, Record
@@ -191,7 +191,7 @@ class Selection:
         mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
         tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
-        worse = returns.mean < -DECIDED * returns.standard_error
+        worse = returns.mean < -DECIDING_ERRORS * returns.standard_error
         if grows and (worse or (gain.mean < 0 and tried.is_cut_short)):
             self.log_limit = min(self.log_limit, self._log_states(mask))
         accepted = gain.mean >= 0 and (not grows or self._is_beyond_doubt(gain))

@@ -27,7 +27,7 @@ from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate
 from planners.core.memory import Shelf
 from planners.core.policy import Mask
-from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import with_values
 from planners.reduced.ignored_rewards import IgnoredRewards
 from planners.reduced.rewards import Reward, check_reward
 from wrappers.fitting.history import Record

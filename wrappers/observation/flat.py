@@ -23,7 +23,7 @@ from exo_envs.core.spaces import NEEDED_SPACE
 from wrappers.observation.masked import VectorObservation, observed_space
 
 Flat: TypeAlias = NDArray[Any]
-KINDS = ("one-hot", "scaled")
+ENCODINGS = ("one-hot", "scaled")
 #: Numbers in one flat observation, at most: 400 MB of the default type.
 MAX_WIDTH = 100_000_000
 
@@ -199,7 +199,7 @@ class Encoding:
             TypeError: if the space is another.
             ValueError: if there is no such kind, or if it cannot have that dtype.
         """
-        check_choice("encoding", kind, KINDS)
+        check_choice("encoding", kind, ENCODINGS)
         try:
             dtype = np.dtype(dtype)
         except (TypeError, ValueError):

@@ -13,7 +13,7 @@ from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
 from planners.discretization.bins import Bins
-from planners.findings import ACTORS, CLEAR, LEFT_OUT, PARENTS
+from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT, PARENTS
 from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
@@ -153,7 +153,7 @@ def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
     for target, known in study.memory.entries(ACTORS).items():
         for j, strength in known.items():
             name = data.names[j]
-            if strength < CLEAR or name in found or target not in found:
+            if strength < CLEAR_SHARE or name in found or target not in found:
                 continue
             values = data.values[data.fitted, :-1, j]
             seen = values.size - int(np.bincount(values.reshape(-1)).max())

@@ -19,7 +19,7 @@ from exo_envs.core.statistics import POWER, GTest, detectable_information, neede
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentSearch
 from planners.dependence.transitions import Null
-from planners.findings import ACTORS, CLEAR, LEFT_OUT
+from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
 from wrappers.fitting.relevance import Finding, Relevance
@@ -154,7 +154,7 @@ class _Signs:
             unit, pairs = "share of (n, a)", len(survey.relevant)
             detectable = 1.0 / pairs if survey.is_complete else 1.0 - (1.0 - POWER) ** (1.0 / pairs)
         elif not finding.has_place:
-            unit, detectable = "share of states", CLEAR
+            unit, detectable = "share of states", CLEAR_SHARE
         elif finding.target is not None:
             evidence = self.relevance.parents.get(finding.target, {}).get(finding.name)
             if evidence is not None and evidence.freedom > 0:

@@ -31,9 +31,8 @@ from planners.dependence.interventions import actors_of, influence_given
 from planners.dependence.parents import ParentSearch
 from planners.dependence.resolution import hidden_in_bins
 from planners.dependence.transitions import TransitionCounts
-from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import Bins
-from planners.discretization.coarse import CoarseMDP, coarsened
+from planners.discretization.coarse import CoarseMDP, coarsened, with_values
 from planners.findings import Findings
 from planners.objective import MaskEvaluator, PlannedMask
 from planners.reduced.ignored_rewards import check_ignored_rewards
@@ -265,17 +264,15 @@ def checks(odd: Odd) -> None:
 def bounds(odd: Odd) -> None:
     """Bounds, and value functions that they take."""
     model: Any = subjects.model(odd.pick(("factored", "blind", "tabulated")))
-    kind = odd.below(4)
+    kind = odd.below(3)
     if kind == 0:
-        columns = odd.pick((None, [0], [9], [], [0, 0], [-1]))
+        mdp = odd.pick((None, subjects.model("grid"), model, Market()))
         limit = odd.sound_or_real(10**6)
         dtype = odd.pick((np.float32, "f8"))
-        values = odd.call(ExactValues, model, columns, max_states=limit, dtype=dtype)
+        values = odd.call(ExactValues, model, mdp, max_states=limit, dtype=dtype)
         for _ in odd.call(values.backwards, spend(odd.sound_or(3))):
             pass
     elif kind == 1:
-        odd.call(ExactValues.of, model, odd.pick((subjects.model("grid"), model, Market())))
-    elif kind == 2:
         made: Bracket = odd.must_work(bracket, model, lambda s: np.zeros(len(s.endogenous), int), 5)
         odd.must_work(lambda: (made.gap, made.difference, str(made)))
     else:

@@ -183,7 +183,7 @@ def evaluator(odd: Odd) -> None:
     elif kind == 4:
         odd.must_work(known.independent_scenarios, 3)
         compared = odd.must_work(known.compare, ("price",), ())
-        odd.must_work(lambda: (compared.is_decided, compared.is_cut_short))
+        odd.must_work(lambda: (compared.gain.is_decided, compared.is_cut_short))
         odd.must_work(lambda: (known.scenarios(), known.fresh_scenarios(), known.knows(("price",))))
     elif kind == 5:
         odd.must_work(own.gain_over, own)
