@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 NUM_RESAMPLES = 2000
 #: Windows below which an interval is a guess.
 FEWEST_WINDOWS = 10
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +241,7 @@ Paid = tuple[int, NDArray[Any], FloatArray]
 
 
 def _separate(
-    policy: ActionRule, model: TraceMDP, starts: Rows, horizon: int, rng: np.random.Generator
+    policy: ActionRule, model: TraceMDP, starts: RowNumbers, horizon: int, rng: np.random.Generator
 ) -> Iterator[Paid]:
     """The steps of windows that each begin anew, all stepped together."""
     state, following = model.windows(starts, horizon - 1, rng)
@@ -252,7 +252,7 @@ def _separate(
 
 
 def _continued(
-    policy: ActionRule, model: TraceMDP, starts: Rows, horizon: int, rng: np.random.Generator
+    policy: ActionRule, model: TraceMDP, starts: RowNumbers, horizon: int, rng: np.random.Generator
 ) -> Iterator[Paid]:
     """The same of one agent for each part of the record without a gap, which goes on and on."""
     mdp = checked(model)

@@ -82,7 +82,8 @@ class MaskEvaluator:
         findings: the full model, and what was found out about it.
         planner: by default one that chooses by size, as precise as rollouts can tell.
         n_rollouts: episodes that each policy plays.
-        time_limit: for one plan, in seconds; compiling takes none of it.
+        time_limit: for one plan, in seconds; compiling takes none of it. A clock above may leave
+            less.
         ignored_rewards: what dropped variables pay; see :meth:`~planners.ReducedMDP.estimate`.
 
     Attributes:
@@ -123,22 +124,13 @@ class MaskEvaluator:
 
     # --- plans ----------------------------------------------------------------------------
 
-    def plan(
-        self,
-        mask: Mask,
-        *,
-        thorough: bool = False,
-        time_limit: float | None = None,
-        warm_start: Plan | None = None,
-    ) -> PlannedMask:
+    def plan(self, mask: Mask, *, thorough: bool = False) -> PlannedMask:
         """The reduced model of a mask and a plan in it; remembered unless it was cut short.
 
         Args:
             mask: names, in the order of the model.
             thorough: plan as well as can be. Comparisons of masks do without, and so do not use
                 such plans: the mask that was planned with at length would have an advantage.
-            time_limit: in seconds, if that is less than the evaluator's.
-            warm_start: a plan to start from; by default one whose mask is most similar.
         """
         known, best = self.trials.get(mask), self._thorough.get(mask)
         if thorough and known is not None and best is None:
@@ -149,14 +141,12 @@ class MaskEvaluator:
             return found
         rng = self.findings.rng("plan", *self.mdp.exogenous_indices(mask).tolist())
         reduced = known.reduced if known is not None else self.reduce(mask, rng)
-        start = warm_start or min(  # the exact plan whose mask differs in the fewest variables
+        start = min(  # the exact plan whose mask differs in the fewest variables
             (*reversed(self._parts), *reversed(self._starts)),
             key=lambda plan: len(set(plan.policy.mask) ^ set(mask)),
             default=None,
         )
-        plan, was_cut = self.solve(
-            reduced, rng, thorough=thorough, time_limit=time_limit, warm_start=start
-        )
+        plan, was_cut = self.solve(reduced, rng, thorough=thorough, warm_start=start)
         if plan.values is not None:
             self._starts.append(plan)
         elif plan.part is not None and plan.part.values is not None:
@@ -205,27 +195,25 @@ class MaskEvaluator:
         rng: np.random.Generator,
         *,
         thorough: bool = False,
-        time_limit: float | None = None,
         warm_start: Plan | None = None,
     ) -> tuple[Plan, bool]:
-        """Plan in a model; and whether the caller's time limit, not the evaluator's, cut it short.
+        """Plan in a model; and whether a clock above, not the evaluator's limit, cut it short.
 
         What was cut short for one caller is not remembered for others.
 
         Raises:
             OutOfTimeError: it was cut short by a clock above, so that nobody waits for the plan.
         """
-        limits = (check_time_limit("time_limit", time_limit), self.time_limit)
-        limit = min((own for own in limits if own is not None), default=None)
+        limit = self.time_limit
         plan, given = make_plan(self.planner(thorough), model, rng, limit, warm_start)
-        return plan, plan.out_of_time and given != self.time_limit
+        return plan, plan.out_of_time and given != limit
 
     def knows(self, mask: Mask) -> bool:
         """Whether a mask has been planned with already."""
         return mask in self.trials or mask in self._thorough
 
     def keeps(self, plan: Plan) -> bool:
-        """Whether a plan is remembered: none that a caller's time limit cut short is."""
+        """Whether a plan is remembered: none that a caller's clock cut short is."""
         kept = (*self.trials.values(), *self._thorough.values())
         return any(trial.plan is plan for trial in kept)
 
@@ -266,7 +254,6 @@ class MaskEvaluator:
         scenarios: Scenarios | None = None,
         first_look: bool = False,
         thorough: bool = False,
-        time_limit: float | None = None,
         in_model: bool = False,
         **price: Any,
     ) -> Objective:
@@ -277,14 +264,13 @@ class MaskEvaluator:
             scenarios: what to play instead of the shared trajectories.
             first_look: play the first part of the shared trajectories only.
             thorough: plan as well as can be, and not only as well as comparisons of masks need.
-            time_limit: for planning, if that is less than the evaluator's.
             in_model: play in the model only, also if it was made of somebody's environment.
             **price: ``cost_weight`` and ``cost``; see :func:`estimate_objective`.
 
         Raises:
             OutOfTimeError: it was cut short before an episode of the environment was played.
         """
-        trial = self.plan(as_mask(self.mdp, mask), thorough=thorough, time_limit=time_limit)
+        trial = self.plan(as_mask(self.mdp, mask), thorough=thorough)
         if scenarios is not None:
             played = self.mdp, scenarios, self.findings.memory
             return score(trial.plan, trial.reduced, *played, **price, in_model=in_model)
@@ -300,13 +286,9 @@ class MaskEvaluator:
             return None
         return self._on_shared(trial, len(trial.returns), **price)
 
-    def compare(
-        self, mask: Any, other: Any, *, time_limit: float | None = None, **price: Any
-    ) -> MaskComparison:
+    def compare(self, mask: Any, other: Any, **price: Any) -> MaskComparison:
         """J of a mask against J of another one, on as many rollouts as it takes to decide."""
-        trials = [
-            self.plan(as_mask(self.mdp, names), time_limit=time_limit) for names in (mask, other)
-        ]
+        trials = [self.plan(as_mask(self.mdp, names)) for names in (mask, other)]
 
         def look(parts: int) -> MaskComparison:
             tried, rival = (self._on_shared(trial, parts, **price) for trial in trials)
@@ -318,12 +300,12 @@ class MaskEvaluator:
             comparison = look(parts := parts + 1)
         return comparison
 
-    def visits(self, mask: Mask, time_limit: float | None = None) -> FloatArray:
+    def visits(self, mask: Mask) -> FloatArray:
         """How often the policy of a mask meets each pair n * A + a in an episode, discounted.
 
         Shape (N * A,), or (0,) where there are too many pairs to count.
         """
-        trial = self.plan(mask, time_limit=time_limit)
+        trial = self.plan(mask)
         return trial.visits / len(self._returns(trial, max(1, len(trial.returns))))
 
     def as_played(self, known: Objective) -> Objective:

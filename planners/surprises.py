@@ -77,12 +77,19 @@ class Surprise(NamedTuple):
     """A value that was hardly seen, and what it does to a return."""
 
     variables: Mask
+    columns: tuple[int, ...]  # of these variables in x
     values: tuple[int, ...]
     effect: float  # on the discounted return of an episode in which it comes up, on average
     seen: int  # rollouts in which it came up
     rollouts: int
     seen_at_all: int  # the same in all rollouts of x, whatever they were made for
     all_rollouts: int
+
+    def put_into(self, state: State) -> State:
+        """The same states with these values."""
+        x = state.exogenous.copy()
+        x[:, list(self.columns)] = self.values
+        return State(state.endogenous, x)
 
     @property
     def at_most(self) -> float:
@@ -138,22 +145,19 @@ def find_surprises(
     rare = _hardly_seen(mdp, scenarios, names, data)
     if not rare:
         return []
-    changes = [
-        Change(tuple(mdp.exogenous_indices(own.variables).tolist()), own.values) for own in rare
-    ]
     what_if = WhatIf(mdp, policy, scenarios)
     rates = [most_per_episode(own.seen_at_all, own.all_rollouts) for own in rare]
-    potential = np.array([what_if.first_step(change) for change in changes]) * rates
+    potential = np.array([what_if.first_step(own) for own in rare]) * rates
     worth_a_look = NOTABLE_LOSS_SHARE * half_width
     order = np.lexsort((np.arange(len(rare)), -np.array(rates), -potential))[:MAX_PLAYED]
     tried = [k for k in order.tolist() if potential[k] > 0 and potential[k] >= worth_a_look]
     large = LARGE_DEVIATIONS * half_width / HALF_WIDTH_ERRORS * math.sqrt(len(scenarios))
-    seen = what_if.glance([changes[k] for k in tried])
+    seen = what_if.glance([rare[k] for k in tried])
     found = []
     for k, largest in zip(tried, seen.tolist(), strict=True):
         if largest <= large or largest * rates[k] < worth_a_look:
             continue
-        effect = what_if.effect(changes[k], _trajectories(scenarios, data, changes[k]))
+        effect = what_if.effect(rare[k], _trajectories(scenarios, data, rare[k]))
         if effect and (own := rare[k]._replace(effect=effect)).at_most >= worth_a_look:
             found.append(own)
     return sorted(found, key=lambda own: -own.at_most)
@@ -188,7 +192,7 @@ def _hardly_seen(
         variables = tuple(mdp.exogenous_names[j] for j in scope)
         for code, values in zip(rare.tolist(), joint_values(rare, sizes).tolist(), strict=True):
             counts = int(seen[code]), len(scenarios), int(seen[code] + elsewhere[code]), total
-            found.append(Surprise(variables, tuple(values), 0.0, *counts))
+            found.append(Surprise(variables, scope, tuple(values), 0.0, *counts))
     return sorted(found, key=lambda own: own.seen_at_all == 0)[:MAX_TRIED]
 
 
@@ -212,7 +216,7 @@ def _count_rollouts(values: NDArray[Any], scope: tuple[int, ...], sizes: Ints) -
     return met.sum(axis=0)
 
 
-def _trajectories(scenarios: Scenarios, data: ExogenousData | None, change: Change) -> Met:
+def _trajectories(scenarios: Scenarios, data: ExogenousData | None, tried: Surprise) -> Met:
     """The rollouts in which a value came up by itself."""
     steps = len(scenarios.exogenous)
     # (rollouts, steps, m) and (rollouts, k)
@@ -221,7 +225,7 @@ def _trajectories(scenarios: Scenarios, data: ExogenousData | None, change: Chan
         sources.append((data.values[:, :steps], data.initial_endogenous))
     onsets, onsets_there, met = [], [], []
     for x, n in sources:
-        is_it = (x[:, :, list(change.columns)] == np.array(change.values)).all(axis=2)
+        is_it = (x[:, :, list(tried.columns)] == np.array(tried.values)).all(axis=2)
         rollouts = np.flatnonzero(is_it.any(axis=1))
         onsets.append(is_it[rollouts].argmax(axis=1))
         if x.shape[1] == steps and (data is None or not data.bins or x is sources[0][0]):
@@ -239,19 +243,6 @@ def _trajectories(scenarios: Scenarios, data: ExogenousData | None, change: Chan
 
 
 # --- what a value does ------------------------------------------------------------------------
-
-
-class Change(NamedTuple):
-    """Other values of some variables."""
-
-    columns: tuple[int, ...]
-    values: tuple[int, ...]
-
-    def of(self, state: State) -> State:
-        """The same states with these values."""
-        x = state.exogenous.copy()
-        x[:, list(self.columns)] = self.values
-        return State(state.endogenous, x)
 
 
 class Met(NamedTuple):
@@ -284,15 +275,15 @@ class WhatIf:
 
     # --- one step -----------------------------------------------------------------------------
 
-    def first_step(self, change: Change) -> float:
-        """A bound on what a change does to a return, by what it does at once.
+    def first_step(self, tried: Surprise) -> float:
+        """A bound on what values do to a return, by what they do at once.
 
         It is infinite if n moves elsewhere: who knows what that costs.
         """
         state, _ = self._early
         if not len(state.endogenous):
             return 0.0
-        pays, leads = self._steps(change.of(state))
+        pays, leads = self._steps(tried.put_into(state))
         if (leads != self._usual[1]).any():
             return math.inf
         longest = float((self.mdp.discount ** np.arange(self.horizon)).sum())
@@ -321,28 +312,28 @@ class WhatIf:
 
     # --- to the end of the episode ------------------------------------------------------------
 
-    def glance(self, changes: Sequence[Change]) -> FloatArray:
-        """The largest effect that each of some changes has in a few states, shape (changes,).
+    def glance(self, tried: Sequence[Surprise]) -> FloatArray:
+        """The largest effect that each of some has in a few states, shape (tried,).
 
         All are played at once, each with noise of its own: only large effects can be seen.
         """
         state, time = self._early
-        if not len(time) or not changes:
-            return np.zeros(len(changes))
-        worlds = [state, *(change.of(state) for change in changes)]
+        if not len(time) or not tried:
+            return np.zeros(len(tried))
+        worlds = [state, *(own.put_into(state) for own in tried)]
         together = State(*(np.concatenate([world[part] for world in worlds]) for part in (0, 1)))
         returns = self._play(together, np.tile(time, len(worlds)), same_noise=False)
         earned = returns.reshape(len(worlds), -1)
         return np.asarray(np.abs(earned[1:] - earned[0]).max(axis=1))
 
-    def effect(self, change: Change, met: Met) -> float:
-        """What a change does to the return on average; 0 if that may be chance.
+    def effect(self, tried: Surprise, met: Met) -> float:
+        """What a value does to the return on average; 0 if that may be chance.
 
         It is 0, too, if the value came up often enough and never did anything: something announces
         it, and the policy gets out of its way.
 
         Args:
-            change: the value.
+            tried: the value.
             met: the rollouts in which it came up.
         """
         played, count = self.many
@@ -354,7 +345,7 @@ class WhatIf:
         state, time = self._met.draw(time, rng)
         if not len(time):
             return 0.0
-        changes = self._play(change.of(state), time) - self._play(state, time)
+        changes = self._play(tried.put_into(state), time) - self._play(state, time)
         mean = float(changes.sum()) / count  # those that had ended change nothing
         error = math.sqrt(float(changes @ changes)) / count
         if abs(mean) <= BEYOND_DOUBT_ERRORS * error:

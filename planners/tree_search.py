@@ -301,7 +301,9 @@ class UCTPolicy(Policy):
                 raise ArgumentError("it was saved for a model with other variables")
             return cls(mdp, **settings)
 
-        return read_file(path, cls.__name__, make, max_bytes=max_bytes)
+        kind = cls.__name__
+        policy: UCTPolicy = read_file(path, kind, {kind: (make, ())}, max_bytes=max_bytes)
+        return policy
 
 
 class _Tree(NamedTuple):

@@ -27,7 +27,7 @@ from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.bounds.penalty import MAX_EXACT_STATES, ExactValues, ValueFunction, default_model
-from planners.bounds.relaxation import Draws, gives_successors, relax_fitted
+from planners.bounds.relaxation import BoundDraws, gives_successors, relax_fitted
 from planners.core.evaluation import (
     ActionRule,
     Estimate,
@@ -265,7 +265,7 @@ def bracket(
         generator = np.random.default_rng(estimate)
         model = model or default_model(mdp, policy, max_states, generator, memory)
         function = None if model is None else ExactValues(model, mdp, max_states=max_states)
-    draws = Draws(num_fresh, num_successors, sample)
+    draws = BoundDraws(num_fresh, num_successors, sample)
 
     horizon = len(scenarios.exogenous)
     training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)

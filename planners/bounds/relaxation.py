@@ -53,7 +53,7 @@ class Relaxed(NamedTuple):
     differed: bool  # whether draws of n' for the same (n, a, x) ever differed
 
 
-class Draws(NamedTuple):
+class BoundDraws(NamedTuple):
     """How many samples the relaxation takes, and from which seed."""
 
     num_fresh: int  # of x'' for each x on a trajectory, for the penalty
@@ -67,7 +67,7 @@ def relax_fitted(
     training: Scenarios,
     scenarios: Scenarios,
     function: ValueFunction | None,
-    draws: Draws,
+    draws: BoundDraws,
 ) -> tuple[float, Relaxed]:
     """The relaxation with the weight that is best on the training trajectories.
 
@@ -100,7 +100,7 @@ def relax(
     scenarios: Scenarios,
     function: ValueFunction | None,
     weights: FloatArray,
-    draws: Draws,
+    draws: BoundDraws,
 ) -> Relaxed:
     """Backward induction on every trajectory, for several weights of the penalty at once.
 

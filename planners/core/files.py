@@ -118,7 +118,7 @@ def load_saved(cls: type[T], path: str | os.PathLike[str], *, max_bytes: int = M
         for kind in _with_subclasses(cls)
         if issubclass(kind, Saved) and not inspect.isabstract(kind)
     }
-    found: T = _read(path, cls.__name__, kinds, max_bytes)
+    found: T = read_file(path, cls.__name__, kinds, max_bytes=max_bytes)
     return found
 
 
@@ -139,7 +139,7 @@ def write_file(
 
     Args:
         path: where to; it is used as it is, no suffix is added.
-        kind: what is saved, such as ``"TabularPolicy"``; :func:`read_file` asks for the same.
+        kind: what is saved, such as ``"TabularPolicy"``, which :func:`read_file` asks for.
         content: numbers, strings, None, arrays, and tuples, dictionaries and records of them.
         texts: texts to keep beside it, by their names.
     """
@@ -163,31 +163,6 @@ def checksum_of(text: str, arrays: Mapping[str, NDArray[Any]]) -> int:
     return checksum
 
 
-def read_file(
-    path: str | os.PathLike[str],
-    kind: str,
-    make: Callable[..., T],
-    records: tuple[type, ...] = (),
-    *,
-    max_bytes: int = MAX_BYTES,
-) -> T:
-    """What ``make`` makes of the content that :func:`write_file` was given; lists are tuples.
-
-    Args:
-        path: the file.
-        kind: what it should hold.
-        make: is called with the content, by name. Whatever it raises is the file's fault.
-        records: the classes that its records may have.
-        max_bytes: bytes that the file may have.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is damaged, of another kind, or not one of ours.
-    """
-    made: T = _read(path, kind, {kind: (make, records)}, max_bytes)
-    return made
-
-
 def read_text(path: str | os.PathLike[str], name: str, *, max_bytes: int = MAX_BYTES) -> str | None:
     """A text that :func:`write_file` put into a file, or None if it has none of that name."""
     with Path(path).open("rb") as file, _blaming(path, f"is damaged or not a file of {FORMAT}"):
@@ -195,12 +170,27 @@ def read_text(path: str | os.PathLike[str], name: str, *, max_bytes: int = MAX_B
     return text
 
 
-def _read(
+def read_file(
     path: str | os.PathLike[str],
     wanted: str,
     kinds: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]],
-    max_bytes: int,
+    *,
+    max_bytes: int = MAX_BYTES,
 ) -> Any:
+    """What is made of the content that :func:`write_file` was given; lists are tuples.
+
+    Args:
+        path: the file.
+        wanted: what it should hold, for people.
+        kinds: what it may hold: by the name of each kind a function that is called with the
+            content, by name, and the classes that its records may have. Whatever the function
+            raises is the file's fault.
+        max_bytes: bytes that the file may have.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is damaged, of another kind, or not one of ours.
+    """
     with Path(path).open("rb") as file, _blaming(path, f"is damaged or not a file of {FORMAT}"):
         opened = _opened(file, max_bytes)
     kind = opened.head["kind"]

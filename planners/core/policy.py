@@ -15,13 +15,13 @@ from typing_extensions import Self
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import IntArray, State
 from planners.core.files import MAX_BYTES, load_saved
-from planners.core.view import View
+from planners.core.observer import Observer
 
 #: Names of exogenous variables, in the order of the model.
 Mask: TypeAlias = tuple[str, ...]
 
 
-class Policy(View, ABC):
+class Policy(Observer, ABC):
     """Maps observations to actions.
 
     It looks at the endogenous part and at the exogenous variables of its mask. It can be called
@@ -32,7 +32,11 @@ class Policy(View, ABC):
     goes on.
 
     Args:
-        mask: what it looks at; the rest is that of a :class:`~planners.core.view.View`, too.
+        mask: the names of the exogenous variables it looks at.
+        full: the names of all exogenous variables of the environment it acts in.
+        endogenous_size: the number of endogenous variables.
+        variables: the endogenous variables, then those of the mask, if they are known
+            (:meth:`variables_of`). Errors then name them and their values.
     """
 
     @classmethod

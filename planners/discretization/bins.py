@@ -157,22 +157,17 @@ class Responses:
         self.seed = int(rng.integers(2**63))
         self.num_values = NUM_VALUES if mdp.is_batched else SLOW_VALUES
 
-    def at(self, j: int, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rewards (values, contexts) and n' (values, contexts, k) with x_j at these values."""
-        paid, moved = [], []
+    def changes(self, j: int, values: FloatArray) -> FloatArray:
+        """How much changes from each value of x_j to the next: (values - 1,), 1 in all or 0."""
+        outcomes = []
         for value in values.tolist():
             x = self.state.exogenous.copy()
             x[:, j] = value
             state = State(self.state.endogenous, x)
             noise = np.random.default_rng(self.seed)
-            outcome = self.mdp.sample_outcome(state, self.action, noise)
-            moved.append(outcome.endogenous)
-            paid.append(outcome.reward)
-        return np.array(paid), np.array(moved, dtype=np.float64)
-
-    def changes(self, j: int, values: FloatArray) -> FloatArray:
-        """How much changes from each value to the next, shape (values - 1,), 1 in all or 0."""
-        paid, moved = self.at(j, values)
+            outcomes.append(self.mdp.sample_outcome(state, self.action, noise))
+        paid = np.array([own.reward for own in outcomes])  # (values, states)
+        moved = np.array([own.endogenous for own in outcomes], dtype=np.float64)
         parts = [
             np.abs(np.diff(paid, axis=0)).mean(axis=1),
             (np.diff(moved, axis=0) != 0).any(axis=2).mean(axis=1),

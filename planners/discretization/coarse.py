@@ -249,28 +249,25 @@ class CoarseMDP(ExoMDP):
 
     def _standing(self, state: State, number: int) -> State:
         """The same states with one of the values that stand for each bin."""
-        x = (
-            self.values(state.exogenous, self._orders[:, number])
-            if self._binned
-            else state.exogenous
-        )
+        x = state.exogenous
+        x = self.values(x, self._orders[:, number]) if self._binned else x
         return State(self.at_points(state.endogenous), x)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Of the model, in bins."""
+        """Where episodes of the model begin, in bins."""
         state = self.model.sample_initial(size, rng)
         return State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Of the model from values of the bins, in bins."""
+        """The bins of what follows values of these bins."""
         return self.in_bins(self.model.sample_exogenous(self.refine(exogenous, rng), rng))
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """Of the model, in bins."""
+        """Rollouts of the model, in bins."""
         state, following = self.model.trajectories(size, num_steps, rng)
         begin = State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
         return begin, map(self.in_bins, following)
@@ -278,7 +275,7 @@ class CoarseMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """Of the model from values of the bins."""
+        """What follows values of the bins."""
         state = as_pair(state)
         fine = State(state.endogenous, self.refine(state.exogenous, rng))
         return self.sample_refined(fine, action, rng)
@@ -296,11 +293,11 @@ class CoarseMDP(ExoMDP):
         return np.mean(parts, axis=0)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """Of the model."""
+        """What the model pays for n at the points of the grids."""
         return self.model.endogenous_reward(self.at_points(endogenous), action)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Of the model, which does not look at x."""
+        """Whether the model's episode is over, which does not depend on x."""
         return self.model.is_terminal(self._standing(as_pair(state), 0))
 
 

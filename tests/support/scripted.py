@@ -77,7 +77,7 @@ class ScriptedEvaluator:
     def keeps(self, plan):
         return True
 
-    def visits(self, mask, time_limit=None):
+    def visits(self, mask):
         return np.ones(int(np.prod(self.mdp.endogenous_sizes)) * self.mdp.num_actions)
 
     def fresh_scenarios(self):

@@ -7,11 +7,11 @@ from exo_envs import State
 from exo_envs.testing import check_mdp
 from planners import Scenarios, evaluate
 from planners.bounds.penalty import ExactValues
-from planners.bounds.relaxation import Draws, relax
+from planners.bounds.relaxation import BoundDraws, relax
 from planners.core.arrays import joint_index
 from planners.core.evaluation import play
 
-DRAWS = Draws(num_fresh=8, num_successors=4, seed=0)
+DRAWS = BoundDraws(num_fresh=8, num_successors=4, seed=0)
 NO_PENALTY = np.zeros(1)
 
 

@@ -1,4 +1,4 @@
-"""How observations are read: what a policy looks at, found in whatever it is shown."""
+"""What a policy looks at, and how it reads that in observations."""
 
 from __future__ import annotations
 
@@ -16,18 +16,13 @@ from exo_envs.core.mdp import ExoMDP, IntArray, Ranges, State, Variable
 
 INT64 = np.dtype(np.int64)
 #: Whole numbers beyond this are not looked at as such: floating-point numbers skip some of them.
-LARGEST_WHOLE = 2**53
+MOST_EXACT = 2**53
 
 
-class View:
-    """The variables that somebody looks at: the endogenous ones, and the exogenous ones of a mask.
+class Observer:
+    """Looks at the endogenous part of observations and at some of the exogenous variables.
 
-    Args:
-        mask: the names of the exogenous variables it looks at.
-        full: the names of all exogenous variables of the environment it acts in.
-        endogenous_size: the number of endogenous variables.
-        variables: the endogenous variables, then those of the mask, if they are known
-            (:meth:`variables_of`). Errors then name them and their values.
+    The arguments are those of a :class:`~planners.Policy`.
     """
 
     def __init__(
@@ -102,7 +97,7 @@ class View:
     def _parts(
         self, observation: Mapping[str, Any] | State
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The n and the masked x of an observation, or of a batch of them."""
+        """What it looks at: n, (..., k), and the masked x, (..., len(mask))."""
         if isinstance(observation, Mapping):
             n, x = observation.get("endogenous"), observation.get("exogenous")
         elif isinstance(observation, tuple) and len(observation) == len(PARTS):
@@ -147,7 +142,7 @@ class View:
         if part in self.real_parts:
             return values.astype(np.float64, copy=False)
         if values.dtype.kind == "f" or values.dtype == np.uint64:
-            wrong = ~((np.abs(values) <= LARGEST_WHOLE) & (np.floor(values) == values))
+            wrong = ~((np.abs(values) <= MOST_EXACT) & (np.floor(values) == values))
             if wrong.any():
                 raise self._wrong(part, values, wrong)
         return values.astype(np.int64, copy=False)
