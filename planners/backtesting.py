@@ -110,7 +110,7 @@ class Backtest:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, by the bootstrap; infinite if all windows are in one block."""
+        """How far off the mean may be, by the bootstrap; infinite if one block has all windows."""
         if math.isinf(self._stretch):
             return math.inf
         return float(self.resampled_means.std()) * self._stretch
@@ -254,7 +254,7 @@ def _separate(
 def _continued(
     policy: ActionRule, model: TraceMDP, starts: RowNumbers, horizon: int, rng: np.random.Generator
 ) -> Iterator[Paid]:
-    """The same of one agent for each part of the record without a gap, which goes on and on."""
+    """The steps of one agent for each part of the record without a gap; no window begins anew."""
     mdp = checked(model)
     counts = np.array([rows // horizon for _, rows in model.record.segments()])
     counts = counts[counts > 0]  # windows of each agent, one after another

@@ -23,14 +23,13 @@ from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.core.policy import Mask, Policy
-from planners.dependence.selection import close_under_parents
 from planners.discretization.bins import fewest_endogenous_states
 from planners.discretization.coarse import with_values
 from planners.forecasting.planner import ForecastPlanner
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import along
+from planners.tables.indexing import Affordable, along
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration
 from planners.value_iteration.tabular_policy import TabularPolicy
@@ -297,15 +296,14 @@ def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = Fals
     if whole and not fits:
         return None
 
-    def parents(variables: Sequence[int]) -> Counter[int]:
+    part = Affordable(sizes, room)
+    newest = part.add(stakes)
+    while newest and fits:
         told: Counter[int] = Counter()
-        for i in variables if fits else ():
+        for i in newest:
             told.update(_information(model, i))
-        return told
-
-    start = sorted(stakes, key=lambda i: (-stakes[i], i))
-    chosen = close_under_parents(start, parents, sizes, room)
-    return tuple(model.exogenous_names[i] for i in chosen)
+        newest = part.add(told)
+    return tuple(model.exogenous_names[i] for i in sorted(part.chosen))
 
 
 def _stakes(model: FactoredMDP) -> dict[int, float]:

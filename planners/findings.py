@@ -15,10 +15,11 @@ from exo_envs.core.arguments import check_level, check_rollouts, check_whole, op
 from exo_envs.core.mdp import ExoMDP
 from planners.core.memory import Memory, Shelf
 from planners.core.policy import Mask
-from planners.dependence.duplicates import Duplicates
 from planners.dependence.interventions import actors_of, influence_given
+from planners.dependence.pairwise import Duplicates
 from planners.dependence.parents import Evidence, ParentSearch
 from planners.discretization.coarse import coarsened
+from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.rewards import Reward, check_reward
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
@@ -48,6 +49,9 @@ class Findings:
         n_data_rollouts: rollouts of x that models and tests are estimated from; by default about
             100,000 transitions' worth.
         reward: "terms" if the model tells what each variable pays, "total" if it is a black box.
+        ignored_rewards: what the variables outside a mask pay in its reduced model: their
+            "average", or "zero" as in the paper ("optimistic" is for relaxed problems); see
+            :meth:`~planners.ReducedMDP.estimate`.
         level: of the tests for what predicts a variable, over all variables and candidates.
         max_parents: variables that a variable may be predicted from at most.
 
@@ -65,15 +69,18 @@ class Findings:
         *,
         n_data_rollouts: int | None = None,
         reward: Reward = "terms",
+        ignored_rewards: IgnoredRewards = "average",
         level: float = 0.05,
         max_parents: int = 6,
     ) -> None:
+        check_ignored_rewards(ignored_rewards)
         check_reward(reward)
         self.mdp, self.counted = mdp, CountedMDP(mdp)
         self.n_data_rollouts = optional(check_whole)("n_data_rollouts", n_data_rollouts, 1)
         self.max_parents = check_whole("max_parents", max_parents, 1)
         self.level = check_level("level", level)
         self.reward: Reward = reward
+        self.ignored_rewards: IgnoredRewards = ignored_rewards
         if not mdp.is_recorded:  # a record has only so many
             size = self.counted.horizon + 1, len(mdp.exogenous_variables)
             optional(check_rollouts)("n_data_rollouts", self.n_data_rollouts, *size)

@@ -49,7 +49,6 @@ from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
 from planners.discretization.coarse import with_values
 from planners.findings import Findings
-from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import can_enumerate
 from planners.tables.indexing import num_endogenous_states
@@ -84,7 +83,6 @@ class MaskEvaluator:
         n_rollouts: episodes that each policy plays.
         time_limit: for one plan, in seconds; compiling takes none of it. A clock above may leave
             less.
-        ignored_rewards: what dropped variables pay; see :meth:`~planners.ReducedMDP.estimate`.
 
     Attributes:
         trials: the masks that were planned with, as well as comparisons of masks need.
@@ -97,15 +95,12 @@ class MaskEvaluator:
         planner: Planner | None = None,
         n_rollouts: int = 500,
         time_limit: float | None = 60.0,
-        ignored_rewards: IgnoredRewards = "average",
     ) -> None:
-        check_ignored_rewards(ignored_rewards)
         check_planner(planner)
         self.findings, self.mdp = findings, findings.counted
         self.given_planner = planner
         self.n_rollouts = n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
         self.time_limit = check_time_limit("time_limit", time_limit)
-        self.ignored_rewards: IgnoredRewards = ignored_rewards
         if not self.mdp.is_recorded:  # a record has only so many
             length = self.mdp.horizon + 1
             check_rollouts("n_rollouts", n_rollouts, length, len(self.mdp.exogenous_variables))
@@ -170,7 +165,7 @@ class MaskEvaluator:
             settings |= {"max_parents": 1, "interventions": False, "ignored_rewards": "optimistic"}
         else:
             settings |= {"max_parents": known.max_parents, "known_parents": known.parents}
-            settings |= {"ignored_rewards": self.ignored_rewards}
+            settings |= {"ignored_rewards": known.ignored_rewards}
             known.actors(mask)  # asked now, and not when somebody reads the tables of the model
         known.survey()  # is in the memory from then on
         return ReducedMDP.estimate(self.mdp, mask, rng=rng, memory=known.memory, **settings)

@@ -55,9 +55,9 @@ NUM_MET_ROLLOUTS = 64
 MAX_LOOKED_AT = 256
 #: Rollouts that are played again for states that the policy meets, and such states.
 NUM_PLAYED, NUM_MET_STATES = 64, 128
-#: The same for a glance, at least, and values of x in all of its states.
+#: A glance is at so many rollouts and at least so many states, with so many values of x in all.
 GLANCE_PLAYED, GLANCE_STATES, GLANCE_VALUES = 16, 8, 1024
-#: The same with a model that answers one state at a time.
+#: Rollouts and states of a model that answers one state at a time.
 SLOW_PLAYED, SLOW_MET_STATES = 8, 8
 #: Actions that are tried in a state at most.
 MAX_TRIED_ACTIONS = 8

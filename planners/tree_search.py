@@ -56,9 +56,9 @@ MAX_STEPS_AHEAD = 1_000_000
 NUM_ROLLOUTS = 200
 #: Actions that a node has at most.
 MOST_NODE_ACTIONS = 64
-#: Of more actions, as many are in the tree.
+#: Actions in the tree, where there are more than a node may have.
 NUM_CHOSEN = 32
-#: Of those, every so-manieth one is drawn at random; the others did best when they were tried.
+#: One in so many actions of the tree is drawn at random; the others did best when tried.
 RANDOM_ONE_IN = 4
 #: Actions that are tried for one decision at most.
 MOST_TRIED = 4096
@@ -68,7 +68,7 @@ TRIED_STEPS = 2
 TRIED_TOGETHER = 200_000
 #: Lanes that search side by side where it is measured how long that takes.
 MEASURED_LANES = 128
-#: The same in a model that answers one state at a time; the time is taken to grow with the lanes.
+#: Lanes that are measured in a model that answers one state at a time; time grows with them.
 SLOW_LANES = 4
 #: The share of a time limit that playing an episode may take.
 PLAYING_SHARE = 0.5

@@ -73,7 +73,7 @@ def architecture() -> str:
     answer = partial(Box, width=170, fill="#e7f1fb", stroke="#2f6fab")
     first, second, third, fourth = 30, 310, 590, 925
 
-    wrapper = decide(first, 64, 66, "LearnedMask", file="observation/learned.py")
+    wrapper = decide(first, 64, 66, "LearnedMask", file="observation/masked.py")
     fit = decide(first, 174, 66, "MaskLearner.fit", file="learners/base.py")
     relevance = decide(
         first, 290, 84, "Relevance.search", ("what matters?",), "fitting/relevance.py"

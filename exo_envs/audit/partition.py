@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.audit.results import CONSTANT, DIRECTLY, OUT_OF_SIGHT, THROUGH_OTHERS, Finding
-from exo_envs.audit.subject import Step, Subject
+from exo_envs.audit.subject import PlayedStep, Subject
 from exo_envs.audit.trials import NUM_DRAWS, Evidence, Trials, are_same
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
@@ -59,7 +59,7 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
     seen = np.zeros(rows.shape, dtype=np.bool_)
     for lane, row in enumerate(rows):
         seed, noise = rng.integers(NUM_SEEDS // 2, size=2).tolist()
-        taken: list[Step] = []
+        taken: list[PlayedStep] = []
         for action in actions:
             step = subject.step(action, noise) if subject.try_put(row, seed) else None
             if step is not None and not step.terminated:
@@ -203,7 +203,7 @@ def _causes(
 
 def _step_from(
     subject: Subject, trials: Trials, trial: int, step: int, row: FloatArray
-) -> Step | None:
+) -> PlayedStep | None:
     """The step of a trial from a state that is set; None if it cannot be, or ends the episode."""
     own = trials.trials[trial]
     if not subject.try_put(row, own.seed):

@@ -15,15 +15,15 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.core.spaces import num_shown
 from exo_envs.shells.env import ExoEnv
-from exo_envs.sources.access.columns import columns_of
-from exo_envs.sources.access.episodes import NUM_SEEDS, noise_of, reseed, walk
+from exo_envs.sources.access.attributes import noise_of, reseed
+from exo_envs.sources.access.columns import Column, columns_of
+from exo_envs.sources.access.episodes import NUM_SEEDS, visits
 from exo_envs.sources.access.found import NoWayError, find_access
 from exo_envs.sources.access.state_access import (
     REFUSALS,
     Env,
     Read,
     SetState,
-    ShownState,
     SplitState,
     StateAccess,
 )
@@ -47,7 +47,7 @@ class IsAdapted(Protocol):
     access: SplitState
 
 
-class Step(NamedTuple):
+class PlayedStep(NamedTuple):
     """What one step gave."""
 
     row: FloatArray  # (columns,)
@@ -89,21 +89,20 @@ class Subject:
     Attributes:
         env: the environment.
         access: how its state is read and written.
-        names: of the numbers of a state.
-        puts: whether the environment can be put into a state.
-        exogenous: the names of those that are said to move by themselves, or None.
         mdp: the model that it is made of, if it is made of one.
+        exogenous: the names of the numbers that are said to move by themselves, or None.
         remarks: what could not be done, for people.
         space: its actions.
     """
 
-    def __init__(self, env: Env, access: StateAccess, remarks: Sequence[str] = ()) -> None:
-        self.env, self.access, self.remarks = env, access, list(remarks)
+    def __init__(
+        self, env: Env, access: StateAccess, mdp: ExoMDP | None, remarks: list[str]
+    ) -> None:
+        self.env, self.access, self.mdp, self.remarks = env, access, mdp, remarks
         self.names, self.puts = access.names, access.puts
         self.exogenous: set[str] | None = None
         if isinstance(access, SplitState):
-            self.exogenous = {variable.name for variable in access.parts[1]}
-        self.mdp: ExoMDP | None = None
+            self.exogenous = set(access.names[len(access.parts[0]) :])
         self.space = env.action_space  # kept: those of copies all draw the same
 
     def reset(self, seed: int) -> FloatArray:
@@ -115,14 +114,14 @@ class Subject:
         """Begin an episode in a state; whether it could be done."""
         return self.access.refusal(self.env, row, seed) is None
 
-    def step(self, action: Any, noise: int | None = None) -> Step:
+    def step(self, action: Any, noise: int | None = None) -> PlayedStep:
         """Take a step; with ``noise``, its random numbers follow from that."""
         if noise is not None:
             reseed(self.env, noise)
         observation, reward, terminated, truncated, _ = self.env.step(action)
         paid = float(np.sum(np.asarray(reward, dtype=np.float64)))
         after = "" if noise is None else repr(noise_of(self.env))
-        return Step(self._read(observation), bool(terminated), bool(truncated), paid, after)
+        return PlayedStep(self._read(observation), bool(terminated), bool(truncated), paid, after)
 
     def _read(self, observation: Any) -> FloatArray:
         row = np.asarray(self.access.read(self.env, observation), dtype=np.float64)
@@ -142,96 +141,66 @@ def as_subject(
     set_state: SetState | None = None,
 ) -> Subject:
     """What a user has, as something that is played, read and put into states."""
+    model = _checked(given, read, names, set_state)
+    env: Env
+    if isinstance(given, gym.Env):
+        env = given
+    elif isinstance(model, IsAdapted):  # audited where its claims come from
+        env = model.env
+    else:
+        env = ExoEnv(model)
+    env.action_space.seed(int(rng.integers(NUM_SEEDS)))
+    own, mdp, remarks = env.unwrapped, None, list[str]()
+    access: StateAccess
+    if read is not None:
+        columns = [Column(name) for name in as_list("names of variables", names)]
+        access = StateAccess(columns, read, set_state)
+    elif isinstance(model, IsAdapted):
+        access = model.access
+    elif isinstance(own, ExoEnv):  # whatever its wrappers show
+        mdp = own.mdp
+        parts = (mdp.endogenous_variables, mdp.exogenous_variables)
+        access = SplitState(parts, get_state=lambda env: env.state)
+    elif set_state is not None:
+        access = StateAccess(columns_of(env.observation_space), None, set_state)
+    else:
+        access, remarks = _best_way(env, rng)
+    subject = Subject(env, access if names is None else access.renamed(names), mdp, remarks)
+    if not isinstance(access, SplitState) and (read or set_state):  # their errors show at once
+        row = subject.reset(int(rng.integers(NUM_SEEDS)))
+        if subject.puts:
+            access.put(env, row, int(rng.integers(NUM_SEEDS)))
+    return subject
+
+
+def _checked(given: Any, read: Any, names: Any, set_state: Any) -> Any:
+    """The model that is given, if it is one; arguments that do not go together are refused."""
     check_function("read", read, optional=True)
     check_function("set_state", set_state, optional=True)
     if not isinstance(given, (ExoMDP, gym.Env)):
         raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
     if read is not None and names is None:
         raise ArgumentTypeError("with read, names says what the numbers that it returns are called")
-    wanted = None if names is None else _as_names(names)
-    access: StateAccess | None = None
-    if isinstance(given, gym.Env):
-        env = given
-    else:
-        own = unchecked(given)
-        if isinstance(own, IsAdapted):  # audited where its claims come from
-            env, access = own.env, own.access
-        else:
-            env = ExoEnv(own)
-    env.action_space.seed(int(rng.integers(NUM_SEEDS)))
-    if read is not None and wanted is not None:
-        return _with_functions(env, ShownState(wanted, read, set_state), rng)
-    subject = _with_best_way(env, rng, set_state) if access is None else Subject(env, access)
-    if wanted is not None:
-        if len(wanted) != len(subject.names):
-            raise ArgumentError(
-                f"names has {len(wanted)} names; needed: {len(subject.names)}, for {subject.names}"
-            )
-        renamed = dict(zip(subject.names, wanted, strict=True))
-        if subject.exogenous is not None:
-            subject.exogenous = {renamed[name] for name in subject.exogenous}
-        subject.names = wanted
-    return subject
+    return unchecked(given) if isinstance(given, ExoMDP) else None
 
 
-def _as_names(names: Any) -> list[str]:
-    own, seen = as_list("names of variables", names), set()
-    for name in own:
-        if not isinstance(name, str) or name in seen:
-            raise ArgumentError(f"names are strings that are all different, unlike {name!r}")
-        seen.add(name)
-    return own
-
-
-def _with_functions(env: Env, access: ShownState, rng: np.random.Generator) -> Subject:
-    """An environment with functions of a user; their own errors show at once."""
-    subject = Subject(env, access)
-    row = subject.reset(int(rng.integers(NUM_SEEDS)))
-    if access.puts:
-        access.put(env, row, int(rng.integers(NUM_SEEDS)))
-    return subject
-
-
-def _with_best_way(env: Env, rng: np.random.Generator, set_state: SetState | None) -> Subject:
-    """An environment, with the best way to read it that there is."""
-    own = env.unwrapped
-    if isinstance(own, ExoEnv):  # whatever its wrappers show
-        mdp = own.mdp
-        parts = (mdp.endogenous_variables, mdp.exogenous_variables)
-        subject = Subject(env, SplitState(parts, get_state=lambda env: env.state))
-        subject.mdp = mdp
-        return subject
-    shown = [column.name for column in columns_of(env.observation_space)]
-    if set_state is not None:
-        return _with_functions(env, ShownState(shown, None, set_state), rng)
-    if num_shown(env):
-        split = SplitState.shown_by(env)
-        subject = Subject(env, split)
-        if not _obeys(env, split, rng):
-            subject.puts = False
-            subject.remarks.append(
-                f'{env} does not go where reset(options={{"state": ...}}) says, {NOT_LOOKED}'
-            )
-        return subject
-    try:
-        _, access = find_access(env, rng)
-    except NoWayError as error:
-        tried = str(error).rpartition("; give")[0]
-        return Subject(env, ShownState(shown), [f"{tried}, {NOT_LOOKED}"])
-    return Subject(env, access)
-
-
-def _obeys(env: Env, access: SplitState, rng: np.random.Generator) -> bool:
-    """Whether the environment goes where an option of the reset says."""
+def _best_way(env: Env, rng: np.random.Generator) -> tuple[StateAccess, list[str]]:
+    """The best way to read and to set somebody's environment, and what is missing."""
+    if not num_shown(env):
+        try:
+            return find_access(env, rng)[1], []
+        except NoWayError as error:
+            tried = str(error).rpartition("; give")[0]
+            return StateAccess(columns_of(env.observation_space)), [f"{tried}, {NOT_LOOKED}"]
+    split = SplitState.shown_by(env)
 
     def look(observation: Any) -> FloatArray:
-        return access.read(env, observation)
+        return split.read(env, observation)
 
-    visits = list(walk(env, rng, NUM_PROBES, look, max_episode=NUM_PROBES))
+    met = list(visits(env, rng, NUM_PROBES, look, max_episode=NUM_PROBES))
     try:
-        return all(
-            np.allclose(look(access.put(env, visit.before, i)), visit.before, rtol=1e-6)
-            for i, visit in enumerate(visits)
-        )
+        split.puts = split.astray(env, [visit.before for visit in met]) is None
     except REFUSALS:
-        return False
+        split.puts = False
+    option = 'reset(options={"state": ...})'
+    return split, [] if split.puts else [f"{env} does not go where {option} says, {NOT_LOOKED}"]

@@ -10,7 +10,6 @@ which :func:`check_fields` looks at when a record is made.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 import operator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 P = ParamSpec("P")
 T = TypeVar("T")
-Record = TypeVar("Record", bound="DataclassInstance")
 
 #: Values of a variable, at most: sums and differences of two of them are still 64-bit integers.
 MAX_SIZE = 2**62
@@ -90,15 +88,6 @@ def check_fields(record: object) -> None:
     for cls in reversed(type(record).__mro__):
         for name, check in vars(cls).get("constraints", {}).items():
             object.__setattr__(record, name, check(name, getattr(record, name)))
-
-
-def as_parameters(cls: type[Record], given: Mapping[str, Any]) -> Record:
-    """Build a domain's parameters from keyword arguments, with a helpful error for a wrong one."""
-    names = [field.name for field in dataclasses.fields(cls)]
-    for name in given:
-        if name not in names:
-            raise unknown_name(f"parameter of {cls.__name__}", name, names)
-    return cls(**given)
 
 
 # --- numbers ----------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 
 class ExoError(Exception):
@@ -22,8 +24,17 @@ class NotInstalledError(ExoError, ImportError):
     """A package that only some users need is not installed; the message says how to get it."""
 
 
-class NoWindowError(ExoError, RuntimeError):
-    """A window cannot be opened."""
+def require(module: str, needed: str) -> Any:
+    """An optional module; without it, an error that says what it is needed for and how to get it.
+
+    >>> require("no_such_module", "A report about nothing needs it: pip install it")
+    Traceback (most recent call last):
+    exo_envs.core.errors.NotInstalledError: A report about nothing needs it: pip install it
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise NotInstalledError(needed) from error
 
 
 class NoFileError(ExoError, FileNotFoundError):

@@ -2,32 +2,36 @@
 
 The discrete state is the state; a scene is only a view of it. So there are no masses and no
 collisions, just coloured solids that are made when they are first shown, and then moved, painted
-and hidden.
+and hidden. What lies on the floor is a floor plan, seen by the same camera.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
-from exo_envs.core.errors import NotInstalledError, NoWindowError
-from exo_envs.rendering.palette import Colour, Frame
+from exo_envs.core.errors import NotInstalledError
+from exo_envs.rendering.palette import PAPER, Colour, Frame
 
 Point3: TypeAlias = tuple[float, float, float]
 
 NOWHERE: Point3 = (0.0, 0.0, -1000.0)  # beyond the far plane: for bodies that are not shown
 NEAR, FAR = 0.1, 500.0
-WINDOW = (960, 720)
+PITCH, FIELD_OF_VIEW = -50.0, 30.0  # of the camera, in degrees
+_SIN, _COS = math.sin(math.radians(PITCH)), math.cos(math.radians(PITCH))
+#: The camera's directions to the right, up and towards the viewer.
+AXES = np.array([[1.0, 0.0, 0.0], [0.0, -_SIN, _COS], [0.0, -_COS, -_SIN]])
+#: Half the height of what it sees at distance 1.
+REACH = math.tan(math.radians(FIELD_OF_VIEW) / 2)
 STDERR = 2  # its number, for libraries in C
 
 _LISTS: dict[tuple[bytes, tuple[int, ...], str], list[Any]] = {}  # see _lasting_list
@@ -46,60 +50,39 @@ class Mesh:
         return Mesh(self.vertices + np.array([x, y, z]), self.normals, self.indices)
 
 
-@dataclass(frozen=True)
-class Camera:
-    """A camera that looks at ``target`` from ``distance`` away; angles are in degrees."""
+class Camera(NamedTuple):
+    """A camera that looks down at ``target`` from ``distance`` away."""
 
-    target: Point3
+    target: NDArray[np.float64]
     distance: float
-    yaw: float
-    pitch: float
-    field_of_view: float
-
-    @cached_property
-    def _axes(self) -> NDArray[np.float64]:
-        """The directions to the right, up and towards the viewer, as rows."""
-        yaw, pitch = math.radians(self.yaw), math.radians(self.pitch)
-        back = np.array(
-            [
-                math.sin(yaw) * math.cos(pitch),
-                -math.cos(yaw) * math.cos(pitch),
-                -math.sin(pitch),
-            ]
-        )
-        right = np.array([math.cos(yaw), math.sin(yaw), 0.0])
-        return np.stack([right, np.cross(back, right), back])
 
     def project(self, points: ArrayLike, aspect: float) -> NDArray[np.float64]:
         """Where points, shape (n, 3), are in the picture: (n, 2) from -1 to 1, y upwards."""
-        seen = (np.asarray(points, dtype=np.float64) - np.array(self.target)) @ self._axes.T
-        depth = (self.distance - seen[:, 2]) * math.tan(math.radians(self.field_of_view) / 2)
+        seen = (np.asarray(points, dtype=np.float64) - self.target) @ AXES.T
+        depth = (self.distance - seen[:, 2]) * REACH
         return np.stack([seen[:, 0] / (depth * aspect), seen[:, 1] / depth], axis=-1)
 
+    def to_floor(self, width: int, height: int) -> NDArray[np.float64]:
+        """The projective map, (3, 3), from pixels of a picture to places on a floor plan."""
+        here = AXES @ self.target
+        seen = np.column_stack([AXES[:, 0], -AXES[:, 1], -here])  # of (x, y, 1) on the plan
+        pixels = np.array([[width / 2, 0, width / 2], [0, -height / 2, height / 2], [0, 0, 1]])
+        ahead = np.array([0.0, 0.0, self.distance]) - seen[2]
+        shown = np.stack([seen[0] * height / width, seen[1], ahead * REACH])
+        return np.linalg.inv(pixels @ shown)
+
     @classmethod
-    def around(
-        cls,
-        points: Sequence[Point3],
-        aspect: float,
-        *,
-        yaw: float = 0.0,
-        pitch: float = -50.0,
-        field_of_view: float = 30.0,
-        margin: float = 0.04,
-    ) -> Camera:
+    def around(cls, points: Sequence[Point3], aspect: float, *, margin: float = 0.04) -> Camera:
         """The camera whose picture the points, shape (n, 3), just fill."""
         corners = np.asarray(points, dtype=np.float64)
-        target = corners.mean(axis=0)
-        distance = 2 * float(np.ptp(corners, axis=0).max()) / math.radians(field_of_view)
-        camera = cls(_point(target), distance, yaw, pitch, field_of_view)
+        distance = 2 * float(np.ptp(corners, axis=0).max()) / math.radians(FIELD_OF_VIEW)
+        camera = cls(corners.mean(axis=0), distance)
         for _ in range(30):  # a contraction: each round centres the picture and sets its size
             seen = camera.project(corners, aspect)
             low, high = seen.min(axis=0), seen.max(axis=0)
-            shift = (low + high) / 2 * np.array([aspect, 1.0])
-            shift = shift * distance * math.tan(math.radians(field_of_view) / 2)
-            target = target + shift @ camera._axes[:2]
-            distance *= float((high - low).max()) / (2 - 2 * margin)
-            camera = cls(_point(target), distance, yaw, pitch, field_of_view)
+            shift = (low + high) / 2 * np.array([aspect, 1.0]) * camera.distance * REACH
+            size = float((high - low).max()) / (2 - 2 * margin)
+            camera = cls(camera.target + shift @ AXES[:2], camera.distance * size)
         return camera
 
 
@@ -108,44 +91,19 @@ class Scene:
 
     Args:
         corners: points that every picture has to contain.
-        window: whether to open PyBullet's window; pictures need none.
     """
 
-    def __init__(self, corners: Sequence[Point3], *, window: bool = False) -> None:
+    def __init__(self, corners: Sequence[Point3]) -> None:
         self._bullet = bullet = import_bullet()
         self._corners = tuple(corners)
-        self.window = window
-        width, height = WINDOW
-        try:
-            if window:
-                self._client = bullet.connect(
-                    bullet.GUI, options=f"--width={width} --height={height}"
-                )
-            else:
-                self._client = bullet.connect(bullet.DIRECT)
-        except bullet.error:
-            self._client = -1
-        if self._client < 0:
-            raise NoWindowError(
-                "pybullet could not open its window: it needs a display, and a process can have "
-                'only one; render_backend="flat" opens windows with pygame instead'
-            )
+        self._client = bullet.connect(bullet.DIRECT)
         self._shapes: dict[tuple[Mesh, Colour], int] = {}
         self._bodies: dict[str, int] = {}
         self._places: dict[str, Point3] = {}
         self._colours: dict[str, Colour] = {}
         self._shown: set[str] = set()
-        self._next_frame = 0.0
         # A viewer that is dropped without being closed does not leave its client behind.
         self._finalizer = weakref.finalize(self, _disconnect, bullet, self._client)
-        if window:
-            self._set_up_window(width / height)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the client still runs; the user can close its window."""
-        connected = self._finalizer.alive  # afterwards the number may be another client's
-        return connected and bool(self._bullet.isConnected(physicsClientId=self._client))
 
     @property
     def num_bodies(self) -> int:
@@ -171,17 +129,25 @@ class Scene:
             self._move(name, NOWHERE)
         self._shown.clear()
 
-    def picture(self, width: int, height: int) -> Frame:
-        """What there is to see, by the CPU: no display and no graphics card needed."""
+    def picture(
+        self, width: int, height: int, plan: Frame, corner: tuple[float, float], scale: float
+    ) -> Frame:
+        """The bodies on their floor, by the CPU: no display and no graphics card needed.
+
+        Args:
+            width: of the picture in pixels.
+            height: of the picture.
+            plan: a picture of the floor and all that lies on it, from above.
+            corner: the place on the floor that is its upper left corner.
+            scale: its pixels for each cell.
+        """
         bullet = self._bullet
         camera = Camera.around(self._corners, width / height)
         view = bullet.computeViewMatrixFromYawPitchRoll(
-            camera.target, camera.distance, camera.yaw, camera.pitch, 0.0, 2
+            camera.target.tolist(), camera.distance, 0.0, PITCH, 0.0, 2
         )
-        projection = bullet.computeProjectionMatrixFOV(
-            camera.field_of_view, width / height, NEAR, FAR
-        )
-        pixels = bullet.getCameraImage(
+        projection = bullet.computeProjectionMatrixFOV(FIELD_OF_VIEW, width / height, NEAR, FAR)
+        seen = bullet.getCameraImage(
             width,
             height,
             view,
@@ -192,22 +158,20 @@ class Scene:
             lightSpecularCoeff=0.0,
             shadow=0,  # they treble the time, and from afar they fall in the wrong places
             renderer=bullet.ER_TINY_RENDERER,
-            flags=bullet.ER_NO_SEGMENTATION_MASK,
             physicsClientId=self._client,
-        )[2]
-        return np.array(pixels, dtype=np.uint8).reshape(height, width, 4)[..., :3]
-
-    @contextmanager
-    def changing(self, fps: float) -> Iterator[None]:
-        """Wait until it is time for the next frame, then hold the window's picture meanwhile."""
-        if not self.window:
-            yield
-            return
-        time.sleep(max(0.0, self._next_frame - time.monotonic()))
-        self._configure(self._bullet.COV_ENABLE_RENDERING, 0)
-        yield
-        self._configure(self._bullet.COV_ENABLE_RENDERING, 1)
-        self._next_frame = time.monotonic() + 1.0 / fps
+        )
+        pixels = np.array(seen[2], dtype=np.uint8).reshape(height, width, 4)[..., :3]
+        is_body = np.array(seen[4]).reshape(height, width, 1) >= 0
+        (x, y), on_floor = corner, camera.to_floor(width, height)
+        to_plan = np.array([[scale, 0, -x * scale], [0, scale, -y * scale], [0, 0, 1]]) @ on_floor
+        floor = Image.fromarray(plan).transform(
+            (width, height),
+            Image.Transform.PERSPECTIVE,
+            (to_plan / to_plan[2, 2]).ravel()[:8].tolist(),
+            Image.Resampling.BICUBIC,
+            fillcolor=PAPER,
+        )
+        return np.where(is_body, pixels, np.asarray(floor, dtype=np.uint8))
 
     def close(self) -> None:
         """Close the client; calling it again does nothing."""
@@ -241,24 +205,6 @@ class Scene:
                 self._bodies[name], place, (0.0, 0.0, 0.0, 1.0), physicsClientId=self._client
             )
 
-    def _configure(self, feature: int, value: int) -> None:
-        self._bullet.configureDebugVisualizer(feature, value, physicsClientId=self._client)
-
-    def _set_up_window(self, aspect: float) -> None:
-        bullet = self._bullet
-        for feature in (
-            bullet.COV_ENABLE_GUI,
-            bullet.COV_ENABLE_SHADOWS,
-            bullet.COV_ENABLE_KEYBOARD_SHORTCUTS,
-        ):
-            self._configure(feature, 0)
-        bullet.configureDebugVisualizer(rgbBackground=[1.0, 1.0, 1.0], physicsClientId=self._client)
-        # The window always sees about 90 degrees; from a bit farther it looks better.
-        camera = Camera.around(self._corners, aspect, field_of_view=70.0)
-        bullet.resetDebugVisualizerCamera(
-            camera.distance, camera.yaw, camera.pitch, camera.target, physicsClientId=self._client
-        )
-
 
 def _lasting_list(values: NDArray[Any]) -> list[Any]:
     """An array as a list, the same one each time.
@@ -273,11 +219,6 @@ def _lasting_list(values: NDArray[Any]) -> list[Any]:
 def _disconnect(bullet: Any, client: int) -> None:
     with suppress(bullet.error):  # should pybullet have closed it by itself
         bullet.disconnect(physicsClientId=client)
-
-
-def _point(values: NDArray[np.float64]) -> Point3:
-    x, y, z = (float(value) for value in values)
-    return x, y, z
 
 
 def _rgba(colour: Colour) -> list[float]:

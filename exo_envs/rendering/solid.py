@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exo_envs.rendering.palette import (
-    FLOOR,
     FLOOR_OTHER,
     GOLD,
     INK,
-    KEPT,
     MARK,
     PAPER,
     PURPLE,
@@ -84,13 +81,6 @@ def box(width: float, depth: float, height: float) -> Mesh:
     return prism([(-x, -y), (x, -y), (x, y), (-x, y)], 0.0, height)
 
 
-def quad(x: float, y: float, width: float, depth: float) -> Mesh:
-    """A rectangle in the plane z = 0 that is seen from above, from its least x and y on."""
-    corners = [(x, y, 0.0), (x + width, y, 0.0), (x + width, y + depth, 0.0), (x, y + depth, 0.0)]
-    normals = np.tile([0.0, 0.0, 1.0], (4, 1))
-    return Mesh(np.array(corners), normals, np.array([0, 1, 2, 0, 2, 3]))
-
-
 def lathe(profile: Sequence[tuple[float, float]], *, sides: int = 16) -> Mesh:
     """A solid of revolution: its profile is (radius, height) from the bottom to the top."""
     angles = np.linspace(0.0, 2 * np.pi, sides + 1)
@@ -141,8 +131,6 @@ def star(radius: float, thickness: float) -> Mesh:
 
 # --- figures ---------------------------------------------------------------------------------
 
-RIM: Colour = mix(FLOOR_OTHER, INK, 0.3)
-KEPT_FLOOR: Colour = mix(KEPT, PAPER, 0.25)
 SHADE: Colour = mix(FLOOR_OTHER, INK, 0.22)
 
 ROBOT = {
@@ -199,43 +187,6 @@ BEACON = glowing(
         raised(star(0.34, 0.05), 40.0).at(0.0, 0.0, 1.1),  # towards the camera
     )
 )
-SQUARE = quad(-0.45, -0.45, 0.9, 0.9).at(0.0, 0.0, 0.008)
-DISC = disc(0.41, height=0.016)
-
-
-@cache
-def _floor(rows: int, columns: int) -> tuple[Mesh, Mesh, Mesh]:
-    """Light tiles, dark tiles and a rim.
-
-    The tiles do not overlap: a pixel drawn twice costs twice, and the floor fills the picture.
-    """
-    light, dark = (
-        merge(
-            *(
-                quad(column, -row - 1, 1.0, 1.0)
-                for row in range(rows)
-                for column in range(columns)
-                if (row + column) % 2 == parity
-            )
-        )
-        for parity in range(2)
-    )
-    beam = 0.1
-    across = box(columns + 2 * beam, beam, 0.14)
-    along = box(beam, rows, 0.14)
-    rim = merge(
-        *(across.at(columns / 2, y, -0.12) for y in (beam / 2, -rows - beam / 2)),
-        *(along.at(x, -rows / 2, -0.12) for x in (-beam / 2, columns + beam / 2)),
-    )
-    return light, dark, rim
-
-
-def floor(scene: Scene, rows: int, columns: int) -> None:
-    """A chequered floor with a rim."""
-    light, dark, rim = _floor(rows, columns)
-    scene.show("light tiles", light, FLOOR)
-    scene.show("dark tiles", dark, FLOOR_OTHER)
-    scene.show("rim", rim, RIM)
 
 
 def robot(scene: Scene, x: float, y: float) -> None:

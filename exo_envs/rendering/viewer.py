@@ -7,6 +7,8 @@ import math
 import os
 import sys
 from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +19,12 @@ from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentTypeError, NotInstalledError
 from exo_envs.core.mdp import ExoMDP, State
 from exo_envs.rendering import flat
+from exo_envs.rendering.flat import Point
 from exo_envs.rendering.palette import Emphasis, Frame
-from exo_envs.rendering.scene import Point3, Scene
+from exo_envs.rendering.scene import Scene
 
 SIZES = {"bullet": (480, 360), "flat": (640, 480)}  # pybullet's renderer works on the CPU
+HEADROOM = 1.8  # above the far edge of a 3-D picture, in cells
 
 #: Pixels of a frame: the smallest width and height.
 SMALLEST = (64, 48)
@@ -29,12 +33,10 @@ MOST_PIXELS = 10_000
 #: A larger factor takes memory and smooths nothing more.
 MOST_SUPERSAMPLING = 16
 
+#: One of these says on Linux that there is a screen to open a window on.
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+
 logger = logging.getLogger(__name__)
-
-
-def has_display(*names: str) -> bool:
-    """Whether there is a screen to open a window on; on Linux, whether one of these says so."""
-    return not sys.platform.startswith("linux") or any(map(os.environ.get, names))
 
 
 class Viewer:
@@ -82,7 +84,7 @@ class Viewer:
 
     def show(self, state: State) -> None:
         """Show the picture in a window; without a screen it is drawn for nobody."""
-        if not has_display("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        if sys.platform.startswith("linux") and not any(map(os.environ.get, SCREENS)):
             logger.warning("render_mode='human' has no screen to open a window on")
             self.draw(state)
             return
@@ -122,8 +124,8 @@ class SceneViewer(Viewer, ABC):
 
     Args:
         mdp: the model.
-        backend: "bullet" draws in 3-D by PyBullet: frames by its CPU renderer, windows by its
-            own. "flat" draws floor plans by Pillow and needs no pybullet.
+        backend: "bullet" draws in 3-D by PyBullet's CPU renderer. "flat" draws floor plans by
+            Pillow and needs no pybullet.
         width: the width of a frame in pixels; by default 480, or 640 if flat.
         height: its height; by default 360, or 480 if flat.
         supersampling: how many times larger a 3-D frame is drawn before it is scaled down,
@@ -159,21 +161,30 @@ class SceneViewer(Viewer, ABC):
 
     # --- what a domain's viewer writes ----------------------------------------------------
 
+    @property
     @abstractmethod
-    def draw_flat(self, canvas: flat.Canvas, state: State) -> None:
-        """Draw a state on a canvas whose units are pixels."""
+    def extent(self) -> tuple[float, float, float, float]:
+        """The left, upper, right and lower edge of the floor plan, in cells."""
 
     @abstractmethod
-    def corners(self) -> list[Point3]:
-        """Points that the 3-D picture has to contain."""
+    def lay_out(self, state: State) -> Any:
+        """Where everything is, as the methods below take it."""
 
     @abstractmethod
-    def pose(self, scene: Scene, state: State) -> None:
-        """Show the bodies as the state has them; those not shown are hidden."""
+    def draw_ground(self, canvas: flat.Canvas, layout: Any) -> None:
+        """Draw what lies on the floor, on a canvas whose units are cells: for both pictures."""
+
+    @abstractmethod
+    def draw_figures(self, canvas: flat.Canvas, layout: Any) -> None:
+        """Draw what stands on the floor, flat."""
+
+    @abstractmethod
+    def pose(self, scene: Scene, layout: Any) -> None:
+        """Show the bodies that stand on the floor; those not shown are hidden."""
 
     @abstractmethod
     def key(self, state: State) -> flat.Key:
-        """What there is to say below a 3-D picture: signs and what they mean."""
+        """Signs and what they mean."""
 
     @property
     def emphasis(self) -> Emphasis:
@@ -185,27 +196,47 @@ class SceneViewer(Viewer, ABC):
     def draw(self, state: State) -> Frame:
         """The state as a picture, shape (height, width, 3)."""
         state = self.check(state)
-        if self.backend == "flat":
-            canvas = flat.Canvas(self.width, self.height)
-            self.draw_flat(canvas, state)
-            return canvas.frame()
-        scene = self._update(state, window=False)
+        return self._draw_flat(state) if self.backend == "flat" else self._draw_scene(state)
+
+    def _draw_flat(self, state: State) -> Frame:
+        """The floor plan on the left, what the signs mean on the right."""
+        canvas, layout = flat.Canvas(self.width, self.height), self.lay_out(state)
+        left, top, right, bottom = self.extent
+        scale = min(0.76 * self.width / (right - left), self.height / (bottom - top))
+        above = (self.height - scale * (bottom - top)) / 2 - top * scale
+        canvas.set_units(scale, (-left * scale, above))
+        self.draw_ground(canvas, layout)
+        self.draw_figures(canvas, layout)
+        beside = scale * (right - left + 0.1)
+        canvas.set_units(1.0, (beside, above))
+        flat.column_key(canvas, self.width - beside, self.height / 13, self.key(state))
+        return canvas.frame()
+
+    def _draw_scene(self, state: State) -> Frame:
+        """The scene in 3-D, and what the signs mean below it."""
+        layout, times = self.lay_out(state), self.supersampling
+        left, top, right, bottom = self.extent
+        if self._scene is None:
+            heights = ((top, HEADROOM), (bottom, 0.0))
+            self._scene = Scene([(x, -y, z) for x in (left, right) for y, z in heights])
+        self.pose(self._scene, layout)
+        self._scene.hide_others()
+        scale = times * self.width / (right - left)
+        plan = flat.Canvas(round(scale * (right - left)), round(scale * (bottom - top)))
+        plan.set_units(scale, (-left * scale, -top * scale))
+        self.draw_ground(plan, layout)
         strip = self._strip(state)
-        shape = (self.width, self.height - len(strip))
-        frame = scene.picture(*(self.supersampling * side for side in shape))
-        if self.supersampling > 1:
-            frame = np.asarray(Image.fromarray(frame).reduce(self.supersampling), dtype=np.uint8)
+        size = (times * self.width, times * (self.height - len(strip)))
+        frame = self._scene.picture(*size, plan.frame(), (left, top), scale)
+        if times > 1:
+            frame = np.asarray(Image.fromarray(frame).reduce(times), dtype=np.uint8)
         return np.vstack([frame, strip])
 
-    def show(self, state: State) -> None:
-        """Show the state in a window: PyBullet's own, or pygame's if the picture is flat.
-
-        Without an X display PyBullet would end the whole process, so there it is pygame's too.
-        """
-        if self.backend == "flat" or not has_display("DISPLAY"):
-            super().show(state)
-        else:
-            self._update(self.check(state), window=True)
+    def _strip(self, state: State) -> Frame:
+        height = round(self.width / 18)
+        canvas, margin = flat.Canvas(self.width, height), 0.25 * height
+        flat.row_key(canvas, (margin, 0.0), self.width - 2 * margin, height, self.key(state))
+        return canvas.frame()
 
     def close(self) -> None:
         """Close windows and the PyBullet client; calling it again does nothing."""
@@ -218,24 +249,25 @@ class SceneViewer(Viewer, ABC):
         """Leave the client behind too: copies open their own."""
         return {**super().__getstate__(), "_scene": None}
 
-    def _update(self, state: State, *, window: bool) -> Scene:
-        """The scene as the state has it: the one there is, or a new one."""
-        scene = self._scene
-        if scene is not None and (not scene.is_open or (window and not scene.window)):
-            scene.close()
-            scene = None
-        if scene is None:
-            self._scene = scene = Scene(self.corners(), window=window)
-        with scene.changing(self.metadata["render_fps"]):
-            self.pose(scene, state)
-            scene.hide_others()
-        return scene
 
-    def _strip(self, state: State) -> Frame:
-        height = round(self.width / 18)
-        canvas, margin = flat.Canvas(self.width, height), 0.25 * height
-        flat.row_key(canvas, (margin, 0.0), self.width - 2 * margin, height, self.key(state))
-        return canvas.frame()
+def side_by_side(
+    groups: Iterable[tuple[int, Any]], room: Callable[[int], tuple[Point, float, float]]
+) -> dict[Any, Point]:
+    """Where members stand, side by side with those of the same cell.
+
+    Args:
+        groups: pairs of a cell and a member.
+        room: the middle, width and depth of the room that a cell has for them.
+    """
+    members: dict[int, list[Any]] = defaultdict(list)
+    for cell, member in groups:
+        members[cell].append(member)
+    spots = {}
+    for cell, group in members.items():
+        (x, y), width, depth = room(cell)
+        for member, (right, down) in zip(group, slots(len(group), width, depth), strict=True):
+            spots[member] = (x + right, y + down)
+    return spots
 
 
 def slots(count: int, width: float, depth: float) -> list[tuple[float, float]]:

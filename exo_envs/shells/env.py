@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -129,14 +129,18 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     return snapshot
 
 
-def check_options(options: dict[str, Any] | None, choices: tuple[str, ...]) -> dict[str, Any]:
+def check_options(options: dict[str, Any] | None, choices: Sequence[str]) -> dict[str, Any]:
     """The options of a reset, or an error for one that does not exist."""
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentTypeError(f"the options of a reset are a dictionary, not {shown(options)}")
-    for option in options or {}:
-        if option not in choices:
-            raise unknown_name("reset option", option, choices)
+    _check_names("reset option", options or {}, choices)
     return options or {}
+
+
+def _check_names(what: str, given: Iterable[str], choices: Sequence[str]) -> None:
+    for name in given:
+        if name not in choices:
+            raise unknown_name(what, name, choices)
 
 
 class Shell:
@@ -322,3 +326,28 @@ class ExoEnv(Shell, gym.Env[Observation, np.int64]):
     def _observe(self) -> Observation:
         endogenous, exogenous = self._require_state()
         return observe(State(endogenous[0], exogenous[0]))
+
+
+class DomainEnv(ExoEnv):
+    """An environment of the suite, made of the numbers of its domain by their names.
+
+    A domain names its ``model``, the record of its ``parameters`` and, if it is drawn, the place of
+    its viewer. With several ``backends`` one of them is the argument ``render_backend``.
+    """
+
+    model: ClassVar[type[Any]]
+    parameters: ClassVar[type[Any]]
+    viewer_place: ClassVar[str | None] = None
+    backends: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
+        """Take the fields of the domain's parameters as keyword arguments."""
+        cls = type(self)
+        drawn: dict[str, Any] = {}
+        if cls.backends:
+            drawn["backend"] = arguments.pop("render_backend", cls.backends[0])
+            check_choice("render backend", drawn["backend"], cls.backends)
+        names = [field.name for field in fields(cls.parameters)]
+        _check_names(f"parameter of {cls.parameters.__name__}", arguments, names)
+        viewer = viewer_at(cls.viewer_place, **drawn) if cls.viewer_place else None
+        super().__init__(cls.model(cls.parameters(**arguments)), render_mode, viewer=viewer)

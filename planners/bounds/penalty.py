@@ -27,7 +27,6 @@ from planners.core.memory import Memory
 from planners.core.policy import Policy
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
-from planners.dependence.selection import close_under_parents
 from planners.discretization.coarse import Binning, bins_of, coarsened
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP
 from planners.reduced.rewards import EndDependsOnExogenousError
@@ -35,6 +34,7 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
+    Affordable,
     TooLargeError,
     format_count,
     num_endogenous_states,
@@ -196,22 +196,23 @@ def default_model(
     def fits(columns: Sequence[int]) -> bool:
         return math.prod(sizes[list(columns)].tolist()) <= room
 
-    def parents(variables: Sequence[int]) -> Counter[int]:
-        told: Counter[int] = Counter()
-        acting = actors_of(mdp, data, list(variables), memory=memory)
-        for i, suspects in zip(variables, acting, strict=True):
-            found = search.parents(i, range(len(data.names)), suspects)
-            evidence = search.explain(i, found, suspects)
-            told.update({j: evidence[j].information for j in found})
-        return told
-
     names = {*survey.paying, *survey.moving}
     columns = [j for j, name in enumerate(data.names) if name in names]
     if mdp.num_states <= min(SMALL_MODEL_STATES, max_states):
         columns = list(range(len(data.names)))
     elif fits(columns):
         search = ParentSearch(data, memory=memory)
-        columns = list(close_under_parents(columns, parents, sizes.tolist(), room))
+        part = Affordable(sizes.tolist(), room)
+        newest = part.add(dict.fromkeys(columns, 0.0))
+        while newest:
+            told: Counter[int] = Counter()
+            acting = actors_of(mdp, data, newest, memory=memory)
+            for i, suspects in zip(newest, acting, strict=True):
+                found = search.parents(i, range(len(data.names)), suspects)
+                evidence = search.explain(i, found, suspects)
+                told.update({j: evidence[j].information for j in found})
+            newest = part.add(told)
+        columns = sorted(part.chosen)
     else:
         own = set(policy.mask) if isinstance(policy, Policy) else set()
         columns = [j for j, name in enumerate(data.names) if name in own]

@@ -173,12 +173,8 @@ def column_information(
         tables = np.ascontiguousarray(columns if len(small) == len(columns) else columns[small])
         tables, counted = tables.astype(dtype, copy=False), (cases.case, cases.counted)
         own_sizes, own = sizes[small].astype(np.int64), np.empty((2, len(small)))
-
-        def part(first: int, last: int) -> None:
-            columns = slice(first, last)
-            _count_tables(tables[columns], own_sizes[columns], *counted, own[:, columns])
-
-        in_parts(part, len(small), least=max(1, SAMPLES_PER_THREAD // max(1, samples)))
+        least = max(1, SAMPLES_PER_THREAD // max(1, samples))
+        in_parts(_count_tables, len(small), tables, own_sizes, *counted, own, least=least)
         found[:, small] = own
     return found[0], found[1]
 
@@ -296,18 +292,20 @@ def table_information(table: Any, size: Any, counted: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _count_tables(columns: Any, sizes: Any, case: Any, counted: Any, found: Any) -> None:
-    """Write G and degrees of freedom of some columns, whose tables are counted whole.
+def _count_tables(
+    begin: int, end: int, columns: Any, sizes: Any, case: Any, counted: Any, found: Any
+) -> None:
+    """Write G and degrees of freedom of some of the columns, whose tables are counted whole.
 
     Four samples are counted in four tables at a time: a count that was just written need not be
     waited for, as it has to be where one value is common.
     """
     cases, most = len(counted[1]), 0
-    for j in range(len(columns)):
+    for j in range(begin, end):
         most = max(most, sizes[j])
     cells = np.empty((4, most * cases), np.int32)
     first, second, third, fourth = cells[0], cells[1], cells[2], cells[3]
-    for j in range(len(columns)):
+    for j in range(begin, end):
         length, column, width = sizes[j] * cases, columns[j], np.uint64(cases)
         for c in range(length):
             first[c], second[c], third[c], fourth[c] = 0, 0, 0, 0

@@ -1,10 +1,14 @@
-"""Information between all pairs of variables, now and a step later, counted many at a time.
+"""Pairs of variables: what each tells about each a step later, and which say the same.
 
 What one variable tells about another is a table of counts away, and for m variables there are m^2
 tables. The samples of a target, and of what it is conditioned on, are numbered by their joint value
 once (:class:`~planners.dependence.contingency.Cases`); then every candidate is counted against
 these numbers: as bits where it has few values and there are few cases, a bit for each sample, or
 sample by sample (:func:`~planners.dependence.contingency.column_information`).
+
+Two variables may also say the same: each value of one comes with one value of the other. A test
+finds one of them and nothing in the other, and a planner needs one of them only. Which one is kept
+is a matter of taste, so whoever reads a mask should know that there was a choice.
 """
 
 from __future__ import annotations
@@ -48,14 +52,18 @@ KEPT_BYTES = 2**27
 BUFFER_BYTES = 2**22
 #: Samples whose columns are copied at once: they stay in the second cache.
 COPIED_SAMPLES = 4096
-#: Samples, over all variables, that make a second thread for their bits worth while.
-SAMPLES_PER_THREAD = 2**20
 #: Words of 64 samples, over all pairs of rows, that make a second thread worth while.
 WORDS_PER_THREAD = 2**20
 #: Words of a row that are counted at a time, and rows that stay in the second cache meanwhile.
 WORDS, TILE = 512, 64
 #: Pairs of rows of bits that are counted at once.
 MAX_COUNTS = 2**24
+
+#: How often a variable has to change, within rollouts and from one to the next, before two that
+#: always changed together are the same.
+MIN_CHANGES = 20
+#: States in which variables are compared before they are in all.
+COMPARED_STATES = 64
 
 
 class PairwiseInformation(NamedTuple):
@@ -215,14 +223,15 @@ class Columns:
     def bits(self, variables: IntArray) -> NDArray[np.uint64]:
         """Bits of all variables, and of all samples, (rows, words), once those of some are made."""
         bits, is_made = self._bits
-        new = np.unique(variables[~is_made[variables]]).tolist()
-
-        def part(first: int, last: int) -> None:
-            for j in new[first:last]:
-                own, values = slice(*self.bit_starts[j : j + 2]), np.arange(1, self.sizes[j])
-                bits[own] = indicators(self.column(j), values)
-
-        in_parts(part, len(new), least=max(1, SAMPLES_PER_THREAD // max(1, len(self.states))))
+        new = np.unique(variables[~is_made[variables]])
+        rows, of = _rows(self.bit_starts, new), np.repeat(new, self.num_bits[new])
+        wanted = (1 + rows - self.bit_starts[of]).astype(self.values.dtype)
+        packed = bits.view(np.uint8).T
+        for begin in range(0, len(self.states) if len(new) else 0, COPIED_SAMPLES):
+            states = self.states[begin : begin + COPIED_SAMPLES, None]
+            block = self.values[states, of]
+            own = np.packbits(block == wanted, axis=0, bitorder="little")
+            packed[begin // 8 : begin // 8 + len(own), rows] = own
         is_made[new] = True
         return bits
 
@@ -288,12 +297,9 @@ def shared_bits(
 
     The words are shared by as many threads as Numba may use.
     """
-    pairs = max(1, len(own) * len(other))
-
-    def part(begin: int, end: int) -> Any:
-        return _shared_bits(first, own, second, other, begin, end)
-
-    return sum(in_parts(part, first.shape[1], least=max(1, WORDS_PER_THREAD // pairs)))
+    least = max(1, WORDS_PER_THREAD // max(1, len(own) * len(other)))
+    counts: Any = in_parts(_shared_bits, first.shape[1], first, own, second, other, least=least)
+    return sum(counts)
 
 
 def _of_bits(counts: Any, totals: Any, sizes: Ints, counted: CaseCounts) -> FloatArray:
@@ -311,6 +317,67 @@ def _of_bits(counts: Any, totals: Any, sizes: Ints, counted: CaseCounts) -> Floa
     return found
 
 
+class Duplicates:
+    """Which variables of some rollouts say the same.
+
+    >>> values = np.random.default_rng(0).integers(2, size=(10, 20, 3))
+    >>> values[:, :, 2] = 1 - values[:, :, 0]
+    >>> names, sizes = ("sun", "noise", "rain"), np.array([2, 2, 2])
+    >>> data = ExogenousData(names, sizes, values, np.zeros((10, 1), int), 0)
+    >>> Duplicates(data).of(0), Duplicates(data).of(1)
+    ((2,), ())
+    """
+
+    def __init__(self, data: ExogenousData) -> None:
+        check_kind("data", data, ExogenousData)
+        self.data = data
+        self._states = data.values.reshape(-1, data.values.shape[2])
+
+    def of(self, variable: int) -> tuple[int, ...]:
+        """The other variables that are a one-to-one function of this one in all states.
+
+        There are none if it hardly changes: then all that hardly change look the same.
+
+        Args:
+            variable: its position in the data.
+        """
+        (j,) = as_positions("variable", [variable], len(self.data.names)).tolist()
+        alike = np.flatnonzero((self._kinds == self._kinds[:, [j]]).all(axis=0))
+        if len(alike) < 2:
+            return ()
+        own = self._states[:, j]
+        changed = np.flatnonzero(own[1:] != own[:-1])
+        if len(changed) < MIN_CHANGES:
+            return ()
+        # Where it changes, before and after: others that are the same change there, too.
+        chosen = changed[np.linspace(0, len(changed) - 1, COMPARED_STATES // 2).astype(np.int64)]
+        kinds = _first_of_kind(self._states[np.concatenate([chosen, chosen + 1])][:, alike])
+        alike = alike[(kinds == kinds[:, alike == j]).all(axis=0)]
+        return tuple(k for k in alike.tolist() if k != j and self._is_one_to_one(j, k))
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.intp]:
+        """Which values of each variable are the same in a few states, shape (states, m)."""
+        rng = np.random.default_rng([self.data.seed, len(self._states)])
+        chosen = rng.integers(len(self._states), size=COMPARED_STATES)
+        return _first_of_kind(self._states[chosen])
+
+    def _is_one_to_one(self, *variables: int) -> bool:
+        """Whether two variables have as many joint values as each of them has values."""
+        columns = [np.ascontiguousarray(self._states[:, j]) for j in variables]
+        sizes = [int(self.data.sizes[j]) for j in variables]
+        alone = [
+            Rows.of(len(self._states)).split(*each) for each in zip(columns, sizes, strict=True)
+        ]
+        both = alone[0].split(columns[1], sizes[1])
+        return alone[0].count == both.count == alone[1].count
+
+
+def _first_of_kind(values: IntArray) -> NDArray[np.intp]:
+    """For each entry of a column the first row with the same value, shape (rows, columns)."""
+    return np.stack([(values == row).argmax(axis=0) for row in values])
+
+
 @njit(**INNER)
 def _population(word: Any) -> Any:
     """How many bits of a word are set; compilers make one instruction of it."""
@@ -322,7 +389,7 @@ def _population(word: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _shared_bits(first: Any, own: Any, second: Any, other: Any, begin: int, end: int) -> Any:
+def _shared_bits(begin: int, end: int, first: Any, own: Any, second: Any, other: Any) -> Any:
     """:func:`shared_bits` of some words; a word of one row is compared with four others at once."""
     counts = np.zeros((len(own), len(other)), np.int32)
     most = len(other) - 1

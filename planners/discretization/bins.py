@@ -51,7 +51,7 @@ NUM_BY_SAMPLES, NUM_BY_CHANGE = 16, 16
 SAMPLES_PER_PAIR, FEWEST_BINS = 100, 6
 #: Values of a variable, and states, at which the model is asked what changes.
 NUM_VALUES, NUM_CONTEXTS = 65, 64
-#: The same for a model that answers one question at a time.
+#: Values and states at which a model is asked that answers one question at a time.
 SLOW_VALUES, SLOW_CONTEXTS = 17, 32
 #: Values at which it is first asked whether anything changes at all.
 NUM_FIRST = 5

@@ -28,7 +28,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from planners.core.arrays import starts_of
+from planners.core.arrays import Ragged, starts_of
 from planners.core.files import Saved
 from planners.core.planner import Plan
 from planners.core.policy import Policy
@@ -55,11 +55,10 @@ class Binning:
     def __init__(self, names: Sequence[str], bins: Sequence[Bins | Grid]) -> None:
         binned = [each for each in bins if isinstance(each, Bins)]
         place = {name: j for j, name in enumerate(names)}
-        edges = [each.starts for each in binned]
         self.width = len(place)
         self.columns = np.array([place[each.name] for each in binned], dtype=np.int64)
-        # The smallest values of the bins, and where those of each variable start.
-        self.edges = np.concatenate([*edges, np.zeros(0)]), starts_of(edges)
+        #: The smallest values of the bins of each variable.
+        self.edges = Ragged.of([each.starts for each in binned], np.float64)
 
     def put(self, exogenous: IntArray) -> IntArray:
         """The same x, shape (..., m), with bins in place of values where there are bins."""

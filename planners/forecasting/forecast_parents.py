@@ -21,7 +21,6 @@ from planners.core.arrays import Ints, joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.pairwise import Columns
-from planners.dependence.selection import select_forward
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
 
 #: Steps ahead at which it is tested whether a variable tells about another one.
@@ -80,22 +79,28 @@ class ForecastParentSearch:
                 for cases, (now, _) in lags
             ]
 
-        def rank(chosen: list[int], live: IntArray) -> tuple[IntArray, list[int]]:
+        chosen: list[int] = []
+        live: IntArray = candidates
+        while len(live) and len(chosen) < self.max_parents:
             given = (target, *chosen)
             live = live[self.sizes[live] <= MAX_JOINT_VALUES // math.prod(self._shape(given))]
             score, log_p = self._scores(given, live, split)
             passed = (score > 0) & (log_p < log_level)
             live = live[passed]
-            return live, live[np.argsort(-score[passed], kind="stable")].tolist()
+            ranked = live[np.argsort(-score[passed], kind="stable")].tolist()
+            enough = (j for j in ranked if self._has_samples((target, *chosen, j)))
+            if (best := next(enough, None)) is None:
+                break
+            chosen.append(best)
+            live = live[live != best]
+        return tuple(chosen)
 
-        def passes(chosen: list[int], j: int) -> bool:
-            given = (target, *chosen, j)
-            key = self.memory.key(given)
-            if (rows := self.memory.find(FORECAST_ROWS, key)) is None:
-                rows = self.memory.keep(FORECAST_ROWS, key, self._num_rows(given))
-            return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
-
-        return tuple(select_forward(candidates, self.max_parents, rank=rank, passes=passes))
+    def _has_samples(self, given: Key) -> bool:
+        """Whether there are enough samples for each joint value of some variables."""
+        key = self.memory.key(given)
+        if (rows := self.memory.find(FORECAST_ROWS, key)) is None:
+            rows = self.memory.keep(FORECAST_ROWS, key, self._num_rows(given))
+        return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
 
     @property
     def _total(self) -> int:

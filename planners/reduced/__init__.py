@@ -3,9 +3,8 @@
 * ``reduced_mdp``: the reduced model, how it is estimated, and its two kinds.
 * ``factors``: P(x' | x) of the masked variables, counted in rollouts.
 * ``survey``: how n moves and what pays, asked once for all masks, and again for another task.
-* ``successors``: where (n, a) leads, and whether x matters.
+* ``questions``: where (n, a) leads, and which x matter, asked at states of our choice.
 * ``decision_list_learning``: P(n' | n, a, x) of all variables, as decision lists.
 * ``rewards``: R^i of all variables, also of a model that only tells how much it is in all.
 * ``marginals``, ``ignored_rewards``: the same of a mask, with dropped variables averaged out.
-* ``backgrounds``: what those averages are taken over, and which masked variables they are given.
 """

@@ -29,11 +29,9 @@ import numpy as np
 
 from exo_envs.core.mdp import BoolArray, IntArray
 from planners.core.arrays import Ints, chunks, joint_index, joint_values, starts_of
-from planners.dependence.group_testing import draw_probes
-from planners.reduced.backgrounds import Backgrounds
-from planners.reduced.successors import SuccessorSampler
-from planners.samples.rollouts import ExogenousData
-from planners.tables.rules import Rule, count_outcomes, with_default
+from planners.reduced.questions import SuccessorSampler, draw_probes
+from planners.samples.rollouts import Backgrounds, ExogenousData
+from planners.tables.decision_lists import Rule, count_outcomes, with_default
 
 #: Rows of a joint table that is made as it is, without a search for decisive conditions.
 SMALL_JOINT = 64

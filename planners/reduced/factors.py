@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import joint_index
 from planners.core.memory import LARGE, Key, Memory, Shelf
 from planners.dependence.contingency import count_table, smooth
+from planners.dependence.parents import ParentSearch
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factors import Factor
+
+#: Gives the parents of some variables among all, by name.
+KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 
 #: In the log-loss, a value that a table thinks impossible counts as having this probability.
 LOG_LOSS_FLOOR = 1e-6
@@ -27,6 +33,39 @@ class Fit(NamedTuple):
     factors: tuple[Factor, ...]
     log_loss: FloatArray  # (m,), nats per transition
     marginal_log_loss: FloatArray  # (m,): the same without any parents
+
+
+@dataclass(eq=False)
+class LaterFit:
+    """The fit of a mask, made when it is first asked for: there are planners that do without.
+
+    Parents that are known, and are all in the mask, are not looked for again.
+    """
+
+    search: ParentSearch
+    names: tuple[str, ...]  # of the mask
+    suspects: Mapping[int, Mapping[int, float]]  # what acts on which variable, by position
+    known_parents: KnownParents | None
+    smoothing: float
+
+    @cached_property
+    def made(self) -> Fit:
+        """The fit."""
+        known = {} if self.known_parents is None else self.known_parents(self.names)
+        if not isinstance(known, Mapping):
+            raise ArgumentTypeError(f"known_parents returns a mapping of names, not {known!r}")
+        data, mask = self.search.data, set(self.names)
+        columns, parents = data.positions(self.names).tolist(), {}
+        for i, name in zip(columns, self.names, strict=True):
+            if name in known and mask.issuperset(known[name]):
+                parents[i] = tuple(data.positions(tuple(known[name])).tolist())
+            else:
+                parents[i] = self.search.parents(i, columns, self.suspects.get(i))
+        return fit_factors(data, parents, self.smoothing, memory=self.search.memory)
+
+    def factors(self) -> tuple[Factor, ...]:
+        """The tables of the masked variables."""
+        return self.made.factors
 
 
 def _fitted_variables(key: tuple[int, Key, float]) -> list[int]:

@@ -11,7 +11,7 @@ for the terms of the others:
   there, and no good for earning it.
 
 The mean of a term is taken over the backgrounds, x as it occurs in the rollouts, given few masked
-variables that tell about what it pays (:mod:`planners.reduced.backgrounds`). The mean of a term
+variables that tell about what it pays (:mod:`planners.reduced.marginals`). The mean of a term
 of one variable is a sum of terms of one variable each: given two variables, it is the best sum of a
 function of the one and a function of the other (least squares over the backgrounds). A value that
 occurs rarely is drawn towards the overall mean.
@@ -46,7 +46,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_values
 from planners.core.memory import LARGE, Key, Shelf
 from planners.dependence.contingency import smooth
-from planners.reduced.backgrounds import SMOOTHING, Informants, Question
+from planners.reduced.marginals import SMOOTHING, Informants, Question
 from planners.reduced.rewards import Rewards, disjoint_scopes
 from planners.reduced.survey import EndogenousSurvey
 from planners.tables.indexing import Scope, scope_rows, scope_shape

@@ -1,15 +1,16 @@
 """The endogenous dynamics that are seen through a mask: P(n' | n, a, masked x).
 
-A rule that looks at masked variables only stays as it is. One that looks at a dropped variable
-is averaged over that variable's distribution in the rollouts, given
+A rule that looks at masked variables only stays as it is. One that looks at a dropped variable is
+averaged over that variable's distribution in the rollouts (the *backgrounds*), given
 
 * the rule's variables that are in the mask,
 * that the rule is reached, that is, the rules before it did not decide,
-* and a few other masked variables that tell something about what the rule says
-  (:mod:`planners.reduced.backgrounds`).
+* and at most ``MAX_INFORMATIVE`` other masked variables, of few values, that tell something about
+  what the rule says, by a G-test on states of different rollouts, which are independent.
 
 A dropped variable is never given a value. What is lost is how the dropped variables of different
-rules depend on each other beyond that.
+rules depend on each other beyond that. What dropped variables pay is averaged in the same way
+(:mod:`planners.reduced.ignored_rewards`).
 """
 
 from __future__ import annotations
@@ -17,17 +18,42 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.core.arrays import Ints
-from planners.core.memory import LARGE, Key, Shelf
-from planners.dependence.contingency import smooth
-from planners.reduced.backgrounds import MAX_CELLS, SMOOTHING, Informants, Question
+from exo_envs.core.statistics import GTest
+from planners.core.arrays import Ints, joint_index
+from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.dependence.contingency import (
+    Cases,
+    Rows,
+    conditional_information,
+    count_table,
+    smooth,
+)
 from planners.reduced.survey import EndogenousSurvey
-from planners.tables.rules import Rule, simplify, with_default
+from planners.samples.rollouts import Backgrounds
+from planners.tables.decision_lists import Rule, simplify, with_default
 
+#: Masked variables that an average may be given because they tell about what is averaged.
+MAX_INFORMATIVE = 2
+#: Joint values of the variables that tell about a dropped one: each is a condition to forecast.
+MAX_INFORMATIVE_ROWS = 48
+#: Cells of the largest table: rows times values of what is averaged over.
+MAX_CELLS = 2**16
+#: Backgrounds that the rows of a table need on average: in tests, and where there is no test.
+MIN_TESTED, MIN_SAMPLES = 5, 20
+#: The weight of the coarser table in a row, in samples.
+SMOOTHING = 1.0
+
+#: j -> x_j in the states of the rollouts that averages are taken over.
+BACKGROUNDS = Shelf[int, Ints]("backgrounds", LARGE)
+#: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
+#: (("reward", scope), given, j) -> the same about what the variables of a scope pay.
+RULE_INFORMATION = Shelf[tuple[Hashable, Key, int], tuple[GTest, int]]("rule_information", LARGE)
 #: Variables that the rule which closes an undecided list may look at.
 MAX_OPEN = 8
 #: A rule that fewer backgrounds reach is averaged over all of them.
@@ -38,6 +64,135 @@ MIN_REACHING = 50
 RULE_QUESTIONS = Shelf[Hashable, tuple[Ints, Ints, int]]("rule_questions", LARGE)
 #: (rules, given) -> the last of some rules, averaged over what it is not given.
 AVERAGED_RULES = Shelf[tuple[Hashable, Key], Rule]("averaged_rules", LARGE)
+
+
+class Question(NamedTuple):
+    """Something that the mask does not show, in some backgrounds."""
+
+    label: Ints  # (backgrounds,): which of the things that it can be
+    num_labels: int
+    where: Ints  # (backgrounds,): their positions
+    number: int  # of values of what is averaged over
+    log_level: float | None = None  # of the test that a variable has to pass; None if it need not
+    key: Hashable | None = None  # under which answers are remembered; None if they are not
+
+    def is_answered(self, found: GTest, num_rows: int) -> bool:
+        """Whether a variable passes its test, and leaves rows of enough backgrounds."""
+        enough = MIN_SAMPLES if self.log_level is None else MIN_TESTED
+        passes = self.log_level is None or found.log_p < self.log_level
+        return passes and num_rows * enough <= len(self.where)
+
+
+class Informants:
+    """The variables of a mask, asked about what the mask does not show.
+
+    Args:
+        backgrounds: the x over which averages are taken.
+        columns: the positions of the masked variables, increasing.
+        level: of the test that a variable has to pass, over all masked variables.
+        memory: of the survey that the backgrounds belong to, to share with other masks; by default
+            a new one.
+    """
+
+    def __init__(
+        self,
+        backgrounds: Backgrounds,
+        columns: Sequence[int],
+        level: float = 1e-3,
+        memory: Memory | None = None,
+    ) -> None:
+        self.backgrounds = backgrounds
+        self.sizes = backgrounds.data.sizes
+        self.columns = [int(j) for j in columns]
+        self.log_level = math.log(level)
+        self.memory = Memory() if memory is None else memory
+
+    def shape(self, variables: Sequence[int]) -> list[int]:
+        """How many values each of some variables has."""
+        return [int(self.sizes[j]) for j in variables]
+
+    def column(self, j: int) -> Ints:
+        """One variable in all backgrounds."""
+        if (column := self.memory.find(BACKGROUNDS, j)) is None:
+            column = self.memory.keep(BACKGROUNDS, j, self.backgrounds.column(j))
+        return column
+
+    def row(self, variables: Sequence[int], where: Ints) -> Ints:
+        """The joint values of some variables in some backgrounds."""
+        values = np.array([self.column(j)[where] for j in variables], dtype=np.int64)
+        return joint_index(values.reshape(len(variables), len(where)).T, self.shape(variables))
+
+    def counts(self, given: Sequence[int], where: Ints, label: Ints, number: int) -> Ints:
+        """How often each label comes with each value of ``given``, shape (*sizes, number)."""
+        shape = self.shape(given)
+        counts = count_table(self.row(given, where), math.prod(shape), label, number)
+        return counts.reshape(*shape, number)
+
+    def informative(self, question: Question, given: list[int]) -> list[int]:
+        """Masked variables that tell, given others, what the answer is."""
+        independent = question.where < self.backgrounds.num_independent
+        if question.num_labels < 2 or not independent.any():
+            return []
+        question = question._replace(
+            label=question.label[independent],
+            where=question.where[independent],
+            log_level=self.log_level - math.log(max(1, len(self.columns) - len(given))),
+        )
+        return self.select(question, given, self.columns, MAX_INFORMATIVE, MAX_INFORMATIVE_ROWS)
+
+    def select(
+        self,
+        question: Question,
+        given: list[int],
+        candidates: Sequence[int],
+        limit: int,
+        max_rows: int,
+    ) -> list[int]:
+        """Candidates that tell, given others, what the answer is, the most informative first."""
+        live: Ints = np.array([j for j in candidates if j not in given], dtype=np.int64)
+        chosen: list[int] = []
+        while len(live) and len(chosen) < limit:
+            known = [*given, *chosen]
+            cells = question.number * math.prod(self.shape(known))
+            room = max_rows // math.prod(self.shape(chosen))
+            live = live[self.sizes[live] <= min(room, MAX_CELLS // cells)]
+            answers = self._answers(question, known, live.tolist())
+            telling = [j for j in answers if answers[j][0].gain > 0]
+            telling.sort(key=lambda j: -answers[j][0].gain)
+            passing = (j for j in telling if question.is_answered(*answers[j]))
+            if (best := next(passing, None)) is None:
+                break
+            chosen.append(best)
+            live = live[live != best]
+        return chosen
+
+    def _answers(
+        self, question: Question, given: list[int], candidates: list[int]
+    ) -> dict[int, tuple[GTest, int]]:
+        """What each candidate tells given others, and into how many rows it splits."""
+
+        @cache  # made when the first answer is not remembered
+        def cases() -> Cases:
+            rows = Rows.of(len(question.where))
+            for j in given:
+                rows = rows.split(self.column(j)[question.where], int(self.sizes[j]))
+            return Cases(rows, question.label, question.num_labels)
+
+        def answer(j: int) -> tuple[GTest, int]:
+            size, column = int(self.sizes[j]), self.column(j)[question.where]
+            found = conditional_information(cases(), column, size)
+            # Rows are only counted for what may be chosen.
+            return found, cases().rows.split(column, size).count if found.gain > 0 else 0
+
+        if question.key is None:
+            return {j: answer(j) for j in candidates}
+        answers, known = {}, tuple(given)
+        for j in candidates:
+            key = (question.key, known, j)
+            if (found := self.memory.find(RULE_INFORMATION, key)) is None:
+                found = self.memory.keep(RULE_INFORMATION, key, answer(j))
+            answers[j] = found
+        return answers
 
 
 def reduce_lists(survey: EndogenousSurvey, informants: Informants) -> list[list[Rule]]:

@@ -7,7 +7,7 @@ be enumerated, and one that asks the full model for n'. :meth:`ReducedMDP.estima
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from exo_envs.core.arguments import (
     real_numbers,
 )
 from exo_envs.core.batches import as_lanes, as_pairs, as_size, as_values, exogenous_lanes
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import (
     BoolArray,
@@ -37,6 +37,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
+from planners.core.arrays import Ragged, SparseTables
 from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
@@ -44,15 +45,14 @@ from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
 from planners.discretization.coarse import coarsened
-from planners.reduced.backgrounds import Informants
-from planners.reduced.factors import Fit, fit_factors
+from planners.reduced.factors import Fit, KnownParents, LaterFit
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,
     SimulatedRewards,
     check_ignored_rewards,
     masked_rewards,
 )
-from planners.reduced.marginals import reduce_lists
+from planners.reduced.marginals import Informants, reduce_lists
 from planners.reduced.rewards import Reward, check_reward
 from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
@@ -60,9 +60,6 @@ from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import variables_of
-from planners.tables.ragged import Ragged, SparseTables
-
-KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 
 
 class SampleCounts(NamedTuple):
@@ -118,7 +115,7 @@ class ReducedMDP(ExoMDP):
         full_names: tuple[str, ...],
         data: ExogenousData,
         samples: SampleCounts,
-        fit: Fit | Callable[[], Fit],
+        fit: Fit | LaterFit,
         smoothing: float,
         ignored_rewards: IgnoredRewards = "zero",
     ) -> None:
@@ -134,7 +131,7 @@ class ReducedMDP(ExoMDP):
         self.smoothing = check_real("smoothing", smoothing, 0.0)
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         self._fit = fit
-        if not callable(fit):
+        if not isinstance(fit, LaterFit):
             check_kind("fit", fit, Fit)
             for factor in fit.factors:  # checked with the sizes of the variables later
                 check_kind("a factor", factor, Factor)
@@ -226,18 +223,6 @@ class ReducedMDP(ExoMDP):
             acting = actors_of(mdp, data, columns, memory=memory, among=columns)
             suspects = dict(zip(columns, acting, strict=True))
 
-        def fit() -> Fit:
-            known = known_parents(names) if known_parents is not None else {}
-            if not isinstance(known, Mapping):
-                raise ArgumentTypeError(f"known_parents returns a mapping of names, not {known!r}")
-            parents = {
-                i: tuple(data.positions(tuple(known[name])).tolist())
-                if name in known and set(known[name]) <= set(names)
-                else search.parents(i, columns, suspects.get(i))
-                for i, name in zip(columns, names, strict=True)
-            }
-            return fit_factors(data, parents, smoothing, memory=memory)
-
         samples = SampleCounts(
             exogenous=len(data.fitted) * data.num_steps,
             held_out=int(data.held_out.sum()) * data.num_steps,
@@ -248,7 +233,7 @@ class ReducedMDP(ExoMDP):
             "full_names": mdp.exogenous_names,
             "data": data.restrict(names),
             "samples": samples,
-            "fit": fit,
+            "fit": LaterFit(search, names, suspects, known_parents, smoothing),
             "smoothing": smoothing,
             "ignored_rewards": ignored_rewards,
         }
@@ -276,14 +261,14 @@ class ReducedMDP(ExoMDP):
         given = ("full_names", "data", "samples", "fit", "smoothing", "ignored_rewards")
         return {name: getattr(self, name) for name in given}
 
-    @cached_property
+    @property
     def fit(self) -> Fit:
         """The tables of the masked variables, and how well they predict.
 
         Estimated when they are first asked for: there are planners that do without.
         """
-        if callable(self._fit):
-            self._fit = self._fit()
+        if isinstance(self._fit, LaterFit):
+            self._fit = self._fit.made
         return self._fit
 
     @property
@@ -365,7 +350,7 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         FactoredMDP.__init__(
             self,
             initial=self.data.initial(),
-            factors=lambda: self.fit.factors,
+            factors=self._fit.factors,
             data=self.data,
             memory=memory,
             **tables,
@@ -375,8 +360,6 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
             paying = tuple(self.mask[i] for i in variables_of(self.terms, self.joint_terms))
         self.paying = check_names("paying", paying, self.mask)
         self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
-        if not callable(self._fit):
-            self.check_tables()
 
     def part(self, names: Mask) -> ReducedMDP:
         """The reduced model of some of its variables, from the samples that it was estimated from.
@@ -389,7 +372,8 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         return ReducedMDP.estimate(self, names, rng=0, data=self.data, ignored_rewards=rule)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what is shared with models of other masks."""
+        """Everything but what is shared with models of other masks, with the tables made."""
+        self.fit  # noqa: B018
         return {**FactoredMDP.__getstate__(self), "_of_part": None}
 
     def arguments(self) -> dict[str, Any]:

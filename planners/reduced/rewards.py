@@ -21,7 +21,7 @@ from exo_envs.core.arguments import check_choice
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, chunks, joint_values
-from planners.dependence.group_testing import draw_probes, find_relevant
+from planners.reduced.questions import draw_probes, find_relevant
 from planners.samples.rollouts import ExogenousData
 from planners.tables.indexing import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
 

@@ -24,16 +24,14 @@ from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray
 from planners.core.arrays import Ints, joint_values
 from planners.core.evaluation import walk
-from planners.dependence.group_testing import NUM_TESTS, draw_probes, find_relevant
 from planners.discretization.bins import fewest_endogenous_states
 from planners.discretization.coarse import coarsened
-from planners.reduced.backgrounds import Backgrounds
 from planners.reduced.decision_list_learning import DecisionListEstimator
+from planners.reduced.questions import NUM_TESTS, SuccessorSampler, draw_probes, find_relevant
 from planners.reduced.rewards import Reward, check_reward, find_rewards, terminal_states
-from planners.reduced.successors import SuccessorSampler
-from planners.samples.rollouts import ExogenousData
+from planners.samples.rollouts import Backgrounds, ExogenousData
+from planners.tables.decision_lists import Rule
 from planners.tables.indexing import Scope, along, by_scope, num_endogenous_states, variables_of
-from planners.tables.rules import Rule
 
 #: Pairs (n, a) up to which all n are asked about.
 MAX_PAIRS = 100_000

@@ -50,6 +50,9 @@ WALKS, WALK_STEPS = 80, 64
 #: Values of one variable at most: tables of the counts of two of them have as many cells squared.
 MAX_SIZE = 2**14
 
+#: Values of x that stand for their distribution in the rollouts.
+NUM_BACKGROUNDS = 20_000
+
 
 @dataclass(frozen=True, eq=False)
 class ExogenousData:
@@ -227,6 +230,40 @@ class ExogenousData:
             return self.values[rollout, step].astype(np.int64)
         chosen = as_positions("columns", columns, len(self.names))
         return self.values[rollout[:, None], step[:, None], chosen].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Backgrounds:
+    """Values of x that occur in the rollouts: the distribution that dropped variables have.
+
+    The first ``num_independent`` come from different rollouts.
+    """
+
+    data: ExogenousData
+    rollout: Ints  # (backgrounds,)
+    step: Ints  # (backgrounds,)
+    num_independent: int
+
+    @classmethod
+    def draw(cls, data: ExogenousData, rng: np.random.Generator) -> Backgrounds:
+        """Steps of all rollouts, as many of each."""
+        rollouts = data.num_rollouts
+        repeats = max(1, min(data.num_steps, NUM_BACKGROUNDS // rollouts))
+        steps = rng.permuted(np.tile(np.arange(data.num_steps), (rollouts, 1)), axis=1)
+        chosen = np.ascontiguousarray(steps[:, :repeats].T).reshape(-1)
+        return cls(data, np.tile(np.arange(rollouts), repeats), chosen, rollouts)
+
+    def __len__(self) -> int:
+        """The number of backgrounds."""
+        return len(self.rollout)
+
+    def column(self, j: int) -> Ints:
+        """The values of one variable, shape (backgrounds,)."""
+        return self.data.values[self.rollout, self.step, j].astype(np.int64)
+
+    def rows(self, part: slice) -> Ints:
+        """All variables in some backgrounds, shape (len(part), m)."""
+        return self.data.values[self.rollout[part], self.step[part]].astype(np.int64)
 
 
 def _names(variables: Sequence[Variable]) -> tuple[str, ...]:

@@ -1,10 +1,8 @@
 """MDPs as tables: what planners plan in.
 
 - ``factored_mdp``: :class:`FactoredMDP`, an MDP whose every probability is in a table.
-- ``rules``: :class:`Rule`, one rule of a decision list, and how lists are rewritten.
-- ``decision_lists``: :class:`DecisionLists`, where the agent goes: the lists of all (n, a).
+- ``decision_lists``: :class:`Rule`, :class:`DecisionLists`: where the agent goes for each (n, a).
 - ``factors``: :class:`Factor`, how an exogenous variable moves, and joint factors of several.
 - ``indexing``: how states and joint values are numbered, and how many there are; scopes of rewards.
-- ``ragged``: :class:`Ragged` and :class:`SparseTables`, many small parts in flat arrays.
 - ``export``: small models as tables of QuantEcon.
 """

@@ -14,8 +14,7 @@ from exo_envs.compiled.ranges import wrong_row
 from exo_envs.core.arguments import as_array, check_starts, check_whole, real_numbers, whole_numbers
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.arrays import Ints, joint_values, subset_index
-from planners.tables.ragged import SparseTables, sparse_rows
+from planners.core.arrays import Ints, SparseTables, joint_values, sparse_rows, subset_index
 
 
 @dataclass(frozen=True)

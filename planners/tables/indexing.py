@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +41,30 @@ def num_exogenous_states(mdp: ExoMDP) -> int:
 def num_endogenous_states(mdp: ExoMDP) -> int:
     """N: the number of joint values of the endogenous variables, exactly."""
     return math.prod(variable.size for variable in mdp.endogenous_variables)
+
+
+@dataclass
+class Affordable:
+    """Variables that are chosen as long as there is room for their joint values.
+
+    >>> part = Affordable([2, 2, 2, 2], room=8)
+    >>> part.add({0: 0.0}), part.add({1: 0.5}), part.add({2: 0.1, 3: 0.2})
+    ([0], [1], [3])
+    """
+
+    sizes: Sequence[int]  # of all variables
+    room: float  # joint values that there may still be
+    chosen: list[int] = field(default_factory=list)
+
+    def add(self, told: Mapping[int, float]) -> list[int]:
+        """Choose those of some variables that fit, first those that tell most; returns them."""
+        added = []
+        for i in sorted(told.keys() - set(self.chosen), key=lambda i: (-told[i], i)):
+            if self.sizes[i] <= self.room:
+                self.room /= self.sizes[i]
+                added.append(i)
+        self.chosen += added
+        return added
 
 
 def format_count(number: int) -> str:

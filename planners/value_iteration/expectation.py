@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from exo_envs.compiled.functions import njit
-from exo_envs.compiled.threads import in_parts
+from exo_envs.compiled.threads import others_at, parts_of
 from exo_envs.core.mdp import IntArray
 from planners.core.arrays import Floats, Ints, joint_index, joint_values
 from planners.tables.factored_mdp import FactoredMDP
@@ -58,7 +58,11 @@ def shared(
         finally:
             deque(left, maxlen=0)  # after an error the others stop at their next piece
 
-    in_parts(take, threads)
+    parts = parts_of(threads)
+    with others_at(take, parts) as others:
+        take(*parts[0])
+    for other in others:
+        other.result()
 
 
 class _Step(NamedTuple):

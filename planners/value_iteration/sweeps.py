@@ -17,10 +17,9 @@ import numpy as np
 
 from exo_envs.compiled.functions import njit
 from exo_envs.core.mdp import ExoMDP
-from planners.core.arrays import Floats, Ints, set_joint_values, subset_index
+from planners.core.arrays import Floats, Ints, Ragged, set_joint_values, subset_index
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import num_exogenous_states
-from planners.tables.ragged import Ragged
 from planners.value_iteration.expectation import Expectation
 from planners.value_iteration.successors import SuccessorRows, successor_rows
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from exo_envs import State, Variable
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tables.rules import Rule
 
 SIDE = 10
 STEPS = np.array([(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)])  # stay, up, down, left, right

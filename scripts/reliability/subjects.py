@@ -31,10 +31,9 @@ from planners import (
 from planners.discretization.coarse import CoarseMDP, with_values
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tables.rules import Rule
 from reliability.user_models import (
     Battery,
     Broad,

@@ -284,9 +284,9 @@ def test_bodies_are_made_once(domain):
         counts.append(viewer._scene.num_bodies)
     assert counts == sorted(counts)
     assert counts[30] == counts[-1]
-    client = viewer._scene
+    bullet, client = viewer._scene._bullet, viewer._scene._client
     viewer.close()
-    assert not client.is_open
+    assert not bullet.isConnected(physicsClientId=client)
 
 
 @needs_bullet
@@ -366,11 +366,13 @@ def test_without_pybullet_all_but_the_3d_picture_works(make, monkeypatch):
     flat.close()
 
 
-@pytest.mark.parametrize("make", [GridEnv, CrowdEnv, FactoryEnv])
-def test_flat_windows(make):
+@pytest.mark.parametrize(
+    ("make", "backend"),
+    [(GridEnv, None), *((make, b) for make in (CrowdEnv, FactoryEnv) for b in BACKENDS)],
+)
+def test_windows(make, backend):
     pytest.importorskip("pygame")
-    arguments = {} if make is GridEnv else {"render_backend": "flat"}
-    env = make(render_mode="human", **arguments)
+    env = make(render_mode="human", **({} if backend is None else {"render_backend": backend}))
     env.metadata["render_fps"] = 1000
     env.viewer.metadata = {**env.viewer.metadata, "render_fps": 1000}
     env.reset(seed=0)

@@ -6,7 +6,7 @@ import pytest
 from many_values import ManyValuesMDP
 
 from exo_envs import State, Variable
-from planners.dependence.resolution import hidden_in_bins
+from planners.dependence.interventions import hidden_in_bins
 from planners.discretization.bins import MAX_BINS, NUM_STAND_INS, Bins
 from planners.discretization.coarse import Binning, CoarseMDP, coarsened
 from planners.samples.rollouts import ExogenousData

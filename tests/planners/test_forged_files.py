@@ -12,10 +12,9 @@ from forgery import file_of, forge, parts_of
 from exo_envs.domains.grid import GridMDP
 from planners import UCT, ForecastPlanner, Policy, ReducedMDP, ValueIteration, evaluate
 from planners.forecasting.planner import ForecastPolicy
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tables.rules import Rule
 from planners.tree_search import UCTPolicy
 from planners.value_iteration.tabular_policy import TabularPolicy
 

@@ -23,14 +23,12 @@ from planners.bounds.penalty import ExactValues
 from planners.core.memory import Memory
 from planners.dependence.contingency import Cases, Rows, conditional_information
 from planners.dependence.interventions import actors_of
-from planners.dependence.parents import ParentSearch
-from planners.dependence.transitions import TransitionCounts
+from planners.dependence.parents import ParentSearch, TransitionCounts
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tables.rules import Rule
 from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, GreedyMaskLearner, Study
 from wrappers.learners.reward_variables import estimate_reward_variables
 

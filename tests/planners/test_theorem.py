@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from exo_envs import State
 from planners import ValueIteration
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tables.rules import Rule
 
 SIZES = (2, 3, 2, 2)
 MASK = (0, 1)  # the variables that are kept

@@ -10,11 +10,10 @@ import numpy as np
 from exo_envs import State, Variable
 from planners import to_discrete_dp
 from planners.core.arrays import joint_index, joint_values
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
 from planners.tables.indexing import num_endogenous_states
-from planners.tables.rules import Rule
 
 
 def state_index(mdp, state):

@@ -3,9 +3,8 @@
 import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
-from planners.reduced.backgrounds import Informants
 from planners.reduced.ignored_rewards import masked_rewards
-from planners.reduced.marginals import reduce_lists
+from planners.reduced.marginals import Informants, reduce_lists
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from exo_envs.core.errors import ExoError
-from wrappers.reports.tables import Table
+from wrappers.reports.tables import ReportTable
 
 #: What a shell is told of a command that failed, was refused its arguments, ended by Ctrl-C, or
 #: whose reader went away.
@@ -119,7 +119,7 @@ def write(*lines: str, stream: TextIO | None = None) -> None:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> list[str]:
     """Lines of a table that fits the terminal; ``align`` has ``<`` or ``>`` for each column."""
     names, *cells = ([_written(str(cell)) for cell in row] for row in (header, *rows))
-    return Table(names, cells).to_text(align)
+    return ReportTable(names, cells).to_text(align)
 
 
 def _written(text: str) -> str:

@@ -6,6 +6,6 @@
 * The *session* (``session.py``) is one run of the steps: prices, deadline, callback, records
   (``history.py``) and the result.
 
-``relevance.py`` finds the variables that matter, ``importance.py`` guesses what they are worth, and
-``saved.py`` writes masks to files. Learners and :mod:`wrappers.reports` stand on this.
+``relevance.py`` finds the variables that matter, and guesses what they are worth; ``saved.py``
+writes masks to files. Learners and :mod:`wrappers.reports` stand on this.
 """

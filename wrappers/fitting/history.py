@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from exo_envs.core.arguments import check_real
-from exo_envs.core.errors import NotInstalledError
+from exo_envs.core.errors import require
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 
@@ -108,11 +108,6 @@ class History(list[Record]):
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame`` with one row for each step (needs pandas)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise NotInstalledError(
-                "history_.to_pandas() needs pandas: pip install pandas"
-            ) from error
+        pd = require("pandas", "history_.to_pandas() needs pandas: pip install pandas")
         names = [field.name for field in fields(Record)]
         return pd.DataFrame([[getattr(step, name) for name in names] for step in self], None, names)

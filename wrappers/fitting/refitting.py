@@ -36,9 +36,9 @@ from wrappers.fitting.study import Study
 #: The probability to refuse a model whose exogenous process is the same.
 ERROR_PROBABILITY = 1e-4
 #: Level of the test whether a variable is seen with other frequencies. To be wrong costs time only.
-LEVEL = 1e-2
+FREQUENCY_LEVEL = 1e-2
 #: Names that are listed at most.
-LISTED = 3
+MOST_NAMES = 3
 
 
 def take_over(earlier: Study, study: Study) -> None:
@@ -87,11 +87,11 @@ def _refuse_other_variables(before: ExoMDP, mdp: ExoMDP) -> None:
         return
     pairs = zip_longest(own, known)
     differ = [repr((a or b).name) for a, b in pairs if a != b]
-    more = f" and {len(differ) - LISTED} more" if len(differ) > LISTED else ""
+    shown, rest = ", ".join(differ[:MOST_NAMES]), len(differ) - MOST_NAMES
     raise ArgumentError(
         f"{mdp!r} has other exogenous variables than the model that was learned on, which has "
-        f"{len(known)} of them; look at {', '.join(differ[:LISTED])}{more}. What is known about x "
-        "does not hold for it; fit anew"
+        f"{len(known)} of them; look at {shown}{f' and {rest} more' if rest > 0 else ''}. What is "
+        "known about x does not hold for it; fit anew"
     )
 
 
@@ -150,7 +150,7 @@ def _same_frequencies(known: ExogenousData, data: ExogenousData, same: BoolArray
             counts = (
                 count_table(row, 1, sample[:number, j].astype(np.int64), size) for sample in once
             )
-            found[j] = g_test(*counts).log_p >= np.log(LEVEL)
+            found[j] = g_test(*counts).log_p >= np.log(FREQUENCY_LEVEL)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Which variables matter, by tests that state their level.
+"""Which variables matter, by tests that state their level, and a guess how much.
 
 Theorem 1 asks of a mask that it has (1) all that pays and (2) all that moves n, and (3) that it
 evolves by itself: that no variable outside helps to predict those inside. Of condition (3) only
@@ -22,24 +22,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 import numpy as np
 
 from exo_envs.core.arguments import check_flag
+from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.policy import Mask
 from planners.dependence.parents import Evidence
 from planners.findings import LEFT_OUT, PARENTS
+from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.history import Role
 from wrappers.fitting.study import Study
 
 Report = Callable[..., object]
 
 #: Variables that are looked at between two reports.
-TOGETHER = 16
+VARIABLES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Finding:
+class RelevantVariable:
     """Why a variable matters.
 
     Attributes:
@@ -82,13 +85,10 @@ class Relevance:
     Attributes:
         findings: by name, in the order in which they were found.
         parents: for each of them the variables that predict it, itself included, with evidence.
-        doubles: variables that pay or move n and say the same as one of them, with this one. They
-            are not needed beside it.
     """
 
-    findings: dict[str, Finding] = field(default_factory=dict)
+    findings: dict[str, RelevantVariable] = field(default_factory=dict)
     parents: dict[str, dict[str, Evidence]] = field(default_factory=dict, repr=False)
-    doubles: dict[str, str] = field(default_factory=dict)
 
     @property
     def direct(self) -> Mask:
@@ -106,7 +106,7 @@ class Relevance:
         report: Report = lambda *_, **__: None,
         *,
         remembered: bool = False,
-    ) -> Iterator[Finding]:
+    ) -> Iterator[RelevantVariable]:
         """Find all variables that matter, one after another; they are kept here.
 
         Args:
@@ -120,19 +120,17 @@ class Relevance:
             return
         report("asking what moves and pays", total=total)
         for finding in _direct(study):
-            # By the paper's rule what is left out pays nothing: then both have to be there.
+            # What says the same as one that was found is not needed beside it. But by the paper's
+            # rule what is left out pays nothing: then both have to be there.
             is_needless = finding.role == "moves" or study.ignored_rewards == "average"
             same = study.same_as(finding.name) if is_needless else ()
-            kept = next((name for name in same if name in self.findings), None)
-            if kept is None:
+            if not any(name in self.findings for name in same):
                 self.findings[finding.name] = finding
-            else:
-                self.doubles[finding.name] = kept
         yield from list(self.findings.values())
         waiting = list(self.findings)
         while waiting:
             # A few at a time: so one sees that something goes on, and may stop it.
-            asked, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
+            asked, waiting = waiting[:VARIABLES_AT_ONCE], waiting[VARIABLES_AT_ONCE:]
             if remembered:
                 asked = [name for name in asked if name in study.memory.entries(PARENTS)]
             looked_at, found_so_far = len(self.parents), len(self.findings)
@@ -157,22 +155,25 @@ def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
     return relevance
 
 
-def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[Finding]:
+def over_all_tests(study: Study, log_p: float) -> float:
+    """The p-value of one test of whether a variable predicts another one, over all such tests."""
+    return min(1.0, len(study.mdp.exogenous_names) ** 2 * math.exp(log_p))
+
+
+def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[RelevantVariable]:
     """The variables that predict one by a test, and those known to act on it all the same."""
-    tests = len(study.mdp.exogenous_names) ** 2
-    tested = [
-        Finding(
-            parent, "predicts", name, found.information, min(1.0, tests * math.exp(found.log_p))
-        )
-        for parent, found in evidence.items()
-    ]
     known = study.memory.entries(LEFT_OUT)[name].items()
-    return tested + [
-        Finding(cause, "predicts", name, share, 0.0, has_place=False) for cause, share in known
+    return [
+        RelevantVariable(
+            parent, "predicts", name, own.information, over_all_tests(study, own.log_p)
+        )
+        for parent, own in evidence.items()
+    ] + [
+        RelevantVariable(own, "predicts", name, share, 0.0, has_place=False) for own, share in known
     ]
 
 
-def _direct(study: Study) -> list[Finding]:
+def _direct(study: Study) -> list[RelevantVariable]:
     survey = study.survey()
     pays = [survey.names.index(name) for name in survey.paying]
     paying = []
@@ -181,11 +182,115 @@ def _direct(study: Study) -> list[Finding]:
         score = sum(float(table.var(axis=0).mean()) for _, table in terms)
         others = sorted({i for scope, _ in terms for i in scope})
         partners = tuple(survey.names[i] for i in others)
-        paying.append(Finding(survey.names[j], "pays", None, score, 0.0, partners=partners))
+        paying.append(
+            RelevantVariable(survey.names[j], "pays", None, score, 0.0, partners=partners)
+        )
     share = survey.relevant.mean(axis=0)
     moving = [
-        Finding(survey.names[j], "moves", None, float(share[j]), 0.0)
+        RelevantVariable(survey.names[j], "moves", None, float(share[j]), 0.0)
         for j in np.flatnonzero(share).tolist()
         if j not in pays
     ]
     return paying + moving
+
+
+def importance(study: Study, relevance: Relevance, visits: FloatArray) -> dict[str, float]:
+    """A cheap guess of what each relevant variable is worth to an agent with these visits.
+
+    It only orders the search for a mask: what stays in it is decided by J.
+
+    * what pays: the standard deviation of its term, over the values it has in the rollouts, at the
+      pairs (n, a) that the agent meets, as often as it meets them, times how long the variable
+      keeps a value (who does not see it makes the same mistake again for that long); of a term of
+      several variables, what is left of the deviation if the others are known;
+    * what moves n but does not pay: the largest such deviation of any variable, where the agent
+      meets pairs that it moves;
+    * what predicts a variable i: the worth of i, discounted by a step, times the share of the
+      uncertainty about x'_i that it takes away.
+
+    Args:
+        study: of the model.
+        relevance: the variables that matter.
+        visits: how often an agent meets each surveyed pair (n, a), shape (pairs,); if it is empty,
+            all are taken to be met as often.
+    """
+    survey, data = study.survey(), study.data()
+    if not len(visits):
+        visits = np.full(len(survey.relevant), 1.0 / len(survey.relevant))
+    joint_frequencies = cache(partial(_joint_frequencies, data))
+
+    def frequencies(j: int) -> FloatArray:
+        return joint_frequencies((j,))
+
+    worth = dict.fromkeys(relevance.findings, 0.0)
+    unit = 0.0
+    pays = [survey.names.index(name) for name in survey.paying]
+    for j in pays:
+        deviation = np.sum(
+            [
+                _deviation(frequencies(j), joint_frequencies(others), table)
+                for others, table in survey.terms_of(j)
+            ],
+            axis=0,
+        )
+        worth[survey.names[j]] = float(visits @ deviation) * _duration(
+            data.values[:, :, j], frequencies(j), study.mdp.discount
+        )
+        unit = max(unit, float(deviation[visits > 0].max(initial=0.0)))
+    moved = visits @ survey.relevant
+    for j in np.flatnonzero(moved).tolist():
+        if j not in pays:
+            worth[survey.names[j]] = unit * float(moved[j])
+    changed = True
+    while changed:  # ends: a share of a worth is never more than the worth
+        changed = False
+        for target, evidence in relevance.parents.items():
+            (i,) = data.positions([target])
+            inherited = (
+                study.mdp.discount * worth[target] / max(_entropy(frequencies(int(i))), 1e-12)
+            )
+            for name, found in evidence.items():
+                share = min(inherited * found.information, worth[target])
+                if share > worth[name] * (1 + 1e-9):
+                    worth[name] = share
+                    changed = True
+    return worth
+
+
+def _joint_frequencies(data: ExogenousData, variables: tuple[int, ...]) -> FloatArray:
+    """The frequencies of the joint values of some variables in the rollouts."""
+    sizes = [int(data.sizes[j]) for j in variables]
+    values = np.zeros(data.values.shape[:2], dtype=np.int64)
+    for j, size in zip(variables, sizes, strict=True):
+        values = values * size + data.values[:, :, j]
+    return np.asarray(np.bincount(values.reshape(-1), minlength=math.prod(sizes)) / values.size)
+
+
+def _deviation(frequencies: FloatArray, of_others: FloatArray, table: FloatArray) -> FloatArray:
+    """The standard deviation of a term over a variable's values, for each pair (n, a).
+
+    What a value pays whatever n and a are is no matter of decisions, and is left out.
+
+    Args:
+        frequencies: of the values, (size,).
+        of_others: of the joint values of the other variables of the term.
+        table: what is paid, (size, others, S, A).
+    """
+    paid = table.reshape(*table.shape[:2], -1)
+    flat = (paid - paid.mean(axis=2, keepdims=True)).reshape(len(paid), -1)
+    centred = flat - frequencies @ flat
+    variances = (frequencies @ centred**2).reshape(paid.shape[1:])  # (others, pairs)
+    return np.sqrt(of_others @ variances)
+
+
+def _duration(values: IntArray, frequencies: FloatArray, discount: float) -> float:
+    """For how many steps, discounted, the present value says more than the usual frequencies."""
+    chance = float(frequencies @ frequencies)
+    if chance == 1.0:
+        return 1.0
+    same = float((values[:, 1:] == values[:, :-1]).mean())
+    return 1.0 / (1.0 - discount * max(0.0, (same - chance) / (1.0 - chance)))
+
+
+def _entropy(frequencies: FloatArray) -> float:
+    return -sum(q * math.log(q) for q in frequencies.tolist() if q > 0)

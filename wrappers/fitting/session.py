@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -56,7 +56,9 @@ class LearningStoppedWarning(UserWarning):
 
 
 class Session:
-    """One run of a learner's steps on a study, at the learner's prices and within its time.
+    """What the steps of a learner ask and tell, at the learner's prices and within its time.
+
+    The learner takes its steps itself. It tells what they found (:meth:`keep`), and how they ended.
 
     Attributes:
         study: what is known of the model and its masks.
@@ -79,46 +81,37 @@ class Session:
         self.cut_short: set[Mask] = set()
         self.hurried: set[Mask] = set()
         self.plans_later = plans_later
-        watch = None if learner.callback is None else self._watch
-        self.clock = Clock(learner.time_limit, wall=True, watch=watch)
-        self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
         self._time_limit, self._callback = learner.time_limit, learner.callback
+        self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
+        self.clock = Clock(self._time_limit, wall=True, watch=self._callback and self._watch)
         self._stage = ""
         self._reported = 0.0  # when the callback was told something, by the clock
         self._estimates = count()  # that have trajectories of their own
 
-    def run(
-        self,
-        steps: Callable[[Session], Iterator[Record]],
-        *,
-        check: bool,
-        earlier: Study | None = None,
-    ) -> None:
-        """Take a learner's steps, until they end, or the time, or somebody interrupts.
+    def begin(self, *, check: bool, earlier: Study | None = None) -> None:
+        """Get the study ready for a learner's steps.
 
         Args:
-            steps: the learner's.
             check: whether the model is looked at first.
             earlier: a study of another task over the same exogenous process.
         """
-        try:
-            if check:
-                self.study.check()
-            self.study = self.study.with_carried_end()
-            if earlier is not None:
-                self.report("comparing with the task before")
-                take_over(earlier, self.study)
-            for record in steps(self):
-                self.history.append(record)
-                if self._time_limit is not None and self.study.counted.original is not None:
-                    self.clock.ends = (1 - KEPT_FOR_PLAYING) * self._time_limit
-                self.report(record.reason, record=record)
-        except OutOfTimeError:
-            self.status = "time limit"
-        except KeyboardInterrupt:
-            if not self.history:
-                raise
-            self.status = "interrupted"
+        if check:
+            self.study.check()
+        self.study = self.study.with_carried_end()
+        if earlier is not None:
+            self.report("comparing with the task before")
+            take_over(earlier, self.study)
+
+    def keep(self, record: Record) -> None:
+        """Be told of a step: what it found is the result if learning is stopped from now on."""
+        self.history.append(record)
+        if self._time_limit is not None and self.study.counted.original is not None:
+            self.clock.ends = (1 - KEPT_FOR_PLAYING) * self._time_limit
+        self.report(record.reason, record=record)
+
+    def end(self, status: str) -> None:
+        """Be told how the steps ended; the rest of the time is for what follows."""
+        self.status = status
         self.clock.ends = math.inf if self._time_limit is None else self._time_limit
 
     # --- what steps ask ---------------------------------------------------------------------
@@ -151,11 +144,6 @@ class Session:
         self.known[mask] = comparison.objective
         self._notice(comparison.objective, comparison.rival)
         return comparison
-
-    def in_order(self, names: Any) -> Mask:
-        """Variables in the order of the model."""
-        wanted = set(names)
-        return tuple(name for name in self.study.mdp.exogenous_names if name in wanted)
 
     def _notice(self, *objectives: Objective) -> None:
         """Remember which plans were cut short, and by which limit."""

@@ -18,7 +18,6 @@ from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrapp
 from planners.core.planner import Planner
 from planners.findings import Findings
 from planners.objective import MaskEvaluator
-from planners.reduced.ignored_rewards import IgnoredRewards
 
 #: How an episode ends of models whose end is known to look at n alone.
 KNOWN_ENDS = (ExoMDP.is_terminal, EndCarryingMDP.is_terminal)
@@ -40,11 +39,8 @@ class Study(Findings):
         n_rollouts: episodes that each policy plays; all play the same exogenous trajectories.
         planner: by default one that chooses by size, as precise as the rollouts can tell.
         planning_time_limit: for one plan, in seconds; the time for compiling does not count.
-        ignored_rewards: what the variables outside a mask pay in its reduced model: their
-            "average", or "zero" as in the paper ("optimistic" is for relaxed problems); see
-            :meth:`~planners.ReducedMDP.estimate`.
-        **finding: what :class:`~planners.findings.Findings` takes: n_data_rollouts, reward, level,
-            max_parents.
+        **finding: what :class:`~planners.findings.Findings` takes: n_data_rollouts, reward,
+            ignored_rewards, level, max_parents.
 
     Attributes:
         spec: of the environment, as Gymnasium writes it to JSON; None if there is none.
@@ -59,7 +55,6 @@ class Study(Findings):
         n_rollouts: int = 500,
         planner: Planner | None = None,
         planning_time_limit: float | None = 60.0,
-        ignored_rewards: IgnoredRewards = "average",
         **finding: Any,
     ) -> None:
         limit = check_time_limit("planning_time_limit", planning_time_limit, positive=True)
@@ -67,14 +62,11 @@ class Study(Findings):
         warn_of_ignored_wrappers(mdp_or_env, mdp)
         super().__init__(mdp, rng, **finding)
         self.spec = _spec_of(mdp_or_env)
-        self.ignored_rewards: IgnoredRewards = ignored_rewards
         self.evaluator = MaskEvaluator(
-            self,
-            planner=planner,
-            n_rollouts=n_rollouts,
-            time_limit=limit,
-            ignored_rewards=ignored_rewards,
+            self, planner=planner, n_rollouts=n_rollouts, time_limit=limit
         )
+        own = {"n_rollouts": n_rollouts, "planner": planner, "planning_time_limit": limit}
+        self._settings = {**own, **finding}
         self._is_checked = False
         self._with_end: Study | None = None
 
@@ -86,18 +78,7 @@ class Study(Findings):
 
     def of_task(self, mdp_or_env: ExoMDP | gym.Env[Any, Any]) -> Study:
         """A study of another task, with the same seed and settings, that knows nothing yet."""
-        return Study(
-            mdp_or_env,
-            self.seed,
-            n_rollouts=self.evaluator.n_rollouts,
-            n_data_rollouts=self.n_data_rollouts,
-            planner=self.evaluator.given_planner,
-            planning_time_limit=self.evaluator.time_limit,
-            reward=self.reward,
-            ignored_rewards=self.ignored_rewards,
-            level=self.level,
-            max_parents=self.max_parents,
-        )
+        return Study(mdp_or_env, self.seed, **self._settings)
 
     def with_carried_end(self) -> Study:
         """This study, or that of the model with its end in an endogenous variable.

@@ -45,10 +45,10 @@ from wrappers.reports.path import MaskPath, find_path
 
 #: Results that are worked out when they are read.
 WORKED_OUT = ("cost_of_ignoring_", "reasons_")
-#: Hyper-parameters that are those of a :class:`Study`.
+#: Hyper-parameters that are those of a :class:`Study`, if a learner has them.
 OF_THE_STUDY = (
     *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
-    *("reward", "ignored_rewards", "max_parents"),
+    *("reward", "ignored_rewards", "max_parents", "level"),
 )
 
 
@@ -153,7 +153,9 @@ class MaskLearner(FittedLearner, ABC):
         if isinstance(mdp_or_env, Study):
             study = mdp_or_env
         else:
-            study = Study(mdp_or_env, rng, **self._study_settings())
+            params = self.get_params().items()
+            settings = {name: value for name, value in params if name in OF_THE_STUDY}
+            study = Study(mdp_or_env, rng, **settings)
         return self._fit(Session(self, study), check)
 
     def refit(
@@ -195,7 +197,18 @@ class MaskLearner(FittedLearner, ABC):
         """Learn, with what an earlier study of another task found out about x."""
         check = self.check if check is None else check_flag("check", check)
         with session.clock.above():
-            session.run(self._steps, check=check, earlier=earlier)
+            status = "finished"
+            try:
+                session.begin(check=check, earlier=earlier)
+                for record in self._steps(session):
+                    session.keep(record)
+            except OutOfTimeError:
+                status = "time limit"
+            except KeyboardInterrupt:
+                if not session.history:
+                    raise
+                status = "interrupted"
+            session.end(status)
             self.study_, self.history_ = session.study, session.history
             self.status_, self.doubts_ = session.status, ()
             self.feature_names_in_ = self.study_.mdp.exogenous_names
@@ -271,9 +284,6 @@ class MaskLearner(FittedLearner, ABC):
             except ValueError:
                 pass  # a builtin does not say what it takes
 
-    def _study_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in OF_THE_STUDY}
-
     # --- results ------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
@@ -347,13 +357,14 @@ class MaskLearner(FittedLearner, ABC):
                     f"learning was stopped ({self.status_}) before there was a policy, so it is "
                     "not known what it gives up"
                 )
-            evaluator, own = self.study_.evaluator, self.objective_
-            fresh = evaluator.fresh_scenarios()
             thorough = self.status_ in ("finished", "plans cut short")
-            if not thorough or own.rollouts is None:  # stopped, or a copy
-                own = evaluator.objective(self.mask_, scenarios=fresh, thorough=thorough)
-            everything = evaluator.objective(self.feature_names_in_, scenarios=fresh, thorough=True)
-            self._cost_of_ignoring = CostOfIgnoring.of(own, everything)
+            is_known = thorough and self.objective_.rollouts is not None  # a copy has none
+            self._cost_of_ignoring = CostOfIgnoring.of_mask(
+                self.study_.evaluator,
+                self.mask_,
+                self.objective_ if is_known else None,
+                thorough=thorough,
+            )
         return self._cost_of_ignoring
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:

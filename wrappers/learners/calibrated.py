@@ -6,22 +6,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
+from exo_envs.core.masks import as_mask
 from planners.core.evaluation import DECIDING_ERRORS, Estimate
 from planners.core.policy import Mask
 from planners.worth import MaskComparison
 from wrappers.fitting.history import SWITCHED, Action, Record
-from wrappers.fitting.importance import importance
-from wrappers.fitting.relevance import Relevance
+from wrappers.fitting.relevance import Relevance, importance
 from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
 from wrappers.reports.doubts import cannot_tell
 
-Group = list[Mask]  # blocks of variables, the most important first
+Blocks = list[Mask]  # blocks of variables, the most important first
 
 REASONS = {
     ("add", True): "J rises",
@@ -56,14 +56,11 @@ class CalibratedMaskLearner(MaskLearner):
         "level": check_level,
     }
 
-    def _study_settings(self) -> dict[str, Any]:
-        return {**super()._study_settings(), "level": self.level}
-
     def _steps(self, session: Session) -> Iterator[Record]:
         mask: Mask = ()
         relevance = Relevance()
         for finding in relevance.search(session.study, session.report):
-            mask = session.in_order((*mask, finding.name))
+            mask = as_mask(session.study.mdp, (*mask, finding.name))
             yield session.record(
                 "find",
                 (finding.name,),
@@ -115,7 +112,7 @@ class Selection:
         self.patience = patience
         self.log_limit = math.inf  # of joint values of x, from which on plans got worse
         self.confidence = NormalDist().inv_cdf(1 - level)
-        self.mask = session.in_order(relevance.direct)
+        self.mask = as_mask(session.study.mdp, relevance.direct)
 
     def steps(self) -> Iterator[Record]:
         """Search; the mask of the last record is the result."""
@@ -138,7 +135,7 @@ class Selection:
         study = self.session.study
         return importance(study, self.relevance, study.evaluator.visits(self.mask))
 
-    def _forward(self, candidates: Group) -> Iterator[Record]:
+    def _forward(self, candidates: Blocks) -> Iterator[Record]:
         """Add what pays: everything at once, or else one half and then the other."""
         waiting = [candidates]
         while waiting:
@@ -154,7 +151,7 @@ class Selection:
                 too_much = tried.is_cut_short or self._is_beyond_doubt(tried.returns)
                 split = not record.accepted and too_much
             if split and len(names) > 1:
-                parts: Group = group if len(group) > 1 else [(name,) for name in names]
+                parts: Blocks = group if len(group) > 1 else [(name,) for name in names]
                 half = -(-len(parts) // 2)
                 waiting[:0] = [parts[:half], parts[half:]]
 
@@ -188,7 +185,8 @@ class Selection:
     def _try(self, action: Action, names: Mask) -> tuple[Record, MaskComparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         grows, before = action == "add", self.mask
-        mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
+        wanted = {*before, *names} if grows else {*before} - {*names}
+        mask = as_mask(self.session.study.mdp, wanted)
         tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
         worse = returns.mean < -DECIDING_ERRORS * returns.standard_error

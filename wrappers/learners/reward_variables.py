@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
@@ -22,6 +23,7 @@ from exo_envs.core.arguments import (
     real,
     whole,
 )
+from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate
@@ -125,11 +127,10 @@ def estimate_reward_variables(
 
 def uniform_sampler(mdp: ExoMDP) -> Sampler:
     """Every n, x and action is as likely as any other."""
-
-    def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
-        return mdp.sample_uniform(size, rng), rng.integers(mdp.num_actions, size=size)
-
-    return sample
+    return lambda size, rng: (
+        mdp.sample_uniform(size, rng),
+        rng.integers(mdp.num_actions, size=size),
+    )
 
 
 def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None) -> Sampler:
@@ -144,7 +145,7 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     """
     visited = study.memory.entries(VISITED)
     if mask in visited:
-        return _sampler_of(*visited[mask])
+        return partial(_spread, *visited[mask])
     rng = study.rng("relaxed")
     relaxed = study.evaluator.reduce(mask, rng, relaxed=True)
     plan, was_cut = study.evaluator.solve(relaxed, rng)
@@ -162,37 +163,32 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     n, x, actions = (np.concatenate(parts) for parts in zip(*met, strict=True))
     if not was_cut:
         visited[mask] = State(n, x), actions
-    return _sampler_of(State(n, x), actions)
+    return partial(_spread, State(n, x), actions)
 
 
-def _sampler_of(states: State, actions: NDArray[Any]) -> Sampler:
-    """Each of some states, with its action, is as likely as any other.
+def _spread(
+    states: State, actions: NDArray[Any], size: int, rng: np.random.Generator
+) -> tuple[State, NDArray[Any]]:
+    """Some of the states, with their actions, each as likely as any other.
 
     Samples are spread evenly over (n, a): each of these is drawn as often as its share of the
     states says, to within one. Independent draws would leave some of the rarer ones out.
     """
-    columns = (*states.endogenous.T, actions)
-
-    def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
-        in_order = np.lexsort((rng.random(len(actions)), *columns))
-        places = (np.arange(size) + rng.random()) * len(actions) / size
-        # The last place may be rounded up to the end.
-        chosen = rng.permutation(in_order[np.minimum(places.astype(np.intp), len(actions) - 1)])
-        return State(states.endogenous[chosen], states.exogenous[chosen]), actions[chosen]
-
-    return sample
+    in_order = np.lexsort((rng.random(len(actions)), *states.endogenous.T, actions))
+    places = (np.arange(size) + rng.random()) * len(actions) / size
+    # The last place may be rounded up to the end.
+    chosen = rng.permutation(in_order[np.minimum(places.astype(np.intp), len(actions) - 1)])
+    return State(states.endogenous[chosen], states.exogenous[chosen]), actions[chosen]
 
 
-def mixed_sampler(first: Sampler, second: Sampler, share: float) -> Sampler:
+def draw_mixed(
+    first: Sampler, second: Sampler, share: float, size: int, rng: np.random.Generator
+) -> tuple[State, NDArray[Any]]:
     """A share of the samples, rounded up, is from the first sampler, the rest from the second."""
-
-    def sample(size: int, rng: np.random.Generator) -> tuple[State, NDArray[Any]]:
-        number = math.ceil(share * size - 1e-9)  # of samples from the first
-        (some, of_some), (others, of_others) = first(number, rng), second(size - number, rng)
-        parts = (np.concatenate(both) for both in zip(some, others, strict=True))
-        return State(*parts), np.concatenate([of_some, of_others])
-
-    return sample
+    number = math.ceil(share * size - 1e-9)  # of samples from the first
+    (some, of_some), (others, of_others) = first(number, rng), second(size - number, rng)
+    parts = (np.concatenate(both) for both in zip(some, others, strict=True))
+    return State(*parts), np.concatenate([of_some, of_others])
 
 
 @dataclass(kw_only=True)
@@ -249,7 +245,7 @@ class RewardVariableMaskLearner(MaskLearner):
             session.report("looking for variables that pay where the agent goes")
             known = paying(variances)
             variances = self._variances(session, known)
-            more = session.in_order({*known, *paying(variances)})
+            more = as_mask(session.study.mdp, {*known, *paying(variances)})
             if more != known:
                 variances = self._variances(session, more)
         mask: Mask = ()
@@ -281,7 +277,7 @@ class RewardVariableMaskLearner(MaskLearner):
         stream: tuple[str | int, ...] = ("uniform",)
         if planned_with is not None:
             visited = visited_sampler(study, planned_with, session.cut_short)
-            sampler = mixed_sampler(sampler, visited, self.uniform_share)
+            sampler = partial(draw_mixed, sampler, visited, self.uniform_share)
             stream = ("visited", *study.mdp.exogenous_indices(planned_with).tolist())
         rng, settings = study.rng("reward variables", *stream), {"n1": self.n1, "n2": self.n2}
         variances = estimate_reward_variables(

@@ -73,7 +73,7 @@ class Entry:
 
     @cached_property
     def scale(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of real variables the number shown as 0, and its distance to the one shown as 1."""
+        """The numbers of real variables shown as 0, and their distances to those shown as 1."""
         low, high = self.bounds
         bounded = np.isfinite(low) & np.isfinite(high)
         zero = np.where(bounded, low, 0.0)

@@ -11,9 +11,9 @@ A mask loses nothing (section 5.2) if no ignored variable
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -24,6 +24,7 @@ from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.statistics import detectable_information
 from planners.core.policy import Mask
+from wrappers.fitting.relevance import over_all_tests
 from wrappers.fitting.study import Study
 from wrappers.reports.effects import (
     Interventions,
@@ -32,14 +33,14 @@ from wrappers.reports.effects import (
     effect_on_reward,
 )
 from wrappers.reports.ignoring import CostOfIgnoring
-from wrappers.reports.paired_tests import PairedTest, paired_tests
-from wrappers.reports.tables import Table, Tabular
+from wrappers.reports.paired_tests import PairedTest
+from wrappers.reports.tables import ReportTable, Tabular
 
-Condition = Literal["reward", "endogenous", "exogenous"]
+TheoremCondition = Literal["reward", "endogenous", "exogenous"]
 Method = Literal["exact", "interventional", "observational"]
 
 #: The order in which violations are told.
-CONDITIONS: tuple[Condition, ...] = ("reward", "endogenous", "exogenous")
+CONDITIONS: tuple[TheoremCondition, ...] = ("reward", "endogenous", "exogenous")
 #: How an effect is told, by its unit.
 WORDS = {
     "reward": "changes the reward by up to {effect:.3g}",
@@ -47,9 +48,9 @@ WORDS = {
     "nats": "tells {effect:.2g} nats about {target}'",
 }
 #: Violations that a sentence lists at most.
-LISTED = 6
+MOST_VIOLATIONS = 6
 #: Differences of probabilities and of rewards below this are rounding.
-ROUNDING = 1e-9
+ROUNDING_ERROR = 1e-9
 #: States that x' is drawn from for each ignored variable, and (n, a, x) that n' is drawn from.
 N_STATES, N_PAIRS = 20_000, 6_000
 #: The same for a model that is asked one state at a time.
@@ -82,7 +83,7 @@ class Check:
 
     variable: str
     target: str
-    condition: Condition
+    condition: TheoremCondition
     method: Method
     violated: bool
     effect: float
@@ -153,11 +154,13 @@ class Certificate(Tabular):
         """
         return self._cost()
 
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         names = [own.name for own in fields(Check)]
-        return Table(names, [[getattr(check, name) for name in names] for check in self.checks])
+        return ReportTable(
+            names, [[getattr(check, name) for name in names] for check in self.checks]
+        )
 
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         bad = {check.variable for check in self.violations}
         weakest: dict[str, Check] = {}
         for check in self.checks:
@@ -175,12 +178,14 @@ class Certificate(Tabular):
                     *(f"{check.p_value:.2g}", "all" if check.method == "exact" else seen),
                 )
             )
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
     def __str__(self) -> str:
         """The verdict, for people."""
         if self.violations:
-            told = [f"{check.variable}: {check.reason}" for check in self.violations[:LISTED]]
+            told = [
+                f"{check.variable}: {check.reason}" for check in self.violations[:MOST_VIOLATIONS]
+            ]
             more = len(self.violations) - len(told)
             told += [f"... and {more} more"] if more > 0 else []
             number = len({check.variable for check in self.violations})
@@ -242,132 +247,108 @@ def certify(
     is_fast = study.mdp.is_batched
     states = n_samples or (N_STATES if is_fast else SLOW_STATES)
     pairs = min(states, N_PAIRS if is_fast else SLOW_PAIRS)
-    examiner = _Examiner(study, kept, Interventions(study, kept, rng, states, pairs), exact, power)
-    found = [one for name in ignored for one in examiner.examine(name)]
-    tests = max(1, sum(isinstance(one, _Drawn) for one in found))
-    checks = tuple(
-        one.judged(level, power, tests) if isinstance(one, _Drawn) else one for one in found
-    )
-    evaluator = study.evaluator
+    changes = Interventions(study, kept, rng, states, pairs)
+    found = [one for name in ignored for one in _effects(changes, name, exact, power)]
+    tests = sum(isinstance(one, _Effect) and isinstance(one.size, PairedTest) for one in found)
     return Certificate(
-        kept, ignored, checks, level, power, lambda: CostOfIgnoring.of_mask(evaluator, kept)
+        kept,
+        ignored,
+        tuple(one if isinstance(one, Check) else one.judged(level, power, tests) for one in found),
+        level,
+        power,
+        partial(CostOfIgnoring.of_mask, study.evaluator, kept),
     )
 
 
-class _Drawn(NamedTuple):
-    """A test of draws, to be judged at a level that all tests share."""
+class _Effect(NamedTuple):
+    """What one ignored variable does to one target; tests of draws are judged together."""
 
     variable: str
     target: str
-    condition: Condition
-    test: PairedTest
+    condition: TheoremCondition
+    size: float | PairedTest
+    unit: str = "probability"
     observed_p: float | None = None
 
     def judged(self, level: float, power: float, tests: int) -> Check:
-        p_value = min(1.0, tests * math.exp(self.test.log_p))
+        """The check, if so many tests share the level."""
+        about = self._asdict()
+        size = about.pop("size")
+        if isinstance(size, PairedTest):
+            p_value = min(1.0, tests * math.exp(size.log_p))
+            return Check(
+                **about,
+                method="interventional",
+                violated=p_value < level,
+                effect=size.effect,
+                p_value=p_value,
+                detectable=size.detectable(level / tests, power),
+                detectable_mixed=size.detectable_mixed(level / tests, power),
+                samples=2 * size.states,
+            )
+        violated = size > ROUNDING_ERROR
         return Check(
-            variable=self.variable,
-            target=self.target,
-            condition=self.condition,
-            method="interventional",
-            violated=p_value < level,
-            effect=self.test.effect,
-            unit="probability",
-            p_value=p_value,
-            detectable=self.test.detectable(level / tests, power),
-            detectable_mixed=self.test.detectable_mixed(level / tests, power),
-            samples=2 * self.test.states,
-            observed_p=self.observed_p,
+            **about,
+            method="exact",
+            violated=violated,
+            effect=size if violated else 0.0,
+            p_value=0.0 if violated else 1.0,
+            detectable=0.0,
         )
 
 
-@dataclass
-class _Examiner:
-    """Looks for everything that an ignored variable may do."""
-
-    study: Study
-    mask: Mask
-    interventions: Interventions
-    exact: bool
-    power: float
-
-    def examine(self, name: str) -> Iterator[Check | _Drawn]:
-        study, mdp = self.study, self.study.mdp
-        (j,) = study.data().positions([name]).tolist()
-        varies = len(self.interventions.values(j)) > 1
-        paid = effect_on_reward(study.survey(), study.data(), j)
-        yield _exactly(name, "reward", "reward", paid, "reward")
-        parts = study.coarse.endogenous_variables
-        targets = [(variable.name, variable.size) for variable in parts]
-        drawn = self.interventions.on_endogenous(j) if varies else [0.0] * len(targets)
-        if isinstance(drawn, list):
-            for (target, _), effect in zip(targets, drawn, strict=True):
-                yield _exactly(name, target, "endogenous", effect)
-        else:
-            tests = paired_tests(drawn, [size for _, size in targets])
-            for (target, _), test in zip(targets, tests, strict=True):
-                yield _Drawn(name, target, "endogenous", test)
-        if mdp.is_recorded:
-            yield from self._watched(name)
-        elif self.exact and isinstance(mdp, TellsTables):
-            for target in self.mask:
-                effect = effect_on_exogenous(mdp, name, target)
-                yield _exactly(name, target, "exogenous", effect)
-        elif not varies:
-            yield from (_exactly(name, target, "exogenous", 0.0) for target in self.mask)
-        elif self.mask:
-            sizes = study.data().sizes[self.interventions.targets].tolist()
-            tests = paired_tests(self.interventions.on_exogenous(j), sizes)
-            observed = self._observed(name)
-            for target, test in zip(self.mask, tests, strict=True):
-                yield _Drawn(name, target, "exogenous", test, observed.get(target))
-
-    def _watched(self, name: str) -> Iterator[Check]:
-        """What tests found in a record."""
-        observed, parents = self._observed(name), self.study.parents(self.mask)
-        data, level = self.study.data(), self.study.level
-        transitions = len(data.fitted) * data.num_steps
-        sizes = dict(zip(data.names, data.sizes.tolist(), strict=True))
-        for target in self.mask:
-            evidence = parents[target].get(name)
-            freedom = max(1, (sizes[name] - 1) * (sizes[target] - 1))
-            tests = len(sizes) ** 2
-            yield Check(
-                variable=name,
-                target=target,
-                condition="exogenous",
-                method="observational",
-                violated=evidence is not None,
-                effect=0.0 if evidence is None else evidence.information,
-                unit="nats",
-                p_value=observed.get(target, 1.0),
-                detectable=detectable_information(transitions, freedom, tests, level, self.power),
-                samples=transitions,
-                observed_p=observed.get(target),
-            )
-
-    def _observed(self, name: str) -> dict[str, float]:
-        """The p-values of tests in undisturbed rollouts, where the variable predicts a target."""
-        tests = len(self.study.mdp.exogenous_names) ** 2
-        return {
-            target: min(1.0, tests * math.exp(evidence[name].log_p))
-            for target, evidence in self.study.parents(self.mask).items()
-            if name in evidence
-        }
+def _effects(
+    changes: Interventions, name: str, exact: bool, power: float
+) -> Iterator[_Effect | Check]:
+    """Everything that an ignored variable may do."""
+    study, mask, mdp = changes.study, changes.mask, changes.study.mdp
+    (j,) = study.data().positions([name]).tolist()
+    paid = effect_on_reward(study.survey(), study.data(), j)
+    yield _Effect(name, "reward", "reward", paid, "reward")
+    parts = [variable.name for variable in study.coarse.endogenous_variables]
+    varies = len(changes.values(j)) > 1
+    moved = changes.on_endogenous(j) if varies else [0.0] * len(parts)
+    for target, size in zip(parts, moved, strict=True):
+        yield _Effect(name, target, "endogenous", size)
+    if mdp.is_recorded:
+        yield from _watched(study, mask, name, power)
+        return
+    sizes: Sequence[float | PairedTest] = [0.0] * len(mask)
+    observed: dict[str, float] = {}
+    if exact and isinstance(mdp, TellsTables):
+        sizes = [effect_on_exogenous(mdp, name, target) for target in mask]
+    elif varies and mask:
+        sizes, observed = changes.on_exogenous(j), _observed(study, mask, name)
+    for target, size in zip(mask, sizes, strict=True):
+        yield _Effect(name, target, "exogenous", size, observed_p=observed.get(target))
 
 
-def _exactly(
-    name: str, target: str, condition: Condition, effect: float, unit: str = "probability"
-) -> Check:
-    violated = effect > ROUNDING
-    return Check(
-        variable=name,
-        target=target,
-        condition=condition,
-        method="exact",
-        violated=violated,
-        effect=effect if violated else 0.0,
-        unit=unit,
-        p_value=0.0 if violated else 1.0,
-        detectable=0.0,
-    )
+def _watched(study: Study, mask: Mask, name: str, power: float) -> Iterator[Check]:
+    """What tests found in a record."""
+    observed, parents, data = _observed(study, mask, name), study.parents(mask), study.data()
+    transitions, tests = len(data.fitted) * data.num_steps, len(data.names) ** 2
+    sizes = dict(zip(data.names, data.sizes.tolist(), strict=True))
+    for target in mask:
+        freedom = max(1, (sizes[name] - 1) * (sizes[target] - 1))
+        yield Check(
+            variable=name,
+            target=target,
+            condition="exogenous",
+            method="observational",
+            violated=target in observed,
+            effect=parents[target][name].information if target in observed else 0.0,
+            unit="nats",
+            p_value=observed.get(target, 1.0),
+            detectable=detectable_information(transitions, freedom, tests, study.level, power),
+            samples=transitions,
+            observed_p=observed.get(target),
+        )
+
+
+def _observed(study: Study, mask: Mask, name: str) -> dict[str, float]:
+    """The p-values of tests in undisturbed rollouts, where a variable predicts one of a mask."""
+    return {
+        target: over_all_tests(study, evidence[name].log_p)
+        for target, evidence in study.parents(mask).items()
+        if name in evidence
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
@@ -10,8 +11,8 @@ from exo_envs.core.mdp import REAL_SIZE
 from exo_envs.core.statistics import needed_samples
 from planners.core.memory import Shelf
 from planners.core.policy import Mask
+from planners.dependence.interventions import hidden_in_bins
 from planners.dependence.parents import ParentSearch
-from planners.dependence.resolution import hidden_in_bins
 from planners.discretization.bins import Bins
 from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT, PARENTS
 from planners.reduced.marginals import MAX_OPEN
@@ -21,17 +22,17 @@ from wrappers.fitting.study import Study
 from wrappers.reports.tables import rounded
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.
-NOTABLE = 0.0823
+NOTABLE_NATS = 0.0823
 #: A share of what a variable does that happens within its bins: from here on bins do not show it.
-HIDDEN = 0.25
+HIDDEN_SHARE = 0.25
 #: Samples with an unusual value from which on nobody can say that it was hardly seen.
-ENOUGH = 20
+ENOUGH_SAMPLES = 20
 #: An event that never happened may be expected so often (the bound of a 97.5 % level).
-NEVER = 3.7
+EXPECTED_UNSEEN = 3.7
 #: Tables that are looked at for the one that finds a variable with the fewest transitions.
-SMALLEST = 8
+SMALLEST_TABLES = 8
 #: Names that are listed at most.
-LISTED = 12
+MOST_NAMES = 12
 #: Numbers with more digits are given as powers of ten.
 FEW_DIGITS = 9
 
@@ -52,8 +53,7 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
         objective: what the mask is worth, if that was estimated.
     """
     if study.memory.data is not None:
-        if few := _few_samples(study):
-            yield few
+        yield from _few_samples(study)
         yield from _values_in_bins(study, mask)
         yield from _said_twice(study, mask)
     yield from _causes_left_out(study, mask)
@@ -69,20 +69,20 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
         yield objective.caution
 
 
-def _few_samples(study: Study) -> str:
-    """Too few transitions to find what is worth finding; empty if there are enough."""
+def _few_samples(study: Study) -> Iterator[str]:
+    """Too few transitions to find what is worth finding."""
     data = study.data()
     number, counted = len(data.names), len(data.fitted) * data.num_steps
-    needed = needed_samples(NOTABLE, 1, max(1, number) ** 2, study.level)
+    needed = needed_samples(NOTABLE_NATS, 1, max(1, number) ** 2, study.level)
     if number < 2 or counted >= needed:
-        return ""
+        return
     more = int(np.ceil(needed / counted * data.num_rollouts))
     whose, would_do = f"n_data_rollouts={data.num_rollouts} gives", ""
     help_ = f"give n_data_rollouts={more} or more"
     if study.mdp.is_recorded:
         whose, would_do = "the record has", f"; {needed:,} would do"
         help_ = "give a longer record, or fewer columns"
-    return (
+    yield (
         f"{whose} {counted:,} transitions to count, too few for tests of {number} variables: one "
         f"that moves a probability from 50 to 70 % is mostly overlooked{would_do}; {help_}"
     )
@@ -95,18 +95,15 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
         study: of which it is known what predicts the variables that matter.
         found: the variables that were found to matter; about the others something is said.
     """
-    if _few_samples(study):
+    if any(_few_samples(study)):
         return  # that is about all of them
     counted = len(study.data().fitted) * study.data().num_steps
     waiting = [name for name in study.data().names if name not in found]
-    needed = _needed(study, waiting) if waiting else {}
-    if needed:
-        most = rounded(max(needed.values()))
+    if waiting and (needed := _needed(study, waiting)):
         yield (
             f"whether {_listed(list(needed))} tell{'s' if len(needed) == 1 else ''} anything about "
             f"the mask cannot be told with this data, {counted:,} transitions: what moves a "
-            f"probability from 50 to 70 % would be overlooked. About {most:,} transitions would "
-            f"do{_more(study, most)}"
+            f"probability from 50 to 70 % would be overlooked. {_more(study, max(needed.values()))}"
         )
     yield from _acting_unseen(study, found)
 
@@ -125,12 +122,12 @@ def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
         if not counts.is_certain(place[target], given):
             values = max(1, int(data.sizes[place[target]]) - 1)
             tables.append((counts.num_rows(given) * values, place[target], given))
-    tables = sorted(tables, key=lambda table: table[:2])[:SMALLEST]
+    tables = sorted(tables, key=lambda table: table[:2])[:SMALLEST_TABLES]
     if not tables:
         return {}
 
     def needed(freedom: float) -> int:
-        return needed_samples(NOTABLE, freedom, tests, study.level)
+        return needed_samples(NOTABLE_NATS, freedom, tests, study.level)
 
     freedom = {name: max(1, int(data.sizes[place[name]]) - 1) * tables[0][0] for name in names}
     large = {name: more for name, own in freedom.items() if (more := needed(own)) > counts.count}
@@ -157,23 +154,22 @@ def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
                 continue
             values = data.values[data.fitted, :-1, j]
             seen = values.size - int(np.bincount(values.reshape(-1)).max())
-            if seen < ENOUGH:
-                most = rounded(int(np.ceil(values.size * ENOUGH / max(seen, NEVER))))
+            if seen < ENOUGH_SAMPLES:
+                needed = values.size * ENOUGH_SAMPLES / max(seen, EXPECTED_UNSEEN)
                 yield (
                     f"{name!r} acts on {target!r} if it is changed, and had another value than its "
                     f"usual one in {seen} of {values.size:,} transitions: whether that ever "
-                    f"matters cannot be told with this data. About {most:,} transitions would "
-                    f"do{_more(study, most)}"
+                    f"matters cannot be told with this data. {_more(study, math.ceil(needed))}"
                 )
 
 
 def _more(study: Study, transitions: int) -> str:
-    """How to get as many transitions."""
-    data = study.data()
-    if study.mdp.is_recorded:
-        return ": give a longer record"
-    counted = -(-transitions // data.num_steps)  # rollouts that are not held out
-    return f": give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+    """How many transitions would do, in two digits, and how to get as many."""
+    help_, most = "give a longer record", rounded(transitions)
+    if not study.mdp.is_recorded:
+        counted = -(-most // study.data().num_steps)  # rollouts that are not held out
+        help_ = f"give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+    return f"About {most:,} transitions would do: {help_}"
 
 
 def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
@@ -182,7 +178,7 @@ def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
     for name in mask:
         same = [other for other in study.same_as(name) if other not in told]
         told.update((name, *same))
-        if not same or name not in told:
+        if not same:
             continue
         states = study.data().values[:, :, 0].size
         verb = "says" if len(same) == 1 else "say"
@@ -206,7 +202,7 @@ def _values_in_bins(study: Study, mask: Mask) -> Iterator[str]:
             n = study.survey().endogenous
             share = hidden_in_bins(study.counted, study.data(), name, mask, n)
             study.memory.keep(HIDDEN_SHARES, name, share)
-        if share >= HIDDEN:
+        if share >= HIDDEN_SHARE:
             differs = "what it does differs within a bin, which neither tests nor plans can see"
             yield _in_bins(bins[name], differs)
 
@@ -220,7 +216,7 @@ def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
         causes, parents = (tuple(known.get(target, ())) for known in kept)
         rest = [name for name in causes if name not in bins]
         for name in causes:
-            if name in bins and shares.get(name, 0.0) < HIDDEN:  # else it was said already
+            if name in bins and shares.get(name, 0.0) < HIDDEN_SHARE:  # else it was said already
                 yield _in_bins(bins[name], f"these do not show how it acts on {target!r}")
         if rest:
             number = len(parents) + len(causes)
@@ -279,5 +275,5 @@ def _in_bins(own: Bins, problem: str) -> str:
 
 
 def _listed(names: Sequence[str], itself: str | None = None) -> str:
-    shown = ", ".join("its own past" if n == itself else repr(n) for n in names[:LISTED])
-    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+    shown = ", ".join("its own past" if n == itself else repr(n) for n in names[:MOST_NAMES])
+    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

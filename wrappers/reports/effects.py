@@ -6,6 +6,7 @@ everything else stays, and what follows is drawn with the change and without.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -18,12 +19,12 @@ from planners.core.policy import Mask
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import Study
-from wrappers.reports.paired_tests import Draws
+from wrappers.reports.paired_tests import PairedDraws, PairedTest, paired_tests
 
 #: Values of a variable are told apart in so many groups when an event is chosen.
-GROUPS = 4
+VALUE_GROUPS = 4
 #: The part of the states for n' that has an (n, a) which seems to depend on the variable.
-SUSPECTED = 2 / 3
+SUSPECTED_SHARE = 2 / 3
 #: Values of single variables that one call of a model is given at most.
 CALL_VALUES = 4_000_000
 
@@ -94,14 +95,15 @@ class Interventions:
         """The values of a variable that occur."""
         return np.unique(self.data.values[:, :, j])
 
-    def on_exogenous(self, j: int) -> Draws:
-        """Draws of x' of the mask, with x^j changed and without."""
+    def on_exogenous(self, j: int) -> list[PairedTest]:
+        """Tests of x' of the mask, drawn with x^j changed and without."""
         base, unchanged = self._base
         changed, kinds = self._change(base, j)
-        return Draws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
+        draws = PairedDraws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
+        return paired_tests(draws, self.data.sizes[self.targets].tolist())
 
-    def on_endogenous(self, j: int) -> list[float] | Draws:
-        """Draws of n' with x^j changed and without; effects if the model knows probabilities."""
+    def on_endogenous(self, j: int) -> Sequence[float | PairedTest]:
+        """The same of the parts of n'; effects if the model knows probabilities."""
         mdp = self.study.coarse
         pairs = self._pairs(j)
         n, actions = np.divmod(pairs, mdp.num_actions)
@@ -117,7 +119,8 @@ class Interventions:
             for state in states
         )
         kinds = np.unique(pairs, return_inverse=True)[1]
-        return Draws(unchanged, moved, kinds, changed[:, j] < x[:, j])
+        draws = PairedDraws(unchanged, moved, kinds, changed[:, j] < x[:, j])
+        return paired_tests(draws, mdp.endogenous_sizes.tolist())
 
     def _pairs(self, j: int) -> NDArray[np.int64]:
         """Pairs (n, a) of the survey, most of them such as x^j seems to make a difference to."""
@@ -126,7 +129,7 @@ class Interventions:
         pairs = self.rng.choice(alive, size=self.n_pairs)
         suspected = np.flatnonzero(survey.relevant[:, j])
         if len(suspected):
-            chosen = self.rng.random(self.n_pairs) < SUSPECTED
+            chosen = self.rng.random(self.n_pairs) < SUSPECTED_SHARE
             pairs[chosen] = self.rng.choice(suspected, size=int(chosen.sum()))
         return pairs
 
@@ -158,6 +161,6 @@ class Interventions:
         shift = self.rng.integers(1, len(values), size=len(x))
         other = np.where(other == own, (own + shift) % len(values), other)
         changed[:, j] = values[other]
-        groups = min(GROUPS, len(values))
+        groups = min(VALUE_GROUPS, len(values))
         low, high = np.minimum(own, other), np.maximum(own, other)
         return changed, low * groups // len(values) * groups + high * groups // len(values)

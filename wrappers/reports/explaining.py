@@ -16,13 +16,13 @@ from planners.core.policy import Mask
 from wrappers.fitting.history import SWITCHED
 from wrappers.fitting.relevance import find_relevance
 from wrappers.fitting.session import FittedLearner
-from wrappers.reports.doubts import NOTABLE
+from wrappers.reports.doubts import NOTABLE_NATS
 from wrappers.reports.explanation import ExplainedVariable, Explanation
-from wrappers.reports.signs import AGENT, Sign, Unit, find_signs
+from wrappers.reports.signs import AGENT, UNITS, Sign, find_signs
 from wrappers.reports.tables import listed, number, rounded
 
 #: Names that a sentence lists at most.
-LISTED = 3
+MOST_NAMES = 3
 #: A part of the reason of a step whose plan was cut short.
 OUT_OF_TIME = "ran out of time"
 
@@ -53,25 +53,17 @@ CANNOT_TELL = (
     "shows no sign that it matters, but this data cannot tell: {notable} nats about {target} would "
     "be overlooked; about {needed:,} transitions would do"
 )
-#: The unit of the score in a learner's records, by the role that was found.
-UNITS: dict[str, Unit] = {
-    "pays": "variance of its payment",
-    "moves": "share of (n, a)",
-    "predicts": "nats",
-}
 
 
 def explain(learner: FittedLearner, *, try_alone: bool = False) -> Explanation:
     """Why a fitted learner kept or dropped each variable; see :meth:`MaskLearner.explain`."""
-    study, stopped = learner.study_, _is_stopped(learner)
-    relevance = find_relevance(study, remembered=stopped)
+    study, mask = learner.study_, set(learner.mask_)
+    relevance = find_relevance(study, remembered=_is_stopped(learner))
     complete = study.memory.survey is not None and relevance.is_complete
     if try_alone:
-        mask = set(learner.mask_)
         for name in learner.feature_names_in_:
             if name in mask or name in relevance.findings:
-                other = tuple(n for n in learner.feature_names_in_ if n in mask ^ {name})
-                study.evaluator.compare(other, learner.mask_)
+                study.evaluator.compare(mask ^ {name}, learner.mask_)
     signs = find_signs(study, relevance, complete=complete)
     if not complete:
         recorded = _recorded(learner)
@@ -268,11 +260,11 @@ class _Row:
             template = CANNOT_TELL
         return template.format(
             target=sign.target,
-            targets=listed(self.targets, LISTED),
+            targets=listed(self.targets, MOST_NAMES),
             effect=effect,
             seen="" if sign.detectable is None else number(sign.detectable),
             p=sign.evidence or 0.0,
-            notable=number(NOTABLE),
+            notable=number(NOTABLE_NATS),
             needed=rounded(sign.needed or 0),
             transitions=self.transitions,
         )
@@ -280,9 +272,11 @@ class _Row:
     def _role(self, effect: str) -> str:
         """What a variable does that was found to matter."""
         sign = self.sign
-        moved = listed([n for n in sign.acts_on if n != "reward" and n not in self.targets], LISTED)
+        moved = listed(
+            [n for n in sign.acts_on if n != "reward" and n not in self.targets], MOST_NAMES
+        )
         if sign.role == "pays":
-            partners = listed(sign.partners, LISTED)
+            partners = listed(sign.partners, MOST_NAMES)
             told = f"pays{f' together with {partners}' * bool(partners)} (variance {effect})"
             return f"{told} and moves {moved}" if moved else told
         if sign.role == "moves":
@@ -308,7 +302,7 @@ class _Row:
         has_price = self.learner.cost_weight > 0
         told = f"it is worth {tried.worth} in return"
         if self.others:
-            told = f"together with {listed(self.others, LISTED)} {told}"
+            told = f"together with {listed(self.others, MOST_NAMES)} {told}"
         if has_price:
             told += f", against a price of {number(self.price)}"
         if self.others:

@@ -12,10 +12,10 @@ from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from wrappers.fitting.history import Role
 from wrappers.reports.signs import Unit
-from wrappers.reports.tables import Table, Tabular, listed, number
+from wrappers.reports.tables import ReportTable, Tabular, listed, number
 
 #: Names that a cell of a table lists at most.
-LISTED = 4
+MOST_NAMES = 4
 #: How an amount is written, by its unit.
 WORDS: dict[Unit, str] = {
     "variance of its payment": "variance {}",
@@ -24,7 +24,7 @@ WORDS: dict[Unit, str] = {
     "nats": "{} nats",
 }
 #: The axis of a plot is linear up to this part of the largest worth, and logarithmic then.
-LINEAR = 0.02
+LINEAR_SHARE = 0.02
 #: Colours of the plot: of what was kept and of what was dropped, for the colour-blind, too.
 COLOURS = {True: "#0072B2", False: "#D55E00"}
 
@@ -142,7 +142,7 @@ class Explanation(Tabular):
         head = f"kept {len(self.kept)} of {len(self)} variables{price} ({self.status})"
         return "\n".join([head, *(f"{'+' if row.kept else '-'} {row}" for row in self.rows)])
 
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         names = [field.name for field in fields(ExplainedVariable)]
         place = names.index("worth")
         rows = []
@@ -151,9 +151,9 @@ class Explanation(Tabular):
             ends = [None] * 3 if row.worth is None else [row.worth.mean, *row.worth.interval()]
             rows.append([*own[:place], *ends, *own[place + 1 :]])
         header = [*names[:place], "worth", "worth_low", "worth_high", *names[place + 1 :]]
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         header = ["variable", "decision", "acts on", "effect", "detectable", "p"]
         header += ["worth in return", "tried with"]
         rows = []
@@ -161,12 +161,15 @@ class Explanation(Tabular):
             worth, tried = "", ""
             if row.worth is not None:
                 together = f", {1 + len(row.tried_with)} together" if row.tried_with else ""
-                worth, tried = f"{row.worth}{together}", listed(row.tried_with, LISTED) or "alone"
+                worth, tried = (
+                    f"{row.worth}{together}",
+                    listed(row.tried_with, MOST_NAMES) or "alone",
+                )
             seen = "any" if row.detectable == 0.0 else row.in_words(row.detectable)
             evidence = "" if row.evidence is None else f"{row.evidence:.2g}"
-            acts_on, effect = listed(row.acts_on, LISTED), row.in_words(row.effect)
+            acts_on, effect = listed(row.acts_on, MOST_NAMES), row.in_words(row.effect)
             rows.append([row.variable, row.decision, acts_on, effect, seen, evidence, worth, tried])
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
     def to_markdown(self, *, sentences: bool = False) -> str:
         """A table in Markdown, with one row for each variable.
@@ -177,7 +180,7 @@ class Explanation(Tabular):
         table = self._table()
         if check_flag("sentences", sentences):
             told = [[*cells, row.sentence] for cells, row in zip(table.rows, self, strict=True)]
-            table = Table([*table.header, "sentence"], told)
+            table = ReportTable([*table.header, "sentence"], told)
         return table.to_markdown()
 
     def plot(self, ax: Any = None) -> Any:
@@ -211,7 +214,7 @@ class Explanation(Tabular):
         ax.set_yticks(range(len(lines)), [label for label, _ in lines], fontsize=8)
         ax.set_ylim(len(lines) - 0.5, -0.5)
         largest = max((abs(row.worth.mean) for row in self.rows if row.worth), default=0.0)
-        ax.set_xscale("symlog", linthresh=max(1.0, LINEAR * largest))
+        ax.set_xscale("symlog", linthresh=max(1.0, LINEAR_SHARE * largest))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.set_xlabel("worth in return, 95 %")
         marks = {"kept": ("o-", COLOURS[True]), "dropped": ("o-", COLOURS[False])}

@@ -49,11 +49,16 @@ class CostOfIgnoring:
 
     @classmethod
     def of_mask(
-        cls, evaluator: MaskEvaluator, mask: Mask, *, thorough: bool = True
+        cls,
+        evaluator: MaskEvaluator,
+        mask: Mask,
+        own: Objective | None = None,
+        *,
+        thorough: bool = True,
     ) -> CostOfIgnoring:
-        """Plan with the mask and with all variables, and play both on fresh trajectories."""
+        """Plan with the mask, unless ``own`` has that, and with everything; play both afresh."""
         fresh, names = evaluator.fresh_scenarios(), evaluator.mdp.exogenous_names
-        own = evaluator.objective(mask, scenarios=fresh, thorough=thorough)
+        own = own or evaluator.objective(mask, scenarios=fresh, thorough=thorough)
         return cls.of(own, evaluator.objective(names, scenarios=fresh, thorough=True))
 
     def __iter__(self) -> Iterator[float]:

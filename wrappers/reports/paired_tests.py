@@ -33,13 +33,13 @@ from exo_envs.core.statistics import fair_coins_log_tail, normal_quantile
 #: Tests of one target, which share its level.
 TESTS = 3
 #: One state in so many chooses the event; the others vote.
-CHOOSING = 3
+STATES_PER_CHOICE = 3
 #: Kinds of change times values that are counted apart at most.
 MAX_COUNTS = 2_000_000
 #: The part of what a stated power leaves to chance that is kept in reserve.
-ROOM = 0.25
+RESERVE_SHARE = 0.25
 #: An effect in one direction is clear if the logarithm of its p-value is below this.
-CLEAR = math.log(1e-4)
+CLEAR_LOG_P = math.log(1e-4)
 #: Halvings of the interval in which the smallest effect that shows is looked for.
 HALVINGS = 40
 
@@ -56,7 +56,7 @@ class Votes(NamedTuple):
         return fair_coins_log_tail(self.first, self.first + self.second)
 
 
-class Draws(NamedTuple):
+class PairedDraws(NamedTuple):
     """Numbers drawn twice from each of some states, as they are and with one variable changed."""
 
     unchanged: IntArray  # (2, N, targets)
@@ -93,7 +93,7 @@ class PairedTest:
     def effect(self) -> float:
         """The probability that the change moves: in one direction if that is clear, or in any."""
         votes = min(self.steady, self.by_kind, key=lambda own: own.log_p)
-        if votes.log_p < CLEAR:
+        if votes.log_p < CLEAR_LOG_P:
             return (votes.first - votes.second) / max(1, self.pairs)
         # The root mean square of what changes, if that moves from one value to another.
         return math.sqrt(max(0.0, self.distance / max(1, self.states)) / 2.0)
@@ -147,7 +147,7 @@ class PairedTest:
         return _smallest(shows)
 
 
-def paired_tests(draws: Draws, sizes: Sequence[int]) -> list[PairedTest]:
+def paired_tests(draws: PairedDraws, sizes: Sequence[int]) -> list[PairedTest]:
     """Test all targets.
 
     Args:
@@ -171,7 +171,7 @@ def _paired_test(
 ) -> PairedTest:
     """Choose events in a third of the states, let the others vote, and add up u of all."""
     states = len(kinds)
-    choosing = states // CHOOSING
+    choosing = states // STATES_PER_CHOICE
     num_values = min(size, max(2, MAX_COUNTS // num_kinds))
     if num_values < size:
         first, second = first % num_values, second % num_values
@@ -231,7 +231,7 @@ def _events_by_kind(first: IntArray, second: IntArray) -> BoolArray:
 
 def _margin(power: float) -> float:
     """Standard deviations for a power and a little more, as the wrong event may be chosen."""
-    return normal_quantile(power + ROOM * (1.0 - power))
+    return normal_quantile(power + RESERVE_SHARE * (1.0 - power))
 
 
 def _smallest(shows: Callable[[float], bool]) -> float:

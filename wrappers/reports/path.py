@@ -11,32 +11,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from exo_envs.core.arguments import as_list, check_real, check_whole, optional
 from exo_envs.core.errors import ArgumentError
+from exo_envs.core.masks import as_mask
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
-from planners.worth import cost_function
 from wrappers.fitting.history import Progress
-from wrappers.fitting.importance import importance as guess_importance
-from wrappers.fitting.relevance import Relevance, find_relevance
+from wrappers.fitting.relevance import Relevance, find_relevance, importance
 from wrappers.fitting.session import FittedLearner
-from wrappers.reports.tables import Table, Tabular, listed, number, variables
+from wrappers.reports.tables import ReportTable, Tabular, listed, number, variables
 
 #: All masks are tried if there are at most so many.
 ALL_MASKS = 64
-#: Masks of more variables lose several at once: one in ``GROUP`` of them.
-MANY, GROUP = 12, 4
+#: Masks of more variables lose several at once: one in ``GROUPS_OF_A_MASK`` of them.
+MANY_VARIABLES, GROUPS_OF_A_MASK = 12, 4
 #: Variables that are tried, of a smaller mask, for the one to be dropped.
-WIDTH = 3
+VARIABLES_TRIED = 3
 #: Names that a cell of a table lists at most.
-LISTED = 12
+MOST_NAMES = 12
 #: Colours of the plot, which the colour-blind can tell apart.
-RETURN, OBJECTIVE = "#0072B2", "#D55E00"
+RETURN_COLOUR, OBJECTIVE_COLOUR = "#0072B2", "#D55E00"
 
 
 class ScoredMask(NamedTuple):
@@ -134,7 +133,7 @@ class MaskPath(Tabular):
             for p in self.points
         )
 
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         header = ("best for λ", "variables", "return", "λ", "J", "mask")
         rows = [
             (
@@ -143,9 +142,9 @@ class MaskPath(Tabular):
             )
             for p in self.points
         ]
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         header = ["cost_weight", "low", "high", "size", "cost", "mean_return"]
         header += ["return_low", "return_high", "J", "mask"]
         rows = [
@@ -155,7 +154,7 @@ class MaskPath(Tabular):
             ]
             for p in self.points
         ]
-        return Table(header, rows)
+        return ReportTable(header, rows)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw return and J over λ, with the number of variables (needs matplotlib).
@@ -173,15 +172,17 @@ class MaskPath(Tabular):
         for p in self.points:
             low, high = min(p.low, last), min(p.high, last)
             earned = p.mean_return.mean
-            ax.plot([low, high], [earned] * 2, color=RETURN, linewidth=2.0)
-            ax.fill_between([low, high], *p.mean_return.interval(), color=RETURN, alpha=0.15)
+            ax.plot([low, high], [earned] * 2, color=RETURN_COLOUR, linewidth=2.0)
+            ax.fill_between([low, high], *p.mean_return.interval(), color=RETURN_COLOUR, alpha=0.15)
             steps = [low + (high - low) * k / 32 for k in range(33)]
-            ax.plot(steps, [p.value_at(step) for step in steps], color=OBJECTIVE, linewidth=1.5)
+            ax.plot(
+                steps, [p.value_at(step) for step in steps], color=OBJECTIVE_COLOUR, linewidth=1.5
+            )
             # About the middle of the line, on an axis that is logarithmic from ``least`` on.
             middle = math.sqrt(low * high) if low > 0 else high / 2.0
             place = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center"}
             ax.annotate(str(p.size), (middle, earned), **place, fontsize=8)
-        labels = {"return": RETURN, "J = return less λ for each variable": OBJECTIVE}
+        labels = {"return": RETURN_COLOUR, "J = return less λ for each variable": OBJECTIVE_COLOUR}
         for label, colour in labels.items():
             ax.plot([], [], color=colour, label=label)
         ax.set_xscale("symlog", linthresh=least)
@@ -200,7 +201,7 @@ def _prices(point: PathPoint) -> str:
 
 
 def _names(point: PathPoint) -> str:
-    return listed(point.mask, LISTED) or "(none)"
+    return listed(point.mask, MOST_NAMES) or "(none)"
 
 
 def find_path(
@@ -222,7 +223,8 @@ def find_path(
     if asked is not None:
         best = [next(part for part in reversed(hull) if part[1] <= weight) for weight in asked]
         chosen = [(weight, *part) for weight, part in zip(asked, best, strict=True)]
-    earned = search.earned_on_fresh(dict.fromkeys(own.mask for _, own, _, _ in chosen))
+    masks = dict.fromkeys(own.mask for _, own, _, _ in chosen)
+    earned = {mask: search.earned_on_fresh(mask) for mask in masks}
     points = (
         PathPoint(weight, low, high, own.mask, own.cost, earned[own.mask])
         for weight, own, low, high in chosen
@@ -262,7 +264,7 @@ class _Search:
         self.evaluator, self.names = self.study.evaluator, learner.feature_names_in_
         self.max_size = len(self.names) if max_size is None else max_size
         self.start = time.perf_counter()
-        self.returns: dict[Mask, float] = {}
+        self.tried: dict[Mask, ScoredMask] = {}
 
     def report(self, stage: str) -> None:
         """Tell the learner's callback what goes on."""
@@ -272,7 +274,7 @@ class _Search:
     def scored(self) -> list[ScoredMask]:
         """All masks that were tried, none larger than asked for."""
         relevance = find_relevance(self.study)
-        relevant = self._in_order(relevance.findings)
+        relevant = as_mask(self.study.mdp, list(relevance.findings))
         known = [*self.evaluator.trials, self.learner.mask_]
         few = next((own for own in (self.names, relevant) if 2 ** len(own) <= ALL_MASKS), None)
         if few is None:
@@ -282,44 +284,34 @@ class _Search:
         for mask in ((), *known):
             if len(mask) <= self.max_size:
                 self._return_of(mask)
-        price = cost_function(self.learner.cost)
-        return [
-            ScoredMask(
-                mask,
-                check_real("what cost returns", price(mask, self.evaluator.plan(mask).plan)),
-                earned,
-            )
-            for mask, earned in self.returns.items()
-            if len(mask) <= self.max_size
-        ]
+        return [own for own in self.tried.values() if len(own.mask) <= self.max_size]
 
-    def earned_on_fresh(self, masks: Iterable[Mask]) -> dict[Mask, Estimate]:
-        """What masks earn on trajectories that had no part in any choice."""
-        fresh, earned = self.evaluator.fresh_scenarios(), {}
-        for mask in masks:
-            self.report(f"playing {variables(len(mask))} on fresh trajectories")
-            objective = self.evaluator.objective(mask, scenarios=fresh, thorough=True)
-            earned[mask] = objective.estimate
-        return earned
+    def earned_on_fresh(self, mask: Mask) -> Estimate:
+        """What a mask earns on trajectories that had no part in any choice."""
+        self.report(f"playing {variables(len(mask))} on fresh trajectories")
+        fresh = self.evaluator.fresh_scenarios()
+        return self.evaluator.objective(mask, scenarios=fresh, thorough=True).estimate
 
     def _return_of(self, mask: Mask) -> float:
-        if mask not in self.returns:
+        if mask not in self.tried:
             self.report(f"planning with {variables(len(mask))}")
-            self.returns[mask] = self.evaluator.objective(mask).mean_return
-        return self.returns[mask]
+            found = self.evaluator.objective(mask, cost=self.learner.cost)
+            self.tried[mask] = ScoredMask(mask, found.cost, found.mean_return)
+        return self.tried[mask].mean_return
 
     def _walk(self, relevance: Relevance, mask: Mask) -> None:
         """From all that matters to nothing."""
-        if len(mask) > self.max_size + WIDTH:  # larger ones are too far from what was asked for
+        largest = self.max_size + VARIABLES_TRIED
+        if len(mask) > largest:  # too far from what was asked for
             ascending = self._ascending(mask, relevance, self.learner.mask_)
-            mask = self._in_order(ascending[len(mask) - self.max_size - WIDTH :])
+            mask = as_mask(self.study.mdp, ascending[len(mask) - largest :])
         self._return_of(mask)
         while mask:
             ascending = self._ascending(mask, relevance, mask)
-            groups = [[name] for name in ascending[:WIDTH]]
-            if len(mask) > MANY:
-                groups = [ascending[: max(1, len(mask) // GROUP)]]
-            tried = [self._in_order(set(mask).difference(group)) for group in groups]
+            groups = [[name] for name in ascending[:VARIABLES_TRIED]]
+            if len(mask) > MANY_VARIABLES:
+                groups = [ascending[: max(1, len(mask) // GROUPS_OF_A_MASK)]]
+            tried = [as_mask(self.study.mdp, set(mask).difference(group)) for group in groups]
             mask = max(tried, key=self._return_of)
 
     def _ascending(self, mask: Mask, relevance: Relevance, known: Mask) -> list[str]:
@@ -327,13 +319,9 @@ class _Search:
 
         What only predicts variables that are gone is the least important of all.
         """
-        worth = guess_importance(self.study, relevance, self.evaluator.visits(known))
+        worth = importance(self.study, relevance, self.evaluator.visits(known))
         direct = set(relevance.direct)
         useful = direct.union(
             parent for target in mask for parent in relevance.parents[target] if parent != target
         )
         return sorted(mask, key=lambda name: (name in useful, worth[name], name))
-
-    def _in_order(self, names: Iterable[str]) -> Mask:
-        wanted = set(names)
-        return tuple(name for name in self.names if name in wanted)

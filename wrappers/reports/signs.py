@@ -17,33 +17,38 @@ import numpy as np
 from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import POWER, GTest, detectable_information, needed_samples
 from planners.core.policy import Mask
-from planners.dependence.parents import ParentSearch
-from planners.dependence.transitions import Null
+from planners.dependence.parents import Null, ParentSearch
 from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
-from wrappers.fitting.relevance import Finding, Relevance
+from wrappers.fitting.relevance import Relevance, RelevantVariable, over_all_tests
 from wrappers.fitting.study import Study
-from wrappers.reports.doubts import NOTABLE
+from wrappers.reports.doubts import NOTABLE_NATS
 
 #: Tests of a silent variable that are compared with rollouts in which there is nothing to find.
-NEAREST = 3
+NEAREST_TESTS = 3
 #: Tests times samples that are counted on all transitions; if there are more, on some of them.
-AFFORDABLE = 2e10
+AFFORDABLE_COUNTS = 2e10
 #: Pairs (n, a) that are looked at to see which parts of n a variable moves.
-PAIRS = 64
+MOST_PAIRS = 64
 #: A change of a probability that counts as one, where n' was sampled.
-VISIBLE = 0.05
+VISIBLE_CHANGE = 0.05
 #: What is said to be moved where the parts of n were not told apart.
 AGENT = "the agent"
 
 Unit = Literal["variance of its payment", "share of (n, a)", "nats", "share of states"]
+#: The unit of what a test or the model says, by the role that was found.
+UNITS: dict[Role, Unit] = {
+    "pays": "variance of its payment",
+    "moves": "share of (n, a)",
+    "predicts": "nats",
+}
 #: "found": a test, or the model, says that it matters. "no place": it tells about one that does,
 #: whose table has no place for it, because others tell more or it is not worth the room. "weak": it
 #: acts on one if it is changed, and tells too little to be seen. "silent": nothing speaks for it.
 #: "constant": it never varied. "unknown": learning was stopped before it was tested.
 #: "double": it says the same as one that was found, its ``target``.
-Kind = Literal["found", "no place", "weak", "silent", "constant", "unknown", "double"]
+SignKind = Literal["found", "no place", "weak", "silent", "constant", "unknown", "double"]
 
 
 class Sign(NamedTuple):
@@ -53,7 +58,7 @@ class Sign(NamedTuple):
     """
 
     variable: str
-    kind: Kind
+    kind: SignKind
     role: Role | None = None
     acts_on: Mask = ()
     evidence: float | None = None
@@ -102,7 +107,7 @@ class _Signs:
             memory=study.memory,
         )
         samples = len(relevance.parents) * len(self.names) * self.search.all.count
-        self.counts = self.search.all if samples <= AFFORDABLE else self.search.few
+        self.counts = self.search.all if samples <= AFFORDABLE_COUNTS else self.search.few
 
     def find(self, complete: bool) -> dict[str, Sign]:
         """All signs, in the order of the model."""
@@ -119,10 +124,8 @@ class _Signs:
                 signs[name] = Sign(name, "unknown", acts_on=acts_on)
             elif twins := [own for own in study.same_as(name) if own in findings]:
                 role: Role | None = "predicts" if acts_on else None
-                if name in self.survey.moving:
-                    role = "moves"
-                if name in self.survey.paying:
-                    role = "pays"
+                role = "moves" if name in self.survey.moving else role
+                role = "pays" if name in self.survey.paying else role
                 signs[name] = Sign(name, "double", role, acts_on, target=twins[0])
             else:
                 signs[name] = self._silent(name, nearest.get(name), acts_on)
@@ -142,16 +145,14 @@ class _Signs:
             *(own for own in others if own in predicts or own in changes),
         )
 
-    def _found(self, finding: Finding) -> Sign:
+    def _found(self, finding: RelevantVariable) -> Sign:
         """What a learner's tests said."""
-        survey = self.survey
-        unit: Unit = "nats"
+        survey, unit = self.survey, UNITS[finding.role]
         detectable: float | None = None
         if finding.role == "pays":
-            unit = "variance of its payment"
             detectable = 0.0 if self.study.reward == "terms" and survey.is_complete else None
         elif finding.role == "moves":
-            unit, pairs = "share of (n, a)", len(survey.relevant)
+            pairs = len(survey.relevant)
             detectable = 1.0 / pairs if survey.is_complete else 1.0 - (1.0 - POWER) ** (1.0 / pairs)
         elif not finding.has_place:
             unit, detectable = "share of states", CLEAR_SHARE
@@ -185,7 +186,7 @@ class _Signs:
         rest = np.array([self.place[name] for name in names])
         tables = [counts.screen(self.place[t], given[t], rest) for t in targets]
         statistic, freedom = (np.stack([table[k] for table in tables]) for k in (0, 1))
-        order = np.argsort(-_deviation(statistic, freedom), axis=0, kind="stable")[:NEAREST]
+        order = np.argsort(-_deviation(statistic, freedom), axis=0, kind="stable")[:NEAREST_TESTS]
         for column, name in enumerate(names):
             tried = [
                 self._test(
@@ -226,12 +227,12 @@ class _Signs:
         scale = null.mean * found.freedom / freedom
         settings = (freedom, self.tests, level)
         detectable = detectable_information(self.counts.count / scale, *settings)
-        p_value = min(1.0, self.tests * math.exp(nearest.log_p))
+        p_value = over_all_tests(self.study, nearest.log_p)
         is_clear = p_value < level
-        kind: Kind = "no place" if is_clear else "weak" if acts_on else "silent"
+        kind: SignKind = "no place" if is_clear else "weak" if acts_on else "silent"
         needed = None
-        if kind == "silent" and detectable > NOTABLE:
-            needed = math.ceil(scale * needed_samples(NOTABLE, *settings))
+        if kind == "silent" and detectable > NOTABLE_NATS:
+            needed = math.ceil(scale * needed_samples(NOTABLE_NATS, *settings))
         if is_clear and nearest.target not in acts_on:
             known = {*acts_on, nearest.target}
             acts_on = tuple(own for own in self.names if own in known)
@@ -266,7 +267,7 @@ def _moved_parts(survey: EndogenousSurvey, parts: Mask, j: int) -> Mask:
         return parts
     if not survey.lists:
         return (AGENT,)
-    some = pairs[np.linspace(0, len(pairs) - 1, min(PAIRS, len(pairs))).astype(int)]
+    some = pairs[np.linspace(0, len(pairs) - 1, min(MOST_PAIRS, len(pairs))).astype(int)]
     moved = np.any([_moved_at(survey, pair, j) for pair in some.tolist()], axis=0)
     return tuple(part for part, is_moved in zip(parts, moved, strict=True) if is_moved) or (AGENT,)
 
@@ -288,5 +289,5 @@ def _moved_at(survey: EndogenousSurvey, pair: int, j: int) -> BoolArray:
         for k in range(len(moved)):
             values = survey.endogenous[targets, k]
             same = (values[:, None] == np.unique(values)).astype(float)
-            moved[k] |= bool(np.ptp(spread @ same, axis=0).max(initial=0.0) > VISIBLE)
+            moved[k] |= bool(np.ptp(spread @ same, axis=0).max(initial=0.0) > VISIBLE_CHANGE)
     return moved

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, ClassVar
 
-from exo_envs.core.errors import ArgumentTypeError, NotInstalledError
+from exo_envs.core.errors import ArgumentTypeError, require
 
 #: Characters that a column of a text table has at least.
 NARROWEST = 8
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Rows of values under the names of their columns."""
 
     header: Sequence[str]
@@ -74,10 +74,7 @@ class Table:
 
     def to_pandas(self, caller: str) -> Any:
         """A ``pandas.DataFrame``; without pandas, an error that says who needs it."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise NotInstalledError(f"{caller} needs pandas: pip install pandas") from error
+        pd = require("pandas", f"{caller} needs pandas: pip install pandas")
         return pd.DataFrame([list(row) for row in self.rows], None, list(self.header))
 
 
@@ -88,11 +85,11 @@ class Tabular(ABC):
     noun: ClassVar[str]
 
     @abstractmethod
-    def _table(self) -> Table:
+    def _table(self) -> ReportTable:
         """Cells for people."""
 
     @abstractmethod
-    def _values(self) -> Table:
+    def _values(self) -> ReportTable:
         """Values to compute with."""
 
     def to_markdown(self) -> str:
@@ -113,12 +110,8 @@ class Tabular(ABC):
             if not hasattr(ax, "plot"):
                 raise ArgumentTypeError(f"ax is axes of matplotlib, not {type(ax).__name__}")
             return ax
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise NotInstalledError(
-                f"{self.noun}.plot() needs matplotlib: pip install matplotlib"
-            ) from error
+        needed = f"{self.noun}.plot() needs matplotlib: pip install matplotlib"
+        plt = require("matplotlib.pyplot", needed)
         return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from exo_envs.core.arguments import as_parameters, check_choice
 from exo_envs.domains.crowd.model import CrowdMDP
 from exo_envs.domains.crowd.parameters import CrowdParameters
 from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
-from exo_envs.shells.env import ExoEnv, viewer_at
+from exo_envs.shells.env import DomainEnv
 from exo_envs.shells.vector_env import VectorTwin
 
 
-class CrowdEnv(ExoEnv):
+class CrowdEnv(DomainEnv):
     """A robot looks for an object among agents who walk about and carry objects.
 
     ## Description
@@ -123,20 +122,11 @@ class CrowdEnv(ExoEnv):
     * v0: initial version.
     """
 
+    model = CrowdMDP
+    parameters = CrowdParameters
     metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
-
-    def __init__(
-        self,
-        *,
-        render_mode: str | None = None,
-        render_backend: str = "bullet",
-        **parameters: Any,
-    ) -> None:
-        """Take the fields of :class:`CrowdParameters` as keyword arguments."""
-        mdp = CrowdMDP(as_parameters(CrowdParameters, parameters))
-        check_choice("render backend", render_backend, RENDER_BACKENDS)
-        viewer = viewer_at("exo_envs.domains.crowd.viewer:CrowdViewer", backend=render_backend)
-        super().__init__(mdp, render_mode, viewer=viewer)
+    viewer_place = "exo_envs.domains.crowd.viewer:CrowdViewer"
+    backends = RENDER_BACKENDS
 
 
 class CrowdVectorEnv(VectorTwin):

@@ -1,10 +1,10 @@
 """The loops of ExoCrowd, compiled: pure functions of states and of uniform random numbers.
 
 States come as flat batches, n of shape (lanes, 1) and x of shape (lanes, m). Values of n and
-actions are in range. Of x only :func:`advance` uses values as an index, and it looks at each of
-these itself: they are few of many. The layout of x is that of
-:class:`exo_envs.domains.crowd.CrowdMDP`:
-occupancies, then three values an agent, porters first, then objects.
+actions are in range. Of x only :func:`exogenous_step` uses values as an index, and it looks at each
+of these itself: they are few of many. The layout of x is that of
+:class:`exo_envs.domains.crowd.CrowdMDP`: occupancies, then three values an agent, porters first,
+then objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Int64Array = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def advance(
+def exogenous_step(
     first: int,
     last: int,
     exogenous: Int64Array,  # (lanes, m)
@@ -184,23 +184,27 @@ def _cell(
 
 
 @njit(cache=True, nogil=True)
-def move_robot(
+def endogenous_step(
     first: int,
     last: int,
     endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
+    _: FloatArray,  # (lanes, 0): n' needs no random numbers
     following: Int64Array,  # (lanes, 1), of which these lanes are filled with n'
     rewards: FloatArray,  # (lanes,), of which these lanes are filled with the sum of the terms
+    terms: FloatArray,  # (lanes, m), zeros, or no rows: only what pays is written
     world: World,
 ) -> None:
-    """N', which is certain given (n, a, x), and what all that :func:`pay` finds adds up to."""
+    """N', which is certain given (n, a, x), what it pays, and R^i if there is room for it."""
     w = World(*world)
     num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
     for lane in range(first, last):
         robot, reward = endogenous[lane, 0], 0.0
         target = w.targets[robot, actions[lane]]
         if target != robot and exogenous[lane, target] == 1:
+            if len(terms):
+                terms[lane, target] = -w.crash_cost
             target = robot
             reward -= w.crash_cost
         if w.table_at[robot] >= 0:
@@ -209,6 +213,8 @@ def move_robot(
                 if exogenous[lane, j] == wanted:
                     target = num_cells
                     reward += w.goal_reward
+                    if len(terms):
+                        terms[lane, j] = w.goal_reward
         following[lane, 0] = target
         rewards[lane] = reward
 
@@ -220,8 +226,8 @@ def step(
     endogenous: Int64Array,  # (lanes, 1)
     exogenous: Int64Array,  # (lanes, m)
     actions: Int64Array,  # (lanes,)
-    _: FloatArray,  # (lanes, 0): n' needs no random numbers
-    uniforms: FloatArray,  # (lanes, num_agents), as in advance
+    for_n: FloatArray,  # (lanes, 0)
+    uniforms: FloatArray,  # (lanes, num_agents), as in exogenous_step
     next_endogenous: Int64Array,  # (lanes, 1), of which these lanes are filled, and so below
     next_exogenous: Int64Array,  # (lanes, m)
     rewards: FloatArray,  # (lanes,)
@@ -230,8 +236,9 @@ def step(
 ) -> bool:
     """A whole step of some lanes; False if a value of x is out of range."""
     n, x = endogenous, exogenous
-    move_robot(first, last, n, x, actions, next_endogenous, rewards, world)
-    if not advance(first, last, x, uniforms, world, next_exogenous):
+    terms = np.empty((0, 0))
+    endogenous_step(first, last, n, x, actions, for_n, next_endogenous, rewards, terms, world)
+    if not exogenous_step(first, last, x, uniforms, world, next_exogenous):
         return False
     done = World(*world).ways.shape[0]
     for lane in range(first, last):
@@ -240,29 +247,6 @@ def step(
                 next_exogenous[lane, j] = x[lane, j]
         terminal[lane] = next_endogenous[lane, 0] == done
     return True
-
-
-@njit(cache=True)
-def pay(
-    endogenous: Int64Array,  # (lanes, 1)
-    exogenous: Int64Array,  # (lanes, m)
-    actions: Int64Array,  # (lanes,)
-    world: World,
-    terms: FloatArray,  # (lanes, m), zeros: only what pays is written
-) -> None:
-    """Find the reward terms R^i(n, x^i, a)."""
-    w = World(*world)
-    num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
-    for lane in range(len(endogenous)):
-        robot = endogenous[lane, 0]
-        target = w.targets[robot, actions[lane]]
-        if target != robot and exogenous[lane, target] == 1:
-            terms[lane, target] = -w.crash_cost
-        if w.table_at[robot] >= 0:
-            wanted = w.table_at[robot] + num_tables + 1
-            for j in range(num_cells + 3 * w.num_agents, exogenous.shape[1]):
-                if exogenous[lane, j] == wanted:
-                    terms[lane, j] = w.goal_reward
 
 
 @njit(**INNER, error_model="numpy")

@@ -7,16 +7,14 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.arguments import as_integers
-from exo_envs.core.batches import as_lanes, as_size, as_values, endogenous_column, exogenous_lanes
+from exo_envs.core.batches import as_size, as_values, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
 from exo_envs.domains.crowd.parameters import CrowdParameters, Phase, World
-from exo_envs.domains.floor import Floor, Move
-
-kernels = LazyModule("exo_envs.domains.crowd.kernels")
+from exo_envs.domains.floor import Floor, FloorMDP, Move
 
 
-class CrowdMDP(ExoMDP):
+class CrowdMDP(FloorMDP):
     """A robot looks for an object among agents who walk about and carry objects.
 
     See :class:`exo_envs.domains.crowd.CrowdEnv` for the domain.
@@ -34,18 +32,19 @@ class CrowdMDP(ExoMDP):
         object_slice: where the objects are in x; see :meth:`decode_object`.
     """
 
+    kernels = LazyModule("exo_envs.domains.crowd.kernels")
+    parameters: CrowdParameters
     num_actions = len(Move)
 
     def __init__(self, parameters: CrowdParameters | None = None) -> None:
         """Build the model from its parameters."""
         self.parameters = p = parameters or CrowdParameters()
-        self.discount = p.discount
-        self.horizon = p.horizon
         self.floor = floor = Floor(p.grid_size, p.grid_size)
         self.table_cells = place_tables(floor, p.num_tables)
         self.start = floor.cell(p.grid_size // 2 - 1, p.grid_size // 2)
         self.done = floor.num_cells
         self.num_porters = p.num_porters
+        self.noise = (0, p.num_agents)
         self.occupancy_slice = slice(0, floor.num_cells)
         self.agent_slice = slice(floor.num_cells, floor.num_cells + 3 * p.num_agents)
         self.object_slice = slice(self.agent_slice.stop, self.agent_slice.stop + p.num_objects)
@@ -58,71 +57,36 @@ class CrowdMDP(ExoMDP):
         first_goal, last_goal = 0, p.num_porters - 1
         if p.goal == "fixed":
             first_goal, last_goal = p.num_porters, p.num_objects - 1
-        world = World(
+        self._set_up(
+            World,
             columns=floor.columns,
             table_cells=self.table_cells,
             table_positions=positions,
             table_at=table_at,
             ways=_ways_to_tables(floor, positions),
             targets=np.vstack([floor.moves, np.full(len(Move), self.done)]),
-            num_agents=p.num_agents,
-            num_porters=p.num_porters,
-            stand_still=p.stand_still,
-            pick_up=p.pick_up,
-            stroll=p.stroll,
             phase_bounds=_phase_bounds(p, positions),
             first_goal=first_goal,
             last_goal=last_goal,
-            goal_reward=p.goal_reward,
-            crash_cost=p.crash_cost,
         )
-        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is next to the centre, the crowd is about as busy as it will be later on."""
         p, size = self.parameters, as_size(self, size)
         uniforms = rng.random((size, 3 * p.num_agents + p.num_objects + 1))
         exogenous = np.empty((size, self.object_slice.stop), dtype=np.int64)
-        kernels.begin(uniforms, self._world, exogenous)
+        self.kernels.begin(uniforms, self._world, exogenous)
         endogenous = np.empty((size, 1), dtype=np.int64)
         endogenous.fill(self.start)
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x): agents walk, porters carry, and occupancy says where the agents are now."""
-        p = self.parameters
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
-        following = np.empty_like(x)
-        uniforms = rng.random((len(x), p.num_agents))
-        in_range = kernels.advance(0, len(x), x, uniforms, self._world, following)
-        if not in_range:
+        following, uniforms = np.empty_like(x), rng.random((len(x), self.noise[1]))
+        if not self.kernels.exogenous_step(0, len(x), x, uniforms, self._world, following):
             as_values("exogenous", x, self.exogenous_variables)
         return following.reshape(shape)
-
-    def sample_endogenous(
-        self, state: State, action: IntArray, rng: np.random.Generator
-    ) -> IntArray:
-        """P(n'|n,a,x), a certainty: the robot moves unless it crashes or has reached the goal."""
-        del rng
-        return self._following(state, action)
-
-    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """One n', which is certain."""
-        return Successors.certain(self._following(state, action))
-
-    def _following(self, state: State, action: IntArray) -> IntArray:
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        following = np.empty_like(batch.endogenous)
-        rewards = np.empty(len(following))
-        kernels.move_robot(0, len(following), *batch, following, rewards, self._world)
-        return following.reshape(*shape, 1)
-
-    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """The goal object pays for being reached, an occupancy for being walked into."""
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        terms = np.zeros(batch.exogenous.shape)
-        kernels.pay(*batch, self._world, terms)
-        return terms.reshape(*shape, self.object_slice.stop)
 
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the goal has been reached."""
@@ -130,7 +94,7 @@ class CrowdMDP(ExoMDP):
 
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        return CompiledStep(kernels.step, (self._world,), (0, self.parameters.num_agents))
+        return CompiledStep(self.kernels.step, (self._world,), self.noise)
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
         """What values of object variables mean.

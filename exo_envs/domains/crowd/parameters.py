@@ -115,10 +115,7 @@ class Phase(IntEnum):
 
 
 class World(NamedTuple):
-    """All that the kernels need of a model.
-
-    It reaches them as a plain tuple: Numba takes ten times as long to read a named one.
-    """
+    """All that the kernels need of a model."""
 
     columns: int
     table_cells: IntArray  # (num_tables,)

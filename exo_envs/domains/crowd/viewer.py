@@ -6,7 +6,6 @@ table takes the upper half of its cell, so that there is room for those who stan
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import NamedTuple
 
 from exo_envs.core.mdp import State
@@ -18,7 +17,6 @@ from exo_envs.rendering.palette import (
     FADED,
     GOAL,
     OBJECT,
-    OCCUPIED,
     PAPER,
     PORTER,
     SKIN,
@@ -26,8 +24,8 @@ from exo_envs.rendering.palette import (
     WANDERER,
     mix,
 )
-from exo_envs.rendering.scene import Point3, Scene
-from exo_envs.rendering.viewer import SceneViewer, slots
+from exo_envs.rendering.scene import Scene
+from exo_envs.rendering.viewer import SceneViewer, side_by_side
 
 TABLE_TOP = (0.84, 0.42)  # the width and depth of a table
 TABLE_CENTRE = (0.5, 0.27)  # in its cell
@@ -75,6 +73,7 @@ class Layout(NamedTuple):
     tables: list[Point]  # the centres of their tops
     figures: list[Figure]
     items: list[Item]
+    kept_cells: list[tuple[Point, bool]]  # whose occupancy the mask keeps, and what it says
 
 
 class CrowdViewer(SceneViewer):
@@ -95,7 +94,7 @@ class CrowdViewer(SceneViewer):
         """The floor plan in letters, two for each cell, and where the goal is."""
         floor = self.mdp.floor
         state = self.check(state)
-        layout = self._lay_out(state)
+        layout = self.lay_out(state)
         places = ["."] * floor.num_cells
         people = [" "] * floor.num_cells
         for cell in self.mdp.table_cells:
@@ -140,38 +139,26 @@ class CrowdViewer(SceneViewer):
 
     # --- flat -------------------------------------------------------------------------------
 
-    def draw_flat(self, canvas: Canvas, state: State) -> None:
-        """Draw the floor on the left, what the signs mean on the right."""
-        floor, layout, emphasis = self.mdp.floor, self._lay_out(state), self.emphasis
-        column = 0.22 * canvas.width
-        left, rim = 0.45, 0.1  # in cells; what is in nobody's hand lies on the left
-        scale = min(
-            (canvas.width - column) / (floor.columns + left + rim),
-            canvas.height / (floor.rows + 2 * rim),
-        )
-        top = (canvas.height - scale * floor.rows) / 2
-        canvas.set_units(scale, (left * scale, top))
-        flat.tiles(canvas, floor.rows, floor.columns)
-        for spot, is_occupied in self._kept_cells(state):
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """The floor, and on its left room for what is in nobody's hand."""
+        floor = self.mdp.floor
+        return -0.45, -0.1, floor.columns + 0.1, floor.rows + 0.1
+
+    def draw_ground(self, canvas: Canvas, layout: Layout) -> None:
+        """Draw the floor, and the cells whose occupancy the mask keeps."""
+        flat.tiles(canvas, self.mdp.floor.rows, self.mdp.floor.columns)
+        for spot, is_occupied in layout.kept_cells:
             flat.square(canvas.at(spot))
             if is_occupied:
                 flat.occupied_disc(canvas.at(spot))
+
+    # --- flat -------------------------------------------------------------------------------
+
+    def draw_figures(self, canvas: Canvas, layout: Layout) -> None:
+        """Draw tables, agents, objects and the robot, the nearer ones over those behind."""
         for centre in layout.tables:
             flat.table(canvas.at(centre), *TABLE_TOP, self._wood)
-        self._draw_all(canvas, layout)
-        if layout.robot is None:
-            sign = canvas.at((floor.columns / 2, floor.rows / 2), floor.columns / 16)
-            paper, corners = (*PAPER, 235), ((-5.0, -1.0), (5.0, 1.0))
-            sign.box(*corners, fill=paper, outline=GOAL, width=0.12, radius=0.3)
-            flat.robot(sign.at((-3.6, 0.0), 1.6))
-            sign.text((1.0, 0.0), "goal reached", size=1.0)
-        canvas.set_units(1.0, (scale * (floor.columns + left + 2 * rim), top))
-        width = canvas.width - scale * (floor.columns + left + 3 * rim)
-        key = self._key(masked=emphasis.active)
-        flat.column_key(canvas, (0.0, 0.0), width, canvas.height / 14, key)
-
-    def _draw_all(self, canvas: Canvas, layout: Layout) -> None:
-        """Draw agents, objects and the robot, those nearer to the viewer over those behind."""
         held = {item.holder: item for item in layout.items if not item.is_goal}
         for item in layout.items:
             if item.holder is None and not item.is_goal:
@@ -215,23 +202,9 @@ class CrowdViewer(SceneViewer):
 
     # --- in 3-D -----------------------------------------------------------------------------
 
-    def corners(self) -> list[Point3]:
-        """Points that the 3-D picture has to contain."""
-        floor = self.mdp.floor
-        return [
-            (x, -y, z)
-            for x in (-0.1, floor.columns + 0.1)
-            for y, z in ((0.0, 1.5), (floor.rows + 0.1, -0.12))
-        ]
-
-    def pose(self, scene: Scene, state: State) -> None:
-        """Show the bodies as the state has them."""
-        floor, layout, emphasis = self.mdp.floor, self._lay_out(state), self.emphasis
-        solid.floor(scene, floor.rows, floor.columns)
-        for (x, y), is_occupied in self._kept_cells(state):
-            scene.show(f"kept {x} {y}", solid.SQUARE, solid.KEPT_FLOOR, (x, -y, 0.0))
-            if is_occupied:
-                scene.show(f"occupied {x} {y}", solid.DISC, OCCUPIED, (x, -y, 0.0))
+    def pose(self, scene: Scene, layout: Layout) -> None:
+        """Show the tables, the robot, the crowd and the objects."""
+        emphasis = self.emphasis
         for table, (x, y) in enumerate(layout.tables):
             scene.show(f"table {table}", DESK, self._wood, (x, -y, 0.0))
         if layout.robot is not None:
@@ -253,16 +226,13 @@ class CrowdViewer(SceneViewer):
             else:
                 scene.show(item.name, PARCEL, emphasis.paint(OBJECT, item.name), place)
 
+    # --- of both pictures -------------------------------------------------------------------
+
     def key(self, state: State) -> flat.Key:
         """What the signs mean, or that the episode is over."""
         if state.endogenous[0] == self.mdp.done:
-            return [(flat.robot, "goal reached: the episode is over")]
-        return self._key(masked=self.mask is not None)
-
-    # --- of both pictures -------------------------------------------------------------------
-
-    def _key(self, *, masked: bool) -> flat.Key:
-        if masked:
+            return [(flat.robot, "goal reached")]
+        if self.emphasis.active:
             return [
                 (flat.robot, "robot"),
                 (flat.goal_sign, "goal"),
@@ -284,7 +254,6 @@ class CrowdViewer(SceneViewer):
         return mix(TABLE, FADED, 0.5) if self.mask is not None else TABLE
 
     def _kept_cells(self, state: State) -> list[tuple[Point, bool]]:
-        """The middles of the cells whose occupancy the mask keeps, and what it says."""
         names, emphasis = self.mdp.exogenous_names[self.mdp.occupancy_slice], self.emphasis
         return [
             ((column + 0.5, row + 0.5), bool(state.exogenous[cell]))
@@ -293,11 +262,13 @@ class CrowdViewer(SceneViewer):
             for row, column in [self.mdp.floor.position(cell)]
         ]
 
-    def _lay_out(self, state: State) -> Layout:
+    def lay_out(self, state: State) -> Layout:
+        """Where everything is."""
         corners = [self._corner(int(cell)) for cell in self.mdp.table_cells]
         tables = [(left + TABLE_CENTRE[0], top + TABLE_CENTRE[1]) for left, top in corners]
         robot, figures = self._place_figures(state)
-        return Layout(robot, tables, figures, self._place_items(state, tables, figures))
+        items = self._place_items(state, tables, figures)
+        return Layout(robot, tables, figures, items, self._kept_cells(state))
 
     def _corner(self, cell: int) -> Point:
         row, column = self.mdp.floor.position(cell)
@@ -306,49 +277,41 @@ class CrowdViewer(SceneViewer):
     def _place_figures(self, state: State) -> tuple[Point | None, list[Figure]]:
         mdp, robot = self.mdp, int(state.endogenous[0])
         cells = [int(cell) for cell in state.exogenous[mdp.agent_slice][::3]]
-        groups: dict[int, list[int]] = defaultdict(list)  # who is in a cell; -1 is the robot
-        if robot != mdp.done:
-            groups[robot].append(-1)
-        for agent, cell in enumerate(cells):
-            groups[cell].append(agent)
-        spots: dict[int, Point] = {}
-        for cell, group in groups.items():
+
+        def room(cell: int) -> tuple[Point, float, float]:
             left, top = self._corner(cell)
             middle, depth = (0.74, 0.30) if cell in mdp.table_cells else (0.52, 0.66)
-            for member, (right, down) in zip(group, slots(len(group), 0.86, depth), strict=True):
-                spots[member] = (left + 0.5 + right, top + middle + down)
-        names = mdp.exogenous_names[mdp.agent_slice]
+            return (left + 0.5, top + middle), 0.86, depth
+
+        present = [] if robot == mdp.done else [(robot, "robot")]
+        names = [name.removesuffix("_cell") for name in mdp.exogenous_names[mdp.agent_slice][::3]]
+        spots = side_by_side([*present, *zip(cells, names, strict=True)], room)
         figures = [
             Figure(
-                names[3 * agent].removesuffix("_cell"),
-                spots[agent],
+                name,
+                spots[name],
                 cell,
                 agent < mdp.num_porters,
-                names[3 * agent : 3 * agent + 3],
+                mdp.exogenous_names[mdp.agent_slice][3 * agent : 3 * agent + 3],
             )
-            for agent, cell in enumerate(cells)
+            for agent, (name, cell) in enumerate(zip(names, cells, strict=True))
         ]
-        return spots.get(-1), figures
+        return spots.get("robot"), figures
 
     def _place_items(self, state: State, tables: list[Point], figures: list[Figure]) -> list[Item]:
         mdp = self.mdp
         places, goals = mdp.decode_object(state.exogenous[mdp.object_slice])
-        on_table: dict[int, list[int]] = defaultdict(list)
-        spots: dict[int, Point] = {}
+        width, depth = 0.92 * TABLE_TOP[0], 0.8 * TABLE_TOP[1]
+        lying = [(int(place), item) for item, place in enumerate(places) if place < len(tables)]
+        spots = side_by_side(lying, lambda table: (tables[table], width, depth))
         lost = 0
-        for item, place in enumerate(places):
-            if place < len(tables):
-                on_table[int(place)].append(item)
-            elif item < mdp.num_porters:
+        for item in range(len(places)):
+            if item not in spots and item < mdp.num_porters:
                 x, y = figures[item].spot
                 spots[item] = (x + HAND[0], y + HAND[1])
-            else:  # in nobody's hand: beside the floor
+            elif item not in spots:  # in nobody's hand: beside the floor
                 spots[item] = (-0.3, 0.4 + 0.4 * lost)
                 lost += 1
-        width, depth = 0.92 * TABLE_TOP[0], 0.8 * TABLE_TOP[1]
-        for table, group in on_table.items():
-            for item, (right, down) in zip(group, slots(len(group), width, depth), strict=True):
-                spots[item] = (tables[table][0] + right, tables[table][1] + down)
         return [
             Item(
                 name,

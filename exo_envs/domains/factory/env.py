@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from exo_envs.core.arguments import as_parameters, check_choice
 from exo_envs.domains.factory.model import FactoryMDP
 from exo_envs.domains.factory.parameters import FactoryParameters
 from exo_envs.domains.floor import PICTURES, RENDER_BACKENDS
-from exo_envs.shells.env import ExoEnv, viewer_at
+from exo_envs.shells.env import DomainEnv
 from exo_envs.shells.vector_env import VectorTwin
 
 
-class FactoryEnv(ExoEnv):
+class FactoryEnv(DomainEnv):
     """A robot fulfils tasks that are issued in a stream, with machines that break down.
 
     ## Description
@@ -114,20 +113,11 @@ class FactoryEnv(ExoEnv):
     * v0: initial version.
     """
 
+    model = FactoryMDP
+    parameters = FactoryParameters
     metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
-
-    def __init__(
-        self,
-        *,
-        render_mode: str | None = None,
-        render_backend: str = "bullet",
-        **parameters: Any,
-    ) -> None:
-        """Take the fields of :class:`FactoryParameters` as keyword arguments."""
-        mdp = FactoryMDP(as_parameters(FactoryParameters, parameters))
-        check_choice("render backend", render_backend, RENDER_BACKENDS)
-        viewer = viewer_at("exo_envs.domains.factory.viewer:FactoryViewer", backend=render_backend)
-        super().__init__(mdp, render_mode, viewer=viewer)
+    viewer_place = "exo_envs.domains.factory.viewer:FactoryViewer"
+    backends = RENDER_BACKENDS
 
 
 class FactoryVectorEnv(VectorTwin):

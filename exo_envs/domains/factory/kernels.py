@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_exogenous(
+def exogenous_step(
     first: int,
     last: int,
     exogenous: Ints,  # (lanes, m)
@@ -65,17 +65,19 @@ def step_exogenous(
 
 
 @njit(cache=True, nogil=True)
-def step_endogenous(
+def endogenous_step(
     first: int,
     last: int,
     endogenous: Ints,  # (lanes, 2)
     exogenous: Ints,  # (lanes, m)
     action: Ints,  # (lanes,)
+    _: Floats,  # (lanes, 0): n' needs no random numbers
     following: Ints,  # (lanes, 2)
     rewards: Floats,  # (lanes,)
+    terms: Floats,  # (lanes, m), zeros, or no rows
     world: World,
 ) -> None:
-    """Write n' of some lanes, and what all that :func:`reward_terms` finds adds up to."""
+    """Write n' of some lanes, what the step pays, and R^i if there is room for it."""
     w = World(*world)
     clock, machines = w.queue_length, w.queue_length + 1
     for lane in range(first, last):
@@ -84,10 +86,11 @@ def step_endogenous(
         if action[lane] == WORK and station >= 0:
             is_live = exogenous[lane, 0] == station + 1
             machine = exogenous[lane, machines + station]
-            if is_live and fulfilled == 0:
-                reward += w.order_reward
-            if machine == DOWN:
-                reward -= w.down_cost
+            order = w.order_reward * (is_live and fulfilled == 0)
+            down = 0.0 - w.down_cost * (machine == DOWN)
+            reward = order + down
+            if len(terms):
+                terms[lane, 0], terms[lane, machines + station] = order, down
             if is_live and machine == UP:
                 fulfilled = 1
         if exogenous[lane, clock] == 0:  # the belt moves: there is a new live order
@@ -104,7 +107,7 @@ def step(
     endogenous: Ints,
     exogenous: Ints,
     action: Ints,
-    _: Floats,  # (lanes, 0): n' needs no random numbers
+    for_n: Floats,  # (lanes, 0)
     uniforms: Floats,
     next_endogenous: Ints,
     next_exogenous: Ints,
@@ -113,25 +116,11 @@ def step(
     world: World,
 ) -> bool:
     """A whole step of some lanes; an episode never ends by itself."""
-    step_exogenous(first, last, exogenous, uniforms, world, next_exogenous)
-    step_endogenous(first, last, endogenous, exogenous, action, next_endogenous, rewards, world)
+    exogenous_step(first, last, exogenous, uniforms, world, next_exogenous)
+    endogenous_step(
+        *(first, last, endogenous, exogenous, action, for_n),
+        *(next_endogenous, rewards, np.empty((0, 0)), world),
+    )
     for lane in range(first, last):
         terminal[lane] = False
     return True
-
-
-@njit(cache=True)
-def reward_terms(endogenous: Ints, exogenous: Ints, action: Ints, world: World) -> Floats:
-    """What each exogenous variable pays, shape (lanes, m)."""
-    w = World(*world)
-    machines = w.queue_length + 1
-    terms = np.zeros(exogenous.shape)
-    for lane in range(len(endogenous)):
-        station = w.station_at[endogenous[lane, 0]]
-        if action[lane] != WORK or station < 0:
-            continue
-        if exogenous[lane, 0] == station + 1 and endogenous[lane, 1] == 0:
-            terms[lane, 0] = w.order_reward
-        if exogenous[lane, machines + station] == DOWN:
-            terms[lane, machines + station] = -w.down_cost
-    return terms

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.batches import as_lanes, as_size, exogenous_lanes
+from exo_envs.core.batches import as_size
 from exo_envs.core.kernels import CompiledStep
-from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.core.mdp import State, Variable
 from exo_envs.domains.factory.parameters import NUM_STATIONS, WORK, FactoryParameters, World
-from exo_envs.domains.floor import Floor
-
-kernels = LazyModule("exo_envs.domains.factory.kernels")
+from exo_envs.domains.floor import Floor, FloorMDP
 
 
-class FactoryMDP(ExoMDP):
+class FactoryMDP(FloorMDP):
     """A robot works where the live order wants it, if the machine there is up.
 
     See :class:`exo_envs.domains.factory.FactoryEnv` for the domain.
@@ -41,13 +39,13 @@ class FactoryMDP(ExoMDP):
             ``technician_slice`` and ``noise_slice`` likewise.
     """
 
+    kernels = LazyModule("exo_envs.domains.factory.kernels")
+    parameters: FactoryParameters
     num_actions = WORK + 1
 
     def __init__(self, parameters: FactoryParameters | None = None) -> None:
         """Build the model from its parameters."""
         self.parameters = p = parameters or FactoryParameters()
-        self.discount = p.discount
-        self.horizon = p.horizon
         self.floor = Floor(p.rows, p.columns)
         bottom, right = p.rows - 1, p.columns - 1
         stations = ((0, 0), (0, right), (bottom, 0), (bottom, right), (p.rows // 2, p.columns // 2))
@@ -71,29 +69,20 @@ class FactoryMDP(ExoMDP):
             self.machine_slice.stop, self.machine_slice.stop + p.num_technicians
         )
         self.noise_slice = slice(self.technician_slice.stop, len(self.exogenous_variables))
+        self.noise = (0, len(self.exogenous_variables))
 
         station_at = np.full(self.floor.num_cells, -1)
         station_at[self.station_cells] = np.arange(NUM_STATIONS)
         arrival = (1 - p.no_order) / NUM_STATIONS
         self._order_cdf = np.cumsum([p.no_order, *[arrival] * NUM_STATIONS])
         self._order_cdf[-1] = 1.0  # whatever the rounding, every uniform finds its value
-        world = World(
-            queue_length=p.queue_length,
-            num_technicians=p.num_technicians,
-            clock_size=p.clock_size,
+        self._set_up(
+            World,
             order_cdf=self._order_cdf,
-            stall=p.stall,
-            fail=p.fail,
-            repair=p.repair,
-            self_repair=p.self_repair,
-            wander=p.wander,
             noise_flips=np.where(np.arange(p.num_noise) % 2, p.noise_flip, 0.5),
             targets=np.column_stack([self.floor.moves, np.arange(self.floor.num_cells)]),
             station_at=station_at,
-            order_reward=p.order_reward,
-            down_cost=p.down_cost,
         )
-        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot is anywhere with nothing done; the belt is full as if it had always run."""
@@ -105,36 +94,6 @@ class FactoryMDP(ExoMDP):
         exogenous[:, self.order_slice] = self._order_cdf.searchsorted(entering, side="right")
         return State(endogenous, exogenous)
 
-    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x): the belt, machines, technicians and noise, one uniform for each variable."""
-        shape, x = exogenous_lanes(self, exogenous)
-        following = np.empty_like(x)
-        kernels.step_exogenous(0, len(x), x, rng.random(x.shape), self._world, following)
-        return following.reshape(shape)
-
-    def sample_endogenous(
-        self, state: State, action: IntArray, rng: np.random.Generator
-    ) -> IntArray:
-        """P(n'|n,a,x): the robot moves or fulfils the live order; nothing is left to chance."""
-        del rng
-        return self._following(state, action)
-
-    def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """One n', which is certain."""
-        return Successors.certain(self._following(state, action))
-
-    def _following(self, state: State, action: IntArray) -> IntArray:
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
-        kernels.step_endogenous(0, len(rewards), *batch, following, rewards, self._world)
-        return following.reshape(*shape, batch.endogenous.shape[-1])
-
-    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """The live order pays for being worked on, a down machine for being worked with."""
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        terms: FloatArray = kernels.reward_terms(*batch, self._world)
-        return terms.reshape(*shape, batch.exogenous.shape[-1])
-
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        return CompiledStep(kernels.step, (self._world,), (0, len(self.exogenous_sizes)))
+        return CompiledStep(self.kernels.step, (self._world,), self.noise)

@@ -92,10 +92,7 @@ class FactoryParameters:
 
 
 class World(NamedTuple):
-    """All that the kernels need of a model.
-
-    It reaches them as a plain tuple: Numba takes ten times as long to read a named one.
-    """
+    """All that the kernels need of a model."""
 
     queue_length: int
     num_technicians: int

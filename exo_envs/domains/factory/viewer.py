@@ -8,13 +8,10 @@ floor, with the live order at its left end.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from functools import cache
 from typing import NamedTuple
 
 from exo_envs.core.mdp import State
 from exo_envs.domains.factory.model import FactoryMDP
-from exo_envs.domains.factory.parameters import NUM_STATIONS
 from exo_envs.domains.factory.parameters import UP as IS_UP
 from exo_envs.rendering import flat, solid
 from exo_envs.rendering.flat import Canvas, Point
@@ -24,7 +21,6 @@ from exo_envs.rendering.palette import (
     GROUT,
     HELMET,
     INK,
-    KEPT,
     LIT,
     PAPER,
     SKIN,
@@ -34,14 +30,12 @@ from exo_envs.rendering.palette import (
     Colour,
     mix,
 )
-from exo_envs.rendering.scene import Mesh, Point3, Scene
-from exo_envs.rendering.viewer import SceneViewer, slots
+from exo_envs.rendering.scene import Scene
+from exo_envs.rendering.viewer import SceneViewer, side_by_side
 
 MACHINE = (0.78, 0.40)  # its width and depth
 HEIGHT = 0.5  # of a machine
 BELT = (0.40, 1.0)  # from where to where it runs, below the floor
-BELT_HEIGHT = 0.16
-PARCEL_SIDE = 0.42
 STATION_COLOURS: tuple[Colour, ...] = (
     (70, 150, 230),
     (240, 140, 50),
@@ -51,66 +45,11 @@ STATION_COLOURS: tuple[Colour, ...] = (
 )
 ON_BELT = mix(WALL, PAPER, 0.45)  # the arrows that say which way it moves
 
-# The bars of a seven-segment digit: their middles and whether they lie; a digit is 1 x 2.
-_BARS = {
-    "a": (0.0, 1.0, True),
-    "b": (0.5, 0.5, False),
-    "c": (0.5, -0.5, False),
-    "d": (0.0, -1.0, True),
-    "e": (-0.5, -0.5, False),
-    "f": (-0.5, 0.5, False),
-    "g": (0.0, 0.0, True),
-}
-_SEGMENTS = ("abcdef", "bc", "abged", "abgcd", "fgbc")  # of the numbers of stations
-
-
-def _digit(number: int, size: float) -> Mesh:
-    """The number of a station, flat on z = 0 and as high as ``size``, to be seen from above."""
-    bars = []
-    unit, thick = size / 2.4, 0.16 * size
-    for segment in _SEGMENTS[number]:
-        x, y, lies = _BARS[segment]
-        width, depth = (unit, 0.0) if lies else (0.0, unit)
-        bars.append(solid.box(width + thick, depth + thick, 0.01).at(x * unit, y * unit, 0.0))
-    return solid.merge(*bars)
-
-
-ORDER_DIGITS = [_digit(number, 0.28) for number in range(NUM_STATIONS)]
-MACHINE_DIGITS = [solid.raised(_digit(number, 0.34), 90.0) for number in range(NUM_STATIONS)]
 CABINET = solid.box(*MACHINE, HEIGHT)
 LAMP = solid.merge(
     solid.lathe([(0.05, HEIGHT), (0.05, HEIGHT + 0.06)], sides=8),
     solid.ball(0.13).at(0.0, 0.0, HEIGHT + 0.17),
 )
-PARCEL = solid.box(PARCEL_SIDE, PARCEL_SIDE, 0.34)
-PLATE = solid.box(0.54, 0.54, 0.02)
-KEPT_PLATE = solid.box(0.66, 0.62, 0.01)
-DIAL = solid.lathe([(0.30, 0.0), (0.30, 0.16), (0.0, 0.16)], sides=24)
-LIGHT = solid.ball(0.055, sides=8)
-NOISE_LAMP = solid.merge(
-    solid.lathe([(0.02, 0.0), (0.02, 0.2)], sides=6), solid.ball(0.075, sides=8).at(0, 0, 0.26)
-)
-KEPT_LAMP = solid.disc(0.16, height=0.01)
-CHEVRON = solid.merge(
-    solid.prism([(-0.08, 0.0), (0.0, 0.0), (0.1, 0.14), (0.02, 0.14)], 0.0, 0.01),
-    solid.prism([(-0.08, 0.0), (0.02, -0.14), (0.1, -0.14), (0.0, 0.0)], 0.0, 0.01),
-)
-TICK = solid.glowing(
-    solid.raised(
-        solid.merge(
-            solid.prism([(-0.26, 0.02), (-0.06, -0.20), (0.0, -0.10), (-0.18, 0.10)], 0.0, 0.04),
-            solid.prism([(-0.06, -0.20), (0.30, 0.24), (0.22, 0.32), (-0.10, -0.06)], 0.0, 0.04),
-        ),
-        40.0,
-    )
-).at(0.0, 0.0, 0.7)
-
-
-@cache
-def _belt(end: float, middle: float, arrows: tuple[float, ...]) -> tuple[Mesh, Mesh]:
-    """A belt that reaches from 1 to ``end``, and the arrows on it."""
-    belt = solid.box(end - 1.0, BELT[1] - BELT[0], BELT_HEIGHT).at((end + 1) / 2, -middle, 0.0)
-    return belt, solid.merge(*(CHEVRON.at(x, -middle, BELT_HEIGHT) for x in arrows))
 
 
 class Station(NamedTuple):
@@ -136,6 +75,7 @@ class Layout(NamedTuple):
 
     robot: Point
     is_fulfilled: bool
+    goal: Point | None  # the machine of the live order, unless that is fulfilled
     stations: list[Station]
     technicians: list[tuple[str, Point]]
     orders: list[Order]
@@ -198,46 +138,47 @@ class FactoryViewer(SceneViewer):
 
     # --- flat -------------------------------------------------------------------------------
 
-    def draw_flat(self, canvas: Canvas, state: State) -> None:
-        """Draw the floor and the belt on the left, what the signs mean on the right."""
-        floor, layout, emphasis = self.mdp.floor, self._lay_out(state), self.emphasis
-        column, rim, top = 0.25 * canvas.width, 0.1, 0.4  # the last two in cells
-        scale = min(
-            (canvas.width - column) / (layout.belt_end + 2 * rim),
-            canvas.height / (floor.rows + top + BELT[1] + rim),
-        )
-        canvas.set_units(scale, (rim * scale, top * scale))
-        flat.tiles(canvas, floor.rows, floor.columns)
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """The floor with the noise above it, and the belt below."""
+        return -0.1, -0.4, self._belt_end + 0.1, self.mdp.floor.rows + BELT[1] + 0.1
+
+    def draw_ground(self, canvas: Canvas, layout: Layout) -> None:
+        """Draw the floor, the lights of the noise, the numbers of the stations and the belt."""
+        emphasis = self.emphasis
+        flat.tiles(canvas, self.mdp.floor.rows, self.mdp.floor.columns)
         for name, spot, is_lit in layout.lamps:
             if emphasis.marks(name):
                 flat.square(canvas.at(spot, 0.32))
             colour = emphasis.paint(LIT if is_lit else WALL, name)
             canvas.disc(spot, 0.08, fill=colour, outline=mix(colour, INK, 0.4), width=0.02)
         for station in layout.stations:
-            self._draw_station(canvas, station)
+            x, y = station.centre
+            if emphasis.marks(station.variable):
+                flat.square(canvas.at(station.centre))
+            canvas.text((x - 0.34, y + 0.26), str(station.number), size=0.3)
         self._draw_belt(canvas, layout)
+
+    # --- flat -------------------------------------------------------------------------------
+
+    def draw_figures(self, canvas: Canvas, layout: Layout) -> None:
+        """Draw the machines, the technicians, the robot and the star of the live order."""
+        emphasis = self.emphasis
+        for station in layout.stations:
+            machine, name = canvas.at(station.machine), station.variable
+            flat.table(machine, *MACHINE, emphasis.paint(STATION_COLOURS[station.number], name))
+            lamp = emphasis.paint(UP if station.is_up else DOWN, name)
+            machine.disc((0.27, 0.0), 0.10, fill=lamp, outline=PAPER, width=0.03)
         for name, (x, y) in sorted(layout.technicians, key=lambda technician: technician[1][1]):
             if emphasis.marks(name):
                 flat.ring(canvas.at((x, y), 0.62))
             body, head, cap = (emphasis.paint(c, name) for c in (TECHNICIAN, SKIN, HELMET))
             flat.person(canvas.at((x, y - 0.05), 0.62), body, head=head, cap=cap)
         flat.robot(canvas.at((layout.robot[0], layout.robot[1] - 0.08), 0.85))
-        live = layout.orders[0]
-        if live.station is not None and not layout.is_fulfilled:
-            x, y = layout.stations[live.station].machine
-            flat.goal_star(canvas.at((x, y - 0.02), 0.85), emphasis.paint(GOAL, live.variable))
-        canvas.set_units(1.0, (scale * (layout.belt_end + 3 * rim), top * scale))
-        width = canvas.width - scale * (layout.belt_end + 4 * rim)
-        flat.column_key(canvas, (0.0, 0.0), width, canvas.height / 13, self.key(state))
-
-    def _draw_station(self, canvas: Canvas, station: Station) -> None:
-        if self.emphasis.marks(station.variable):
-            flat.square(canvas.at(station.centre))
-        machine, paint = canvas.at(station.machine), self.emphasis.paint
-        flat.table(machine, *MACHINE, paint(STATION_COLOURS[station.number], station.variable))
-        machine.text((-0.28, 0.0), str(station.number), size=0.3, fill=PAPER)
-        lamp = paint(UP if station.is_up else DOWN, station.variable)
-        machine.disc((0.27, 0.0), 0.10, fill=lamp, outline=PAPER, width=0.03)
+        if layout.goal is not None:
+            x, y = layout.goal
+            colour = emphasis.paint(GOAL, layout.orders[0].variable)
+            flat.goal_star(canvas.at((x, y - 0.02), 0.85), colour)
 
     def _draw_belt(self, canvas: Canvas, layout: Layout) -> None:
         y = layout.orders[0].spot[1]
@@ -275,83 +216,29 @@ class FactoryViewer(SceneViewer):
 
     # --- in 3-D -----------------------------------------------------------------------------
 
-    def corners(self) -> list[Point3]:
-        """Points that the 3-D picture has to contain."""
-        front, end = self.mdp.floor.rows + BELT[1] + 0.05, self._belt_end
-        return [(x, -y, z) for x in (-0.1, end + 0.1) for y, z in ((0.0, 1.8), (front, 0.0))]
-
-    def pose(self, scene: Scene, state: State) -> None:
-        """Show the bodies as the state has them."""
-        floor, layout, emphasis = self.mdp.floor, self._lay_out(state), self.emphasis
-        solid.floor(scene, floor.rows, floor.columns)
+    def pose(self, scene: Scene, layout: Layout) -> None:
+        """Show the machines, the technicians, the robot and the star of the live order."""
+        emphasis = self.emphasis
         solid.robot(scene, *layout.robot)
         for name, spot in layout.technicians:
             solid.person(scene, name, spot, TECHNICIAN, HELMET, emphasis, (name,))
         for station in layout.stations:
-            self._pose_station(scene, station)
-        live = layout.orders[0]
-        if live.station is not None and not layout.is_fulfilled:
-            x, y = layout.stations[live.station].machine
-            colour = emphasis.paint(GOAL, live.variable)
-            scene.show(f"beacon {live.station}", solid.BEACON, colour, (x - 0.22, -y, HEIGHT))
-        belt, arrows = _belt(layout.belt_end, layout.clock[1], layout.arrows)
-        scene.show("belt", belt, WALL)
-        scene.show("arrows", arrows, ON_BELT)
-        for order in layout.orders:
-            self._pose_order(scene, order, is_live=order is live)
-        if layout.is_fulfilled:
-            scene.show("fulfilled", TICK, UP, (live.spot[0], -live.spot[1], BELT_HEIGHT))
-        self._pose_clock(scene, layout)
-        for name, (x, y), is_lit in layout.lamps:
-            colour = emphasis.paint(LIT if is_lit else WALL, name)
-            scene.show(name, NOISE_LAMP, colour, (x, -y, 0.0))
-            if emphasis.marks(name):
-                scene.show(f"{name} kept", KEPT_LAMP, KEPT, (x, -y, 0.0))
-
-    def _pose_station(self, scene: Scene, station: Station) -> None:
-        name, number, (x, y) = station.variable, station.number, station.machine
-        paint = self.emphasis.paint
-        scene.show(name, CABINET, paint(STATION_COLOURS[number], name), (x, -y, 0.0))
-        front = (x - 0.22, -y - MACHINE[1] / 2, HEIGHT / 2)
-        scene.show(f"{name} digit", MACHINE_DIGITS[number], PAPER, front)
-        lamp = paint(UP if station.is_up else DOWN, name)
-        scene.show(f"{name} lamp", LAMP, lamp, (x + 0.15, -y, 0.0))
-        if self.emphasis.marks(name):
-            place = (station.centre[0], -station.centre[1], 0.0)
-            scene.show(f"{name} kept", solid.SQUARE, solid.KEPT_FLOOR, place)
-
-    def _pose_order(self, scene: Scene, order: Order, *, is_live: bool) -> None:
-        name, emphasis = order.variable, self.emphasis
-        place = (order.spot[0], -order.spot[1], BELT_HEIGHT)
-        if is_live:
-            scene.show("live", PLATE, emphasis.paint(GOAL, name), place)
-        if emphasis.marks(name):
-            scene.show(f"{name} kept", KEPT_PLATE, KEPT, place)
-        if order.station is not None:
-            colour = emphasis.paint(STATION_COLOURS[order.station], name)
-            scene.show(name, PARCEL, colour, place)
-            digit, above = ORDER_DIGITS[order.station], (place[0], place[1], BELT_HEIGHT + 0.34)
-            scene.show(f"{name} digit {order.station}", digit, PAPER, above)
-
-    def _pose_clock(self, scene: Scene, layout: Layout) -> None:
-        (x, y), name, emphasis = layout.clock, self._clock_name, self.emphasis
-        scene.show("clock", DIAL, emphasis.paint(INK, name), (x, -y, 0.0))
-        if emphasis.marks(name):
-            scene.show("clock kept", KEPT_PLATE, KEPT, (x, -y, 0.0))
-        for light, ((right, down), is_on) in enumerate(layout.lights):
-            colour = emphasis.paint(LIT if is_on else WALL, name)
-            place = (x + 0.2 * right, -y - 0.2 * down, 0.16)
-            scene.show(f"clock light {light}", LIGHT, colour, place)
+            name, (x, y) = station.variable, station.machine
+            cabinet = emphasis.paint(STATION_COLOURS[station.number], name)
+            scene.show(name, CABINET, cabinet, (x, -y, 0.0))
+            lamp = emphasis.paint(UP if station.is_up else DOWN, name)
+            scene.show(f"{name} lamp", LAMP, lamp, (x + 0.15, -y, 0.0))
+        if layout.goal is not None:
+            x, y = layout.goal
+            colour = emphasis.paint(GOAL, layout.orders[0].variable)
+            scene.show("beacon", solid.BEACON, colour, (x - 0.22, -y, HEIGHT))
 
     # --- of both pictures -------------------------------------------------------------------
 
     def key(self, state: State) -> flat.Key:
         """What the signs mean."""
         del state
-        entries: list[tuple[flat.Sign, str]] = [
-            (flat.robot, "robot"),
-            (flat.goal_sign, "live order"),
-        ]
+        entries = [(flat.robot, "robot"), (flat.goal_sign, "live order")]
         if self.mask is not None:
             return [
                 *entries,
@@ -381,7 +268,8 @@ class FactoryViewer(SceneViewer):
         """How far to the right the belt reaches: as far as the floor, or as its orders need."""
         return max(float(self.mdp.floor.columns), 1.0 + self.mdp.clock_index * self._pitch)
 
-    def _lay_out(self, state: State) -> Layout:
+    def lay_out(self, state: State) -> Layout:
+        """Where everything is."""
         mdp, floor, x = self.mdp, self.mdp.floor, state.exogenous
         names, pitch, end = mdp.exogenous_names, self._pitch, self._belt_end
         stations = [
@@ -403,9 +291,11 @@ class FactoryViewer(SceneViewer):
         ]
         step = places[1] - places[0] if len(places) > 1 else 1.0
         noise = list(zip(names[mdp.noise_slice], x[mdp.noise_slice], strict=True))
+        live, is_fulfilled = orders[0].station, bool(state.endogenous[1])
         return Layout(
             robot,
-            bool(state.endogenous[1]),
+            is_fulfilled,
+            None if live is None or is_fulfilled else stations[live].machine,
             stations,
             technicians,
             orders,
@@ -424,21 +314,18 @@ class FactoryViewer(SceneViewer):
 
     def _place_figures(self, state: State) -> tuple[Point, list[tuple[str, Point]]]:
         mdp = self.mdp
-        groups: dict[int, list[int]] = defaultdict(list)  # who is in a cell; -1 is the robot
-        groups[int(state.endogenous[0])].append(-1)
-        for technician, station in enumerate(state.exogenous[mdp.technician_slice]):
-            groups[int(mdp.station_cells[station])].append(technician)
-        spots: dict[int, Point] = {}
-        for cell, group in groups.items():
+
+        def room(cell: int) -> tuple[Point, float, float]:
             row, column = mdp.floor.position(cell)
             if cell in mdp.station_cells:  # in front of the machine, and not of its number
-                centre, size = (0.64, 0.74), (0.72, 0.30)
-            else:
-                centre, size = (0.5, 0.52), (0.9, 0.66)
-            for member, (right, down) in zip(group, slots(len(group), *size), strict=True):
-                spots[member] = (column + centre[0] + right, row + centre[1] + down)
+                return (column + 0.64, row + 0.74), 0.72, 0.30
+            return (column + 0.5, row + 0.52), 0.9, 0.66
+
         names = mdp.exogenous_names[mdp.technician_slice]
-        return spots[-1], [(name, spots[i]) for i, name in enumerate(names)]
+        cells = mdp.station_cells[state.exogenous[mdp.technician_slice]].tolist()
+        members = [(int(state.endogenous[0]), "robot"), *zip(cells, names, strict=True)]
+        spots = side_by_side(members, room)
+        return spots["robot"], [(name, spots[name]) for name in names]
 
 
 def _dial(lights: int) -> list[Point]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from exo_envs.core.arguments import as_parameters
 from exo_envs.domains.floor import PICTURES
 from exo_envs.domains.grid.model import GridMDP
 from exo_envs.domains.grid.parameters import GridParameters
-from exo_envs.shells.env import ExoEnv, viewer_at
+from exo_envs.shells.env import DomainEnv
 from exo_envs.shells.vector_env import VectorTwin
 
 
-class GridEnv(ExoEnv):
+class GridEnv(DomainEnv):
     """A robot looks for an object that somebody carries about, past a guard in one of two doors.
 
     ## Description
@@ -76,13 +75,10 @@ class GridEnv(ExoEnv):
     * v0: initial version.
     """
 
+    model = GridMDP
+    parameters = GridParameters
     metadata: ClassVar[dict[str, Any]] = PICTURES  # type: ignore[misc]
-
-    def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
-        """Take the fields of :class:`GridParameters` as keyword arguments."""
-        mdp = GridMDP(as_parameters(GridParameters, parameters))
-        viewer = viewer_at("exo_envs.domains.grid.viewer:GridViewer")
-        super().__init__(mdp, render_mode, viewer=viewer)
+    viewer_place = "exo_envs.domains.grid.viewer:GridViewer"
 
 
 class GridVectorEnv(VectorTwin):

@@ -50,9 +50,10 @@ def endogenous_step(
     uniforms: Any,  # (lanes, 1)
     following: Any,  # (lanes, 1)
     rewards: Any,  # (lanes,)
+    terms: Any,  # (lanes, 5), zeros, or no rows
     world: Any,
 ) -> None:
-    """Write n' of some lanes, and what all that :func:`reward_terms` finds adds up to.
+    """Write n' of some lanes, what the step pays, and R^i if there is room for it.
 
     The robot is done where the object is; else it moves, unless it slips or crashes.
     """
@@ -63,35 +64,17 @@ def endogenous_step(
         following[lane, 0], rewards[lane] = robot, 0.0
         if robot == done:
             continue
-        reward = 0.0
         target = w.moves[robot, action[lane]]
         crashes = target != robot and w.door_at[target] == exogenous[lane, GUARD]
         found = w.table_at[robot] == exogenous[lane, OBJECT]
-        if crashes:
-            reward -= w.crash_cost
+        crash, goal = 0.0 - w.crash_cost * crashes, w.goal_reward * found
         if found:
-            reward += w.goal_reward
             following[lane, 0] = done
         elif uniforms[lane, 0] >= w.slip and not crashes:
             following[lane, 0] = target
-        rewards[lane] = reward
-
-
-@njit(cache=True)
-def reward_terms(endogenous: Any, exogenous: Any, action: Any, world: Any) -> Any:
-    """R^i: the object pays for being found, the guard for being walked into."""
-    w = World(*world)
-    terms = np.zeros(exogenous.shape)
-    for lane in range(len(endogenous)):
-        robot = endogenous[lane, 0]
-        if robot == len(w.moves):
-            continue
-        if w.table_at[robot] == exogenous[lane, OBJECT]:
-            terms[lane, OBJECT] = w.goal_reward
-        target = w.moves[robot, action[lane]]
-        if target != robot and w.door_at[target] == exogenous[lane, GUARD]:
-            terms[lane, GUARD] = -w.crash_cost
-    return terms
+        rewards[lane] = crash + goal
+        if len(terms):
+            terms[lane, GUARD], terms[lane, OBJECT] = crash, goal
 
 
 @njit(cache=True, nogil=True)
@@ -111,7 +94,10 @@ def step(
 ) -> bool:
     """A whole step of some lanes."""
     n, x = endogenous, exogenous
-    endogenous_step(first, last, n, x, action, endogenous_uniforms, next_endogenous, rewards, world)
+    endogenous_step(
+        *(first, last, n, x, action, endogenous_uniforms),
+        *(next_endogenous, rewards, np.empty((0, 0)), world),
+    )
     exogenous_step(first, last, x, exogenous_uniforms, world, next_exogenous)
     done = len(World(*world).moves)
     for lane in range(first, last):

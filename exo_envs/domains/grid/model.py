@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.batches import Lanes, as_lanes, as_size, endogenous_column, exogenous_lanes
+from exo_envs.core.batches import as_size, endogenous_column
 from exo_envs.core.kernels import CompiledStep
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.domains.floor import Floor, Move
+from exo_envs.core.mdp import BoolArray, IntArray, State, Successors, Variable
+from exo_envs.domains.floor import Floor, FloorMDP, Move
 from exo_envs.domains.grid.parameters import GridParameters, World
 
-kernels = LazyModule("exo_envs.domains.grid.kernels")
 
-
-class GridMDP(ExoMDP):
+class GridMDP(FloorMDP):
     """A robot looks for an object that somebody carries about, past a guard in one of two doors.
 
     See :class:`exo_envs.domains.grid.GridEnv` for the domain.
     """
 
+    kernels = LazyModule("exo_envs.domains.grid.kernels")
+    parameters: GridParameters
     floor = Floor(3, 4, walls=((1, 1),))
     tables = ((0, 0), (0, 3), (2, 3))
     doors = ((0, 1), (2, 1))
@@ -35,23 +35,19 @@ class GridMDP(ExoMDP):
     done = floor.num_cells  # the robot's value when the episode is over
     endogenous_variables = (Variable("robot", done + 1),)
     num_actions = len(Move)
+    noise = (1, len(exogenous_variables))
 
     def __init__(self, parameters: GridParameters | None = None) -> None:
         """Build the model from its parameters."""
         self.parameters = p = parameters or GridParameters()
-        self.discount = p.discount
-        self.horizon = p.horizon
-        world = World(
+        self._set_up(
+            World,
             probability=np.array([p.carry, p.turn, p.follow, p.reconsider, p.weather_change]),
             num_tables=len(self.tables),
-            slip=p.slip,
-            goal_reward=p.goal_reward,
-            crash_cost=p.crash_cost,
             moves=self.floor.moves,
             table_at=self._places(self.tables),
             door_at=self._places(self.doors),
         )
-        self._world = tuple(world)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The robot starts in its corner; everything else is anywhere."""
@@ -60,34 +56,12 @@ class GridMDP(ExoMDP):
         exogenous = (uniforms * self.exogenous_sizes).astype(np.int64)
         return State(np.full((size, 1), self.floor.cell(*self.start)), exogenous)
 
-    def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x): the object follows the carrier, the guard its intent."""
-        shape, x = exogenous_lanes(self, exogenous)
-        uniforms, following = rng.random(x.shape), np.empty_like(x)
-        kernels.exogenous_step(0, len(x), x, uniforms, self._world, following)
-        return following.reshape(shape)
-
-    def sample_endogenous(
-        self, state: State, action: IntArray, rng: np.random.Generator
-    ) -> IntArray:
-        """P(n'|n,a,x): the robot moves unless it slips or meets the guard."""
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        uniforms = rng.random((len(batch.action), 1))
-        return self._following(batch, uniforms).reshape(*shape, 1)
-
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
         """Two n': the robot moves, or it slips."""
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        # Above and below every probability of slipping.
-        outcomes = [
-            self._following(batch, np.full((len(batch.action), 1), uniform))
-            for uniform in (2.0, -1.0)
-        ]
+        # Noise above and below every probability of slipping.
+        outcomes = np.stack([self._move(state, action, noise)[0] for noise in (2.0, -1.0)], axis=-2)
         probabilities = np.array([1.0 - self.parameters.slip, self.parameters.slip])
-        return Successors(
-            np.stack(outcomes, axis=1).reshape(*shape, 2, 1),
-            np.broadcast_to(probabilities, (*shape, 2)).copy(),
-        )
+        return Successors(outcomes, np.broadcast_to(probabilities, outcomes.shape[:-1]).copy())
 
     def _places(self, positions: tuple[tuple[int, int], ...]) -> IntArray:
         """Which of the positions each cell is, or -1, shape (cells,)."""
@@ -95,21 +69,10 @@ class GridMDP(ExoMDP):
         places[[self.floor.cell(*position) for position in positions]] = range(len(positions))
         return places
 
-    def _following(self, batch: Lanes, uniforms: FloatArray) -> IntArray:
-        following, rewards = np.empty_like(batch.endogenous), np.empty(len(batch.action))
-        kernels.endogenous_step(0, len(rewards), *batch, uniforms, following, rewards, self._world)
-        return following
-
-    def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """The object pays for being found, the guard for being walked into."""
-        shape, batch = as_lanes(self, state, action, check_exogenous=False)
-        terms: FloatArray = kernels.reward_terms(*batch, self._world)
-        return terms.reshape(*shape, batch.exogenous.shape[-1])
-
     def is_terminal(self, state: State) -> BoolArray:
         """The episode is over once the object has been found."""
         return np.equal(endogenous_column(self, state, 0), self.done)
 
     def compiled_step(self) -> CompiledStep:
         """All of a step in one call."""
-        return CompiledStep(kernels.step, (self._world,), (1, len(self.exogenous_sizes)))
+        return CompiledStep(self.kernels.step, (self._world,), self.noise)

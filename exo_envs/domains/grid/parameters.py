@@ -59,10 +59,7 @@ class GridParameters:
 
 
 class World(NamedTuple):
-    """All that the kernels need of a model.
-
-    It reaches them as a plain tuple: Numba takes ten times as long to read a named one.
-    """
+    """All that the kernels need of a model."""
 
     probability: FloatArray  # (5,): of the event that each variable waits for
     num_tables: int

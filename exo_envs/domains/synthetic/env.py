@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from exo_envs.core.arguments import as_parameters
 from exo_envs.domains.synthetic.model import SyntheticMDP
 from exo_envs.domains.synthetic.parameters import RealSyntheticParameters, SyntheticParameters
 from exo_envs.domains.synthetic.real import RealSyntheticMDP
-from exo_envs.shells.env import ExoEnv
+from exo_envs.shells.env import DomainEnv
 from exo_envs.shells.vector_env import VectorTwin
 
 
-class SyntheticEnv(ExoEnv):
+class SyntheticEnv(DomainEnv):
     """A planted problem: thirty variables, eleven of which matter, and one knows which.
 
     ## Description
@@ -98,9 +95,8 @@ class SyntheticEnv(ExoEnv):
     * v0: initial version.
     """
 
-    def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
-        """Take the fields of :class:`SyntheticParameters` as keyword arguments."""
-        super().__init__(SyntheticMDP(as_parameters(SyntheticParameters, parameters)), render_mode)
+    model = SyntheticMDP
+    parameters = SyntheticParameters
 
 
 class SyntheticVectorEnv(VectorTwin):
@@ -109,7 +105,7 @@ class SyntheticVectorEnv(VectorTwin):
     single = SyntheticEnv
 
 
-class RealSyntheticEnv(ExoEnv):
+class RealSyntheticEnv(DomainEnv):
     """A planted problem with real variables: thirty of them, eleven of which matter.
 
     ## Description
@@ -196,10 +192,8 @@ class RealSyntheticEnv(ExoEnv):
     * v0: initial version.
     """
 
-    def __init__(self, *, render_mode: str | None = None, **parameters: Any) -> None:
-        """Take the fields of :class:`RealSyntheticParameters` as keyword arguments."""
-        model = RealSyntheticMDP(as_parameters(RealSyntheticParameters, parameters))
-        super().__init__(model, render_mode)
+    model = RealSyntheticMDP
+    parameters = RealSyntheticParameters
 
 
 class RealSyntheticVectorEnv(VectorTwin):

@@ -130,27 +130,6 @@ def endogenous_outcomes(endogenous: Any, exogenous: Any, action: Any, bets: Any)
     return following, turn
 
 
-@njit(cache=True, nogil=True)
-def endogenous_step(
-    first: int,
-    last: int,
-    endogenous: Any,
-    exogenous: Any,
-    action: Any,
-    uniforms: Any,  # (lanes, 1)
-    bets: Any,
-    following: Any,
-) -> None:
-    """Write n' of some lanes: a bet goes straight, or it is turned round."""
-    b = Bets(*bets)
-    slip, delays, switches = b.slip, b.delays, b.switches
-    for lane in range(first, last):
-        n, x, out = endogenous[lane], exogenous[lane], following[lane]
-        turn = _successor(n, x, action[lane], slip, delays, switches, out)
-        if uniforms[lane, 0] < turn:
-            out[BET] = TURNED - out[BET]
-
-
 @njit(cache=True)
 def reward_terms(
     endogenous: Any,
@@ -196,9 +175,13 @@ def step(
     bets, net = problem
     b, n, x = Bets(*bets), endogenous, exogenous
     paying, outcomes, stakes, fee, delays = b.paying, b.outcomes, b.stakes, b.fee, b.delays
+    slip, switches = b.slip, b.switches
     for lane in range(first, last):
+        out = next_endogenous[lane]
+        turn = _successor(n[lane], x[lane], action[lane], slip, delays, switches, out)
+        if endogenous_uniforms[lane, 0] < turn:
+            out[BET] = TURNED - out[BET]
         paid = _settled(n[lane], x[lane], paying, outcomes, stakes)
         rewards[lane] = paid + _fee(n[lane], action[lane], fee, delays, stakes)
         terminal[lane] = False
-    endogenous_step(first, last, n, x, action, endogenous_uniforms, bets, next_endogenous)
     return exogenous_step(first, last, x, exogenous_uniforms, net, next_exogenous)

@@ -93,11 +93,9 @@ class PlantedMDP(ExoMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """P(n'|n,a,x): a bet is placed, carried, given up, turned round or settled."""
-        shape, (n, x, actions) = self._lanes(state, action)
-        following, uniforms = np.empty_like(n), rng.random((len(n), 1))
-        bets = tuple(self._bets)
-        kernels.endogenous_step(0, len(n), n, self._switched(x), actions, uniforms, bets, following)
-        return following.reshape(*shape, len(self.endogenous_variables))
+        straight, turned, turn = self.endogenous_outcomes(state, action)
+        is_turned = rng.random((turn.size, 1)).reshape(*turn.shape, 1) < turn[..., None]
+        return np.where(is_turned, turned, straight)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
         """Two n': a bet in hand goes straight, or it is turned round."""

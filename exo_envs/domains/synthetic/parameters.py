@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import (
+    Constraint,
     Constraints,
     check_discount,
     check_fields,
     check_horizon,
+    check_real,
     check_total,
-    real,
     whole,
 )
 from exo_envs.core.errors import ArgumentError
@@ -27,6 +29,23 @@ NO_SWITCH = -1  # in the place of a variable that turns bets round
 
 #: Values of all noise variables, at most: each has its probability and what it calls for.
 MAX_NOISE_VALUES = 100_000_000
+
+
+def number(holds: Callable[[float], bool], choices: str) -> Constraint:
+    """A field is a finite number of which something holds."""
+
+    def check(name: str, value: Any) -> float:
+        real = check_real(name, value)
+        if not holds(real):
+            raise ArgumentError(f"{name} is a number {choices}, not {real!r}")
+        return real
+
+    return check
+
+
+def between(low: float, high: float) -> Constraint:
+    """A field is a number in this range."""
+    return number(lambda real: low <= real <= high, f"from {low:g} to {high:g}")
 
 
 @dataclass(frozen=True)
@@ -81,14 +100,14 @@ class PlantedParameters:
         **dict.fromkeys(("num_noise", "num_correlated"), whole(0)),
         "parents_per_paying": whole(1, 3),
         "generations": whole(0, 3),
-        **dict.fromkeys(("slip", "stake", "fee"), real()),
+        "slip": between(0.0, 0.5),
+        "stake": number(lambda stake: stake > 0, "above 0"),
+        "fee": number(lambda fee: fee >= 0, "of at least 0"),
         "discount": check_discount,
         "horizon": check_horizon,
     }
     #: Arguments that count sites; of these there are ``num_paying``.
     site_counts: ClassVar[tuple[str, ...]] = ("num_pairs", "num_moving")
-    #: The smallest and largest value of real arguments.
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"slip": (0.0, 0.5)}
 
     def __post_init__(self) -> None:
         """Refuse what no problem can be made of."""
@@ -99,21 +118,12 @@ class PlantedParameters:
                     f"{name} counts sites, of which there are num_paying={self.num_paying}, "
                     f"not {getattr(self, name)}"
                 )
-        for name, (low, high) in self.limits.items():
-            self.require(name, low <= getattr(self, name) <= high, f"from {low:g} to {high:g}")
-        self.require("stake", self.stake > 0, "above 0")
-        self.require("fee", self.fee >= 0, "of at least 0")
         ancestors = max(2, self.parents_per_paying * self.generations)  # 2: that act together
         with_chain = self.num_moving + self.num_pairs  # a switch, or the second of a pair
         sites = self.num_paying * (1 + ancestors) + with_chain * (1 + self.generations)
         counts = ("num_paying", "num_copies", "num_noise", "num_correlated")
         distractors = self.num_copies + self.num_noise + self.num_correlated
         check_total("variables", sites + distractors, self, *counts)
-
-    def require(self, name: str, holds: bool, choices: str) -> None:
-        """Refuse a number unless something holds of it."""
-        if not holds:
-            raise ArgumentError(f"{name} is a number {choices}, not {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True)
@@ -143,21 +153,16 @@ class SyntheticParameters(PlantedParameters):
     copy_noise: float = 0.25
 
     constraints: ClassVar[Constraints] = {
-        **PlantedParameters.constraints,
         "num_xor_pairs": whole(0),
         "noise_size": whole(2),
-        **dict.fromkeys(("persistence", "noise", "copy_noise"), real()),
+        "persistence": number(lambda share: 0 <= share < 1, "at least 0 and below 1"),
+        **dict.fromkeys(("noise", "copy_noise"), between(0.0, 0.5)),  # an instance has 1.5 times it
     }
     site_counts: ClassVar[tuple[str, ...]] = ("num_xor_pairs", *PlantedParameters.site_counts)
-    limits: ClassVar[dict[str, tuple[float, float]]] = {
-        **PlantedParameters.limits,
-        **dict.fromkeys(("noise", "copy_noise"), (0.0, 0.5)),  # an instance has up to 1.5 times it
-    }
 
     def __post_init__(self) -> None:
         """Refuse what no problem can be made of."""
         super().__post_init__()
-        self.require("persistence", 0 <= self.persistence < 1, "at least 0 and below 1")
         values, sizes = self.num_noise * self.noise_size, ("num_noise", "noise_size")
         check_total("values of noise", values, self, *sizes, most=MAX_NOISE_VALUES)
 
@@ -197,17 +202,12 @@ class RealSyntheticParameters(PlantedParameters):
     copy_strength: float = 0.8
 
     site_counts: ClassVar[tuple[str, ...]] = ("num_sign_pairs", *PlantedParameters.site_counts)
-    limits: ClassVar[dict[str, tuple[float, float]]] = {
-        **PlantedParameters.limits,
-        **dict.fromkeys(("whole_share", "unbounded_share"), (0.0, 1.0)),
-        "persistence": (0.0, 0.95),
-        **dict.fromkeys(("strength", "copy_strength"), (0.0, 0.98)),
-    }
     constraints: ClassVar[Constraints] = {
-        **PlantedParameters.constraints,
         "num_sign_pairs": whole(0),
+        **dict.fromkeys(("whole_share", "unbounded_share"), between(0.0, 1.0)),
         **dict.fromkeys(("smallest_size", "largest_size"), whole(2, 10**9)),
-        **dict.fromkeys(limits, real()),
+        "persistence": between(0.0, 0.95),
+        **dict.fromkeys(("strength", "copy_strength"), between(0.0, 0.98)),
     }
 
     def __post_init__(self) -> None:

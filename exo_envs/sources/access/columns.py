@@ -22,9 +22,9 @@ class Column:
     """One number of an observation: a variable whose value 0 is shown as ``start``, if whole."""
 
     name: str
-    low: float
-    high: float
-    is_whole: bool
+    low: float = -np.inf
+    high: float = np.inf
+    is_whole: bool = False
 
     def as_variable(self) -> Variable:
         """The variable, with values from 0 if they are whole."""

@@ -1,8 +1,7 @@
-"""Episodes of an environment, and the random numbers that decide them."""
+"""Episodes of an environment."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from exo_envs.core.clock import tick
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
+from exo_envs.sources.access.attributes import noise_of, reseed, set_noise
 from exo_envs.sources.access.columns import flat
 from exo_envs.sources.access.state_access import Env, Row, StateAccess
 
@@ -33,7 +33,7 @@ class Visit(NamedTuple):
     info: dict[str, Any]
 
 
-def walk(
+def visits(
     env: Env,
     rng: np.random.Generator,
     num_steps: int,
@@ -117,7 +117,7 @@ class Episodes:
         act = None if choose is None else lambda seen, rng: choose(seen[0], rng)
         steps = [
             (*visit.before, access.read(env, visit.after), *visit[1:3], *visit[4:6])
-            for visit in walk(env, rng, num_steps, look, max_episode=max_episode, act=act)
+            for visit in visits(env, rng, num_steps, look, max_episode=max_episode, act=act)
         ]
         rows, shown, noise, following, actions, elapsed, rewards, ended = zip(*steps, strict=True)
         return cls(
@@ -166,59 +166,3 @@ class Episodes:
                 found[i, :-2] = access.read(env, observation)
             found[i, -2:] = np.sum(np.asarray(reward, dtype=np.float64)), terminated
         return found, trouble
-
-
-# --- random numbers -------------------------------------------------------------------------------
-
-
-def generators(env: Env) -> list[Any]:
-    """Gymnasium's generator first, then those in attributes, and in attributes of these."""
-    own = env.unwrapped
-    found: dict[int, Any] = {id(own.np_random): own.np_random}
-    for value in vars(own).values():
-        for candidate in (value, *_inside(value)):
-            if isinstance(candidate, (np.random.Generator, np.random.RandomState, random.Random)):
-                found.setdefault(id(candidate), candidate)
-    return list(found.values())
-
-
-def _inside(value: Any) -> list[Any]:
-    """What the attributes of an object hold, those with slots included."""
-    slots = getattr(type(value), "__slots__", ())
-    names = (slots,) if isinstance(slots, str) else slots
-    found = [getattr(value, name) for name in names if hasattr(value, name)]
-    return [*found, *vars(value).values()] if hasattr(value, "__dict__") else found
-
-
-def noise_of(env: Env) -> list[Any]:
-    """The states of all of them: what the next random numbers will be."""
-    return [_state(generator) for generator in generators(env)]
-
-
-def set_noise(env: Env, states: list[Any]) -> None:
-    """Go on with the same random numbers as when :func:`noise_of` was asked."""
-    for generator, state in zip(generators(env), states, strict=False):
-        if isinstance(generator, np.random.Generator):
-            generator.bit_generator.state = state
-        elif isinstance(generator, np.random.RandomState):
-            generator.set_state(state)
-        else:
-            generator.setstate(state)
-
-
-def reseed(env: Env, seed: int) -> None:
-    """Go on with other random numbers, which follow from the seed."""
-    for i, generator in enumerate(generators(env)):
-        if isinstance(generator, np.random.Generator):
-            kind = type(generator.bit_generator)
-            generator.bit_generator.state = kind([seed, i]).state
-        else:
-            generator.seed(seed + i)
-
-
-def _state(generator: Any) -> Any:
-    if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    if isinstance(generator, np.random.RandomState):
-        return generator.get_state(legacy=False)
-    return generator.getstate()

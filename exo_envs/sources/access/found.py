@@ -16,28 +16,31 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
+from exo_envs.sources.access.attributes import (
+    Path,
+    attributes_of,
+    likeness,
+    numbers_in,
+    write_number,
+)
 from exo_envs.sources.access.columns import Column, columns_of, flat
-from exo_envs.sources.access.episodes import Episodes, generators, walk
-from exo_envs.sources.access.state_access import ColumnState, Env, Row
+from exo_envs.sources.access.episodes import Episodes, visits
+from exo_envs.sources.access.state_access import Env, Row, StateAccess
 
 #: Steps of episodes that are repeated from states that were set, and the share of them that has to
 #: be the same.
 NUM_REPEATED, ENOUGH = 60, 0.5
 #: A share of them that needs no better way.
 PLENTY = 0.95
-#: Numbers among the attributes of an environment that are compared with its observations.
-MAX_LEAVES = 20_000
-#: How deep attributes are looked into for numbers, and to tell whether they are alike.
-MAX_DEPTH, MAX_INSIDE = 3, 8
 #: Steps in which attributes are compared with observations, and in which copies are made.
 NUM_WATCHED, NUM_COPIED = 400, 2_000
 #: Steps of one episode.
@@ -45,8 +48,6 @@ EPISODE = 25
 #: States that have to be met again before an attribute is said to follow from some numbers, as a
 #: share of all.
 MET_AGAIN = 0.1
-
-Path = tuple[Any, ...]
 
 
 class NoWayError(ArgumentError):
@@ -57,16 +58,21 @@ class UnmetStateError(ArgumentError):
     """No episode met a state, and nothing else says how to put the environment into it."""
 
 
-def find_access(env: Env, rng: np.random.Generator) -> tuple[str, ColumnState]:
+def find_access(env: Env, rng: np.random.Generator) -> tuple[str, StateAccess]:
     """A way that works, and what it is called."""
-    ways: dict[str, Callable[[], ColumnState | None]] = {
-        "env.s": lambda: TabularState.of(env),
-        "env.state": lambda: StateVector.of(env),
-        "set_state(qpos, qvel)": lambda: PhysicsState.of(env),
-        "attributes": lambda: AttributeState.of(env, rng),
+
+    def attributes() -> StateAccess | None:
+        found = find_attributes(env, rng)
+        return None if found is None else StateAccess(found.columns, write=found.write)
+
+    ways: dict[str, Callable[[], StateAccess | None]] = {
+        "env.s": lambda: _tabular(env),
+        "env.state": lambda: _vector(env),
+        "set_state(qpos, qvel)": lambda: _physics(env),
+        "attributes": attributes,
     }
     tried = []
-    best: tuple[float, str, ColumnState] | None = None
+    best: tuple[float, str, StateAccess] | None = None
     for way, make in ways.items():
         access = make()
         if access is None:
@@ -89,118 +95,90 @@ def find_access(env: Env, rng: np.random.Generator) -> tuple[str, ColumnState]:
     return best[1], best[2]
 
 
-class TabularState(ColumnState):
+# --- attributes of known names --------------------------------------------------------------------
+
+
+def _tabular(env: Env) -> StateAccess | None:
     """Gymnasium's toy texts: ``env.s`` is the observation, which ``decode`` may take apart."""
-
-    def __init__(self, columns: list[Column], parts: NDArray[np.int64]) -> None:
-        super().__init__(columns)
-        self._parts = parts  # (states, columns)
-        self._numbers = {tuple(row): s for s, row in enumerate(parts.tolist())}
-
-    @classmethod
-    def of(cls, env: Env) -> TabularState | None:
-        """The state of an environment, if it has such a one."""
-        observation, _ = env.reset(seed=0)
-        own: Any = env.unwrapped
-        if np.ndim(observation) or getattr(own, "s", None) is None or own.s != observation:
-            return None
-        (whole,) = columns_of(env.observation_space, "state")
-        count = int(whole.high) + 1
-        if not callable(getattr(own, "decode", None)):
-            return cls([whole], np.arange(count)[:, None])
+    observation, _ = env.reset(seed=0)
+    own: Any = env.unwrapped
+    if np.ndim(observation) or getattr(own, "s", None) is None or own.s != observation:
+        return None
+    columns = columns_of(env.observation_space, "state")
+    count = int(columns[0].high) + 1
+    parts = np.arange(count)[:, None]
+    if callable(getattr(own, "decode", None)):
         parts = np.array([list(own.decode(s)) for s in range(count)])
         encode = getattr(own, "encode", None)
         names = list(inspect.signature(encode).parameters) if callable(encode) else []
         if len(names) != parts.shape[1]:
             names = [f"state_{i}" for i in range(parts.shape[1])]
         bounds = zip(names, parts.min(axis=0).tolist(), parts.max(axis=0).tolist(), strict=True)
-        return cls([Column(name, float(a), float(b), True) for name, a, b in bounds], parts)
-
-    def read(self, env: Env, observation: Any) -> FloatArray:
-        """The parts of the observation."""
-        return self._parts[int(observation)].astype(np.float64)
-
-    def write(self, env: Any, row: Row) -> None:
-        """Set ``env.s``."""
-        key = tuple(int(value) for value in row)
-        if key not in self._numbers:
-            raise ArgumentError(f"no state of {env} has the parts {key}")
-        env.s = self._numbers[key]
+        columns = [Column(name, float(a), float(b), True) for name, a, b in bounds]
+    numbers = {tuple(row): s for s, row in enumerate(parts.tolist())}
+    return StateAccess(columns, partial(_read_parts, parts), partial(_write_parts, numbers))
 
 
-class StateVector(ColumnState):
+def _read_parts(parts: NDArray[np.int64], _: Env, observation: Any) -> FloatArray:
+    return parts[int(observation)].astype(np.float64)
+
+
+def _write_parts(numbers: dict[tuple[int, ...], int], env: Any, row: Row) -> None:
+    key = tuple(int(value) for value in row)
+    if key not in numbers:
+        raise ArgumentError(f"no state of {env} has the parts {key}")
+    env.s = numbers[key]
+
+
+def _vector(env: Env) -> StateAccess | None:
     """``env.state``, as in Gymnasium's classic control."""
-
-    reads_env = True
-
-    @classmethod
-    def of(cls, env: Env) -> StateVector | None:
-        """The state of an environment, if it has such a one."""
-        observation, _ = env.reset(seed=0)
-        own = getattr(env.unwrapped, "state", None)
-        state = flat(np.asarray(own)) if isinstance(own, (tuple, list, np.ndarray)) else np.zeros(0)
-        if not len(state):
-            return None
-        shown = columns_of(env.observation_space)
-        if len(shown) == len(state) and np.allclose(flat(observation), state, rtol=1e-5):
-            return cls(shown)
-        return cls([Column(f"state_{i}", -np.inf, np.inf, False) for i in range(len(state))])
-
-    def read(self, env: Env, observation: Any) -> FloatArray:
-        """The numbers of ``env.state``."""
-        return flat(np.asarray(env.unwrapped.state))  # type: ignore[attr-defined]
-
-    def write(self, env: Any, row: Row) -> None:
-        """Set ``env.state``, in the type that it has."""
-        own = env.state
-        if isinstance(own, np.ndarray):
-            env.state = row.reshape(own.shape).astype(own.dtype)
-        else:
-            env.state = type(own)(row.tolist())
-
-
-class PhysicsState(ColumnState):
-    """MuJoCo-like environments: ``set_state(qpos, qvel)``, and ``data`` that has both."""
-
-    reads_env = True
-
-    def __init__(self, num_positions: int, num_velocities: int) -> None:
-        names = [f"qpos_{i}" for i in range(num_positions)]
-        names += [f"qvel_{i}" for i in range(num_velocities)]
-        super().__init__([Column(name, -np.inf, np.inf, False) for name in names])
-        self._split = num_positions
-
-    @classmethod
-    def of(cls, env: Env) -> PhysicsState | None:
-        """The state of an environment, if it has such a one."""
-        env.reset(seed=0)
-        own: Any = env.unwrapped
-        data: Any = getattr(own, "data", None)
-        if callable(getattr(own, "set_state", None)) and hasattr(data, "qpos"):
-            return cls(len(data.qpos), len(data.qvel))
+    observation, _ = env.reset(seed=0)
+    own = getattr(env.unwrapped, "state", None)
+    state = flat(np.asarray(own)) if isinstance(own, (tuple, list, np.ndarray)) else np.zeros(0)
+    if not len(state):
         return None
-
-    def read(self, env: Env, observation: Any) -> FloatArray:
-        """Positions and velocities."""
-        data = env.unwrapped.data  # type: ignore[attr-defined]
-        return np.concatenate([data.qpos, data.qvel]).astype(np.float64)
-
-    def write(self, env: Any, row: Row) -> None:
-        """Set both."""
-        env.set_state(row[: self._split], row[self._split :])
+    columns = columns_of(env.observation_space)
+    if len(columns) != len(state) or not np.allclose(flat(observation), state, rtol=1e-5):
+        columns = [Column(f"state_{i}") for i in range(len(state))]
+    return StateAccess(columns, _read_vector, _write_vector, reads_env=True)
 
 
-# --- attributes ----------------------------------------------------------------------------------
+def _read_vector(env: Any, _: Any) -> FloatArray:
+    return flat(np.asarray(env.unwrapped.state))
 
 
-class Item(NamedTuple):
-    """A key of a dictionary or list, on the way to a number."""
+def _write_vector(env: Any, row: Row) -> None:
+    """In the type that it has."""
+    own = env.state
+    is_array = isinstance(own, np.ndarray)
+    env.state = row.reshape(own.shape).astype(own.dtype) if is_array else type(own)(row.tolist())
 
-    key: Any
+
+def _physics(env: Env) -> StateAccess | None:
+    """MuJoCo-like environments: ``set_state(qpos, qvel)``, and ``data`` that has both."""
+    env.reset(seed=0)
+    own: Any = env.unwrapped
+    data: Any = getattr(own, "data", None)
+    if not callable(getattr(own, "set_state", None)) or not hasattr(data, "qpos"):
+        return None
+    columns = [Column(f"{k}_{i}") for k in ("qpos", "qvel") for i in range(len(getattr(data, k)))]
+    return StateAccess(columns, _read_physics, _write_physics, reads_env=True)
 
 
-class Group:
-    """Attributes that follow from some numbers of the observation.
+def _read_physics(env: Any, _: Any) -> FloatArray:
+    data = env.unwrapped.data
+    return np.concatenate([data.qpos, data.qvel]).astype(np.float64)
+
+
+def _write_physics(env: Any, row: Row) -> None:
+    env.set_state(*np.split(row, [len(env.data.qpos)]))
+
+
+# --- attributes of any name -----------------------------------------------------------------------
+
+
+class Copies:
+    """Copies of attributes that follow from some numbers of the observation.
 
     Attributes:
         columns: these numbers, as positions.
@@ -211,94 +189,96 @@ class Group:
         self.columns, self.names = columns, names
         self._met: dict[tuple[float, ...], dict[str, Any]] = {}
 
-    def learn(self, row: FloatArray, attributes: dict[str, Any]) -> None:
-        """Remember what was met, if it is new."""
-        own = {name: attributes[name] for name in self.names if name in attributes}
-        self._met.setdefault(self._key(row), own)
+    def learn(self, row: FloatArray, own: Any) -> None:
+        """Copy the attributes of an object, together, if the numbers are new."""
+        key = tuple(row[list(self.columns)].tolist())
+        if key not in self._met:
+            attributes = vars(own)
+            met = {name: attributes[name] for name in self.names if name in attributes}
+            try:
+                self._met[key] = copy.deepcopy(met)
+            except (TypeError, ValueError, NotImplementedError, RecursionError):
+                self._met[key] = {}  # without them, if they matter, this is no way
 
     def at(self, row: FloatArray) -> dict[str, Any] | None:
-        """Copies of what was met with the same numbers; None if they were not met."""
-        found = self._met.get(self._key(row))
-        return None if found is None else copy.deepcopy(found)
-
-    def _key(self, row: FloatArray) -> tuple[float, ...]:
-        return tuple(row[list(self.columns)].tolist())
+        """What was met with the same numbers, copied; None if they were not met."""
+        return copy.deepcopy(self._met.get(tuple(row[list(self.columns)].tolist())))
 
 
-class AttributeState(ColumnState):
-    """Attributes that equal what is shown, and copies of those that follow from it.
+class Attributes:
+    """What an observation shows, among the attributes: numbers that equal it, and copies.
 
-    Attributes:
-        groups: the attributes that are copied.
+    Args:
+        columns: the numbers of the observation.
+        places: of each number, the ways to what equals it.
+        copies: attributes that follow from some numbers.
     """
 
     def __init__(
-        self, columns: list[Column], places: dict[int, list[Path]], groups: list[Group]
+        self, columns: list[Column], places: dict[int, list[Path]], copies: list[Copies]
     ) -> None:
-        super().__init__(columns)
-        self._places, self.groups = places, groups
-
-    @classmethod
-    def of(cls, env: Env, rng: np.random.Generator) -> AttributeState | None:
-        """The state of an environment, by what some episodes show; None if they show no numbers."""
-        columns = columns_of(env.observation_space)
-        if not columns:
-            return None
-        shown, leaves, kinds = _watch(env, rng)
-        changing = np.flatnonzero(np.ptp(shown, axis=0) > 0).tolist()
-        equal = {
-            column: [
-                path
-                for path, values in leaves.items()
-                if np.allclose(values, shown[:, column], rtol=1e-6, atol=1e-9)
-            ]
-            for column in changing
-        }
-        places = {column: paths for column, paths in equal.items() if paths}
-        groups: list[Group] = []
-        if len(places) < len(changing):
-            written = {path[0] for paths in places.values() for path in paths if len(path) == 1}
-            rest = {name: values for name, values in kinds.items() if name not in written}
-            groups = _groups(shown, changing, rest)
-
-            def look(observation: Any) -> tuple[FloatArray, dict[str, Any]]:
-                return flat(observation), _copied(env.unwrapped)
-
-            for visit in walk(env, rng, NUM_COPIED, look, max_episode=EPISODE):
-                for group in groups:
-                    group.learn(*visit.before)
-        return cls(columns, places, groups)
-
-    def read(self, env: Env, observation: Any) -> FloatArray:
-        """The numbers of the observation."""
-        return flat(observation)
+        self.columns, self.places, self.copies = columns, places, copies
 
     def write(self, env: Any, row: Row) -> None:
-        """Take over copies, if it takes some, and write attributes."""
-        for group in self.groups:
-            found = group.at(row)
+        """Take over copies, if there are some, and write numbers."""
+        for own in self.copies:
+            found = own.at(row)
             if found is None:
-                names = {self.columns[c].name: float(row[c]) for c in group.columns}
+                names = {self.columns[c].name: float(row[c]) for c in own.columns}
                 raise UnmetStateError(
-                    f"no episode met {names}, which {', '.join(map(repr, group.names))} follows "
+                    f"no episode met {names}, which {', '.join(map(repr, own.names))} follows "
                     "from; give AdaptedMDP a set_state function"
                 )
             vars(env).update(found)
-        for column, paths in self._places.items():
+        for column, paths in self.places.items():
             for path in paths:
-                _write(env, path, row[column])
+                write_number(env, path, row[column])
 
 
-def _groups(
+def find_attributes(env: Env, rng: np.random.Generator) -> Attributes | None:
+    """What attributes have of an observation in some episodes; None if that has no numbers."""
+    columns = columns_of(env.observation_space)
+    if not columns:
+        return None
+    env.action_space.seed(int(rng.integers(2**31)))
+
+    def look(observation: Any) -> tuple[FloatArray, dict[Path, float], dict[str, Hashable]]:
+        own = env.unwrapped
+        kinds = {name: likeness(value) for name, value in attributes_of(own).items()}
+        return flat(observation), dict(numbers_in(own)), kinds
+
+    watched = [v.before for v in visits(env, rng, NUM_WATCHED, look, max_episode=EPISODE)]
+    shown = np.array([row for row, _, _ in watched])
+    changing = np.flatnonzero(np.ptp(shown, axis=0) > 0).tolist()
+    places: dict[int, list[Path]] = {}
+    for path, values in _always_there([numbers for _, numbers, _ in watched]).items():
+        for column in changing:
+            if np.allclose(values, shown[:, column], rtol=1e-6, atol=1e-9):
+                places.setdefault(column, []).append(path)
+    copies: list[Copies] = []
+    if len(places) < len(changing):
+        written = {path[0] for paths in places.values() for path in paths if len(path) == 1}
+        kinds = _always_there([kinds for _, _, kinds in watched])
+        rest = {name: values for name, values in kinds.items() if name not in written}
+        copies = _copies(shown, changing, rest)
+
+        def learn(observation: Any) -> None:
+            for own in copies:
+                own.learn(flat(observation), env.unwrapped)
+
+        for _ in visits(env, rng, NUM_COPIED, learn, max_episode=EPISODE):
+            pass
+    return Attributes(columns, places, copies)
+
+
+def _copies(
     shown: FloatArray, changing: list[int], kinds: dict[str, list[Hashable]]
-) -> list[Group]:
+) -> list[Copies]:
     """Attributes that change, by the fewest numbers of the observation that they follow from."""
     found: dict[tuple[int, ...], list[str]] = {}
     for name, values in kinds.items():
-        if len(values) < len(shown) or len(set(values)) < 2:
-            continue
         kept = list(changing)
-        if not _follows(shown[:, kept], values)[0]:
+        if len(set(values)) < 2 or not _follows(shown[:, kept], values)[0]:
             continue
         for column in changing:
             fewer = [other for other in kept if other != column]
@@ -306,7 +286,7 @@ def _groups(
             if follows and again >= MET_AGAIN * len(shown):
                 kept = fewer
         found.setdefault(tuple(kept), []).append(name)
-    return [Group(columns, tuple(names)) for columns, names in found.items()]
+    return [Copies(columns, tuple(names)) for columns, names in found.items()]
 
 
 def _follows(rows: FloatArray, values: list[Hashable]) -> tuple[bool, int]:
@@ -318,107 +298,7 @@ def _follows(rows: FloatArray, values: list[Hashable]) -> tuple[bool, int]:
     return True, len(rows) - len(first)
 
 
-def _watch(
-    env: Env, rng: np.random.Generator
-) -> tuple[FloatArray, dict[Path, FloatArray], dict[str, list[Hashable]]]:
-    """What episodes show, and the numbers among attributes and what attributes are meanwhile."""
-    env.action_space.seed(int(rng.integers(2**31)))
-
-    def look(observation: Any) -> tuple[FloatArray, dict[Path, float], dict[str, Hashable]]:
-        own = env.unwrapped
-        return flat(observation), dict(_leaves(own)), {n: _kind(v) for n, v in _attributes(own)}
-
-    visits = walk(env, rng, NUM_WATCHED, look, max_episode=EPISODE)
-    shown, leaves, kinds = zip(*(visit.before for visit in visits), strict=True)
-    always = [path for path in leaves[0] if all(path in found for found in leaves)]
-    names = [name for name in kinds[0] if all(name in found for found in kinds)]
-    return (
-        np.array(shown),
-        {path: np.array([found[path] for found in leaves]) for path in always},
-        {name: [found[name] for found in kinds] for name in names},
-    )
-
-
-def _attributes(own: Any) -> list[tuple[str, Any]]:
-    """Attributes that may be part of the state: no generators and no functions."""
-    noise = set(map(id, generators(own)))
-    return [
-        (name, value)
-        for name, value in vars(own).items()
-        if not name.startswith("_np_random") and id(value) not in noise and not callable(value)
-    ]
-
-
-def _copied(own: Any) -> dict[str, Any]:
-    """Copies of attributes: together, so that what they share is shared; or what can be copied."""
-    attributes = dict(_attributes(own))
-    failures = (TypeError, ValueError, NotImplementedError, RecursionError)
-    with suppress(*failures):
-        return copy.deepcopy(attributes)
-    found = {}
-    for name, value in attributes.items():
-        with suppress(*failures):
-            found[name] = copy.deepcopy(value)
-    return found
-
-
-def _kind(value: Any, depth: int = 0) -> Hashable:
-    """Something that is equal for values that are alike, and else is not."""
-    if isinstance(value, (bool, int, float, str, bytes, type(None))):
-        return value
-    kind = type(value).__name__
-    if isinstance(value, (np.ndarray, np.generic)):
-        return (value.shape, value.dtype.str, value.tobytes())
-    if depth >= MAX_INSIDE or isinstance(value, np.random.RandomState) or callable(value):
-        return kind
-    parts: list[Any] = []
-    if isinstance(value, (list, tuple)):
-        parts = list(value)
-    elif isinstance(value, (set, frozenset)):
-        return (kind, frozenset(_kind(part, depth + 1) for part in value))
-    elif isinstance(value, dict):
-        parts = list(value.items())
-    elif hasattr(value, "__dict__"):
-        parts = list(vars(value).items())
-    return (kind, *(_kind(part, depth + 1) for part in parts))
-
-
-def _leaves(own: Any, path: Path = ()) -> Iterator[tuple[Path, float]]:
-    """All numbers among the attributes of an object, with the way that leads there.
-
-    What cannot be written to, such as a tuple, is left out.
-    """
-    if isinstance(own, (int, float, np.number)):
-        yield path, float(own)
-    elif isinstance(own, np.ndarray):
-        if own.dtype.kind in "iuf" and own.size <= MAX_LEAVES:
-            for index in np.ndindex(own.shape):
-                yield (*path, index), float(own[index])
-    elif len(path) < MAX_DEPTH:
-        for part, value in _inside(own):
-            yield from _leaves(value, (*path, part))
-
-
-def _inside(own: Any) -> list[tuple[Any, Any]]:
-    """What a list, a dictionary or an object holds."""
-    if isinstance(own, list):
-        return [(Item(i), value) for i, value in enumerate(own[:MAX_LEAVES])]
-    if isinstance(own, dict):
-        return [(Item(key), value) for key, value in list(own.items())[:MAX_LEAVES]]
-    if callable(own) or not hasattr(own, "__dict__"):
-        return []
-    left_out = ("_np_random", "action_space", "observation_space", "spec", "metadata")
-    return [(name, value) for name, value in vars(own).items() if not name.startswith(left_out)]
-
-
-def _write(own: Any, path: Path, value: float) -> None:
-    """Write a number where :func:`_leaves` found one, in the type that it has there."""
-    *way, last = path
-    for part in way:
-        own = own[part.key] if isinstance(part, Item) else getattr(own, part)
-    if isinstance(last, Item):
-        own[last.key] = type(own[last.key])(value)
-    elif isinstance(last, tuple):
-        own[last] = value
-    else:
-        setattr(own, last, type(getattr(own, last))(value))
+def _always_there(found: list[dict[Any, Any]]) -> dict[Any, list[Any]]:
+    """Of each key that all of some dictionaries have, its values."""
+    keys = [key for key in found[0] if all(key in other for other in found)]
+    return {key: [own[key] for own in found] for key in keys}

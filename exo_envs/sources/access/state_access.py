@@ -1,16 +1,17 @@
-"""Ways to read the state of an environment and to put it into one: those that are known."""
+"""How the state of somebody's environment, a row of numbers, is read and set."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.arguments import as_array, as_integers
+from exo_envs.core.arguments import as_array, as_integers, as_list
 from exo_envs.core.batches import PARTS
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import IntArray
@@ -26,35 +27,69 @@ Read: TypeAlias = Callable[[Env, Any], Row]
 SetState: TypeAlias = Callable[[Any, Row], object]
 #: Errors of an environment that is asked for a state that it does not have.
 REFUSALS = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
+#: How far a number may be from where it was put, relative to it.
+ROUNDING = 1e-6
 
 
-class StateAccess(ABC):
-    """A way to read the state of an environment and to put the environment into one.
+class StateAccess:
+    """A way to read the state of an environment, and to put the environment into one.
 
-    A state is a row of numbers. An access can be copied and pickled, so that it can be sent to
-    other processes.
+    It can be copied and pickled, and so be sent to other processes.
+
+    Args:
+        columns: the numbers.
+        read: reads them; by default they are those of the observation.
+        write: puts an environment into a state; without it, nothing does.
+        reads_env: whether ``read`` looks at the environment, and not at what it showed.
 
     Attributes:
         names: of the numbers.
         puts: whether the environment can be put into a state.
     """
 
-    names: list[str]
-    puts: bool = True
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        read: Read | None = None,
+        write: SetState | None = None,
+        *,
+        reads_env: bool = False,
+    ) -> None:
+        self.columns, self.reads_env = list(columns), reads_env
+        self.names = [column.name for column in columns]
+        self._read, self._write, self.puts = read, write, write is not None
 
-    @abstractmethod
+    def renamed(self, names: Any) -> StateAccess:
+        """The same with other names of the numbers."""
+        given, seen = as_list("names of variables", names), set()
+        for name in given:
+            if not isinstance(name, str) or name in seen:
+                raise ArgumentError(f"names are strings that are all different, unlike {name!r}")
+            seen.add(name)
+        if len(given) != len(self.names):
+            raise ArgumentError(
+                f"names has {len(given)} names; needed: {len(self.names)}, for {self.names}"
+            )
+        other = copy.copy(self)
+        pairs = zip(self.columns, given, strict=True)
+        other.names, other.columns = given, [replace(own, name=name) for own, name in pairs]
+        return other
+
     def read(self, env: Env, observation: Any) -> Row:
         """The numbers of the state of an environment that just showed ``observation``."""
+        return flat(observation) if self._read is None else self._read(env, observation)
+
+    def write(self, env: Any, row: Row) -> None:
+        """Put ``env.unwrapped``, which was just reset, into a state."""
+        if self._write is None:
+            raise NotImplementedError
+        self._write(env, row)
 
     def put(self, env: Env, row: Row, seed: int) -> Any:
         """Begin an episode in a state; what the reset showed."""
         observation, _ = env.reset(seed=seed)
         self.write(env.unwrapped, row.copy())
         return observation
-
-    def write(self, env: Any, row: Row) -> None:
-        """Put ``env.unwrapped``, which was just reset, into a state."""
-        raise NotImplementedError
 
     def refusal(self, env: Env, row: Row, seed: int) -> Exception | None:
         """Begin an episode in a state; the error if that fails: not any numbers go together."""
@@ -64,46 +99,13 @@ class StateAccess(ABC):
             return error
         return None
 
-
-class ShownState(StateAccess):
-    """The numbers of the observation, unless a function reads others.
-
-    Args:
-        names: of the numbers.
-        read: reads them from the environment and what it showed.
-        set_state: puts ``env.unwrapped`` into a state; without it, nothing does.
-    """
-
-    def __init__(
-        self, names: Sequence[str], read: Read | None = None, set_state: SetState | None = None
-    ) -> None:
-        self.names, self._read, self._set_state = list(names), read, set_state
-        self.puts = set_state is not None
-
-    def read(self, env: Env, observation: Any) -> Row:
-        """What is shown, or what the function reads."""
-        return flat(observation) if self._read is None else self._read(env, observation)
-
-    def write(self, env: Any, row: Row) -> None:
-        """Let the function write."""
-        if self._set_state is None:
-            raise NotImplementedError
-        self._set_state(env, row)
-
-
-class ColumnState(StateAccess):
-    """A state whose numbers are columns of an observation, or are like them.
-
-    Attributes:
-        columns: the numbers.
-        reads_env: whether the environment is read, and not what it showed.
-    """
-
-    reads_env = False
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self.columns = list(columns)
-        self.names = [column.name for column in columns]
+    def astray(self, env: Env, rows: Sequence[Row]) -> tuple[Row, Row] | None:
+        """The first state that the environment is put into without arriving, and where it is."""
+        for seed, row in enumerate(rows):
+            arrived = self.read(env, self.put(env, row, seed))
+            if not np.allclose(arrived, row, rtol=ROUNDING, atol=0.0):
+                return row, arrived
+        return None
 
 
 class SplitState(StateAccess):
@@ -118,6 +120,8 @@ class SplitState(StateAccess):
     Attributes:
         parts: the variables of n and of x.
         ranges: the values of all of them.
+        obeys_option: whether the environment is put into states by an option of reset.
+        shows_state: whether the state can be read between a reset and the first step.
     """
 
     def __init__(
@@ -128,11 +132,13 @@ class SplitState(StateAccess):
         get_state: Callable[[Any], Any] | None = None,
         set_state: Callable[[Any, IntArray, IntArray], object] | None = None,
     ) -> None:
-        self.parts = parts
-        self.names = [variable.name for variable in parts[0] + parts[1]]
-        self.ranges = Ranges(parts[0] + parts[1])
+        super().__init__([Column(variable.name) for variable in parts[0] + parts[1]])
+        self.puts = True
+        self.parts, self.ranges = parts, Ranges(parts[0] + parts[1])
         self.types = [Ranges(variables).dtype for variables in parts]
         self._split, self._get_state, self._set_state = split, get_state, set_state
+        self.obeys_option = set_state is None
+        self.shows_state = set_state is None or get_state is not None
 
     @classmethod
     def shown_by(cls, env: Env) -> SplitState:
@@ -140,16 +146,6 @@ class SplitState(StateAccess):
         space = env.observation_space
         n, x = (observed_variables(space, part, None) for part in PARTS)
         return cls((n, x))
-
-    @property
-    def obeys_option(self) -> bool:
-        """Whether the environment is put into states by an option of reset."""
-        return self._set_state is None
-
-    @property
-    def shows_state(self) -> bool:
-        """Whether the state can be read between a reset and the first step."""
-        return self._set_state is None or self._get_state is not None
 
     def read(self, env: Env, observation: Any) -> Row:
         """The numbers of n and of x."""

@@ -50,8 +50,7 @@ def tabulate_actions(
         )
     rows = list(_assignments(choices, rddl.default, most_at_once))
     columns = {
-        name: np.array([row[i] for row in rows], dtype=DTYPES[kinds[name]])
-        for i, name in enumerate(choices)
+        name: np.array([row[name] for row in rows], dtype=DTYPES[kinds[name]]) for name in choices
     }
     nodes = {name: graph.leaf("action", name, kinds[name]) for name in choices}
     everywhere = graph.all(node for node in preconditions if not leaves([node], "state"))
@@ -70,8 +69,7 @@ def tabulate_actions(
                 f"{name!r} cannot be {min(unused)}: no action with it keeps the preconditions and "
                 f"sets at most {most_at_once} fluents"
             )
-    kept = itertools.compress(rows, allowed)
-    names = tuple(_name(rddl, dict(zip(choices, row, strict=True))) for row in kept)
+    names = tuple(_name(rddl, row) for row in itertools.compress(rows, allowed))
     return ActionTable(names, columns, nodes)
 
 
@@ -166,29 +164,23 @@ def _count(choices: Mapping[str, tuple[Any, ...]], default: Mapping[str, Any], m
     for name, values in choices.items():
         stay = default[name] in values
         others = len(values) - stay
-        padded = [*counts, 0]
-        counts = [stay * padded[0]] + [
-            stay * padded[k] + others * padded[k - 1] for k in range(1, min(len(padded), most + 1))
-        ]
+        one_more = [0, *(others * count for count in counts)]
+        counts = [stay * a + b for a, b in zip([*counts, 0], one_more, strict=True)][: most + 1]
     return sum(counts)
 
 
 def _assignments(
     choices: Mapping[str, tuple[Any, ...]], default: Mapping[str, Any], most: int
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[dict[str, Any]]:
     """The assignments, those with fewer values that are not the default first."""
-    names = list(choices)
-    others = [tuple(v for v in choices[name] if v != default[name]) for name in names]
-    fixed = [i for i, name in enumerate(names) if default[name] not in choices[name]]
-    free = [i for i in range(len(names)) if i not in fixed]
+    others = {name: [v for v in values if v != default[name]] for name, values in choices.items()}
+    fixed = [name for name, values in choices.items() if default[name] not in values]
+    free = [name for name in choices if name not in fixed]
     for extra in range(min(most - len(fixed), len(free)) + 1):
-        for positions in itertools.combinations(free, extra):
-            changed = sorted((*fixed, *positions))
-            for values in itertools.product(*(others[i] for i in changed)):
-                row = [default[name] for name in names]
-                for i, value in zip(changed, values, strict=True):
-                    row[i] = value
-                yield tuple(row)
+        for more in itertools.combinations(free, extra):
+            changed = [name for name in choices if name in fixed or name in more]
+            for values in itertools.product(*(others[name] for name in changed)):
+                yield {**default, **dict(zip(changed, values, strict=True))}
 
 
 def _name(rddl: Description, row: Mapping[str, Any]) -> str:

@@ -136,7 +136,7 @@ class Description:
 def find_exogenous(rddl: Description) -> tuple[str, ...]:
     """The variables that no action reaches, directly or through others, in their order."""
     looks_at = {
-        name: {node.value for op in ("state", "next") for node in leaves([root], op)}
+        name: {node.value for node in leaves([root], "state", "next")}
         for name, root in rddl.following.items()
     }
     endogenous = {name for name, root in rddl.following.items() if leaves([root], "action")}

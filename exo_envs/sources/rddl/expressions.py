@@ -17,8 +17,10 @@ import numpy as np
 
 from exo_envs.sources.rddl.operations import (
     COMPARISONS,
+    COMPUTED,
     DISTRIBUTIONS,
     DTYPES,
+    FOLDS,
     FUNCTIONS,
     Array,
     Kind,
@@ -27,6 +29,8 @@ from exo_envs.sources.rddl.operations import (
 
 LeafKind: TypeAlias = Literal["state", "action", "next"]
 LEAVES = ("state", "action", "next")
+_TYPES: dict[Kind, Any] = {"bool": bool, "int": int, "real": float}
+_KINDS = {value_type: kind for kind, value_type in _TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,13 +82,8 @@ class Graph:
     def constant(self, value: Any, kind: Kind | None = None) -> Node:
         """A number or a truth value."""
         value = value.item() if isinstance(value, np.generic) else value
-        if kind is None:
-            kind = (
-                "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "real"
-            )
-        return self._make(
-            "constant", (), {"bool": bool, "int": int, "real": float}[kind](value), kind
-        )
+        kind = kind or _KINDS.get(type(value), "real")
+        return self._make("constant", (), _TYPES[kind](value), kind)
 
     def leaf(self, op: LeafKind, name: str, kind: Kind) -> Node:
         """The value of a grounded fluent: now (``state``), chosen (``action``), then (``next``)."""
@@ -243,11 +242,12 @@ class Graph:
                 node = self.function(name, (node, self.constant(bound, node.kind)))
         return node
 
-    def which(self, nodes: Sequence[Node]) -> Node:
+    def which(self, nodes: Iterable[Node]) -> Node:
         """The position of the one node that holds; 0 if none does."""
-        if all(node.is_constant for node in nodes):
-            return self.constant(next((j for j, node in enumerate(nodes) if node.value), 0))
-        return self._make("which", tuple(nodes), None, "int")
+        flags = tuple(self.truth(node) for node in nodes)
+        if all(flag.is_constant for flag in flags):
+            return self.constant(next((j for j, flag in enumerate(flags) if flag.value), 0))
+        return self._make("which", flags, None, "int")
 
     # --- rewriting ------------------------------------------------------------------------
 
@@ -267,18 +267,30 @@ class Graph:
             return node
         if node.op == "random":
             return self._make("random", tuple(args), node.value, node.kind)
-        of_many = {"and": self.all, "or": self.any, "add": self.add, "mul": self.multiply}
-        of_few: dict[str, Callable[..., Node]] = {
-            "not": self.negate,
-            "int": self.number,
-            "quotient": self.divide,
-            "if": self.choose,
-            "which": lambda *flags: self.which([self.truth(flag) for flag in flags]),
-            **{op: partial(self.compare, op) for op in COMPARISONS},
-        }
-        if node.op in of_many:
-            return of_many[node.op](args)
-        return of_few[node.op](*args) if node.op in of_few else self.function(node.op, args)
+        return self.apply(node.op, args)
+
+    def apply(self, op: str, args: Sequence[Node]) -> Node:
+        """An operation, given the name that its nodes have."""
+        if op in _OF_MANY:
+            return _OF_MANY[op](self, args)
+        if op in _OF_FEW:
+            return _OF_FEW[op](self, *args)
+        return self.compare(op, *args) if op in COMPARISONS else self.function(op, args)
+
+
+_OF_MANY: dict[str, Callable[[Graph, Iterable[Node]], Node]] = {
+    "and": Graph.all,
+    "or": Graph.any,
+    "add": Graph.add,
+    "mul": Graph.multiply,
+    "which": Graph.which,
+}
+_OF_FEW: dict[str, Callable[..., Node]] = {
+    "not": Graph.negate,
+    "int": Graph.number,
+    "quotient": Graph.divide,
+    "if": Graph.choose,
+}
 
 
 def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
@@ -293,16 +305,21 @@ def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
     return sorted(found, key=lambda node: node.uid)
 
 
-def leaves(roots: Iterable[Node], op: str) -> list[Node]:
-    """The leaves (or draws) of one type below some roots."""
-    return [node for node in sorted_nodes(roots) if node.op == op]
+def leaves(roots: Iterable[Node], *ops: str) -> list[Node]:
+    """The leaves (or draws) of some types below some roots."""
+    return [node for node in sorted_nodes(roots) if node.op in ops]
 
 
-def reaching(roots: Iterable[Node], is_target: Callable[[Node], bool]) -> set[Node]:
-    """The nodes below some roots that look at a target, the targets included."""
+def draws(node: Node) -> list[Node]:
+    """The draws that an expression looks at."""
+    return leaves([node], "random")
+
+
+def reaching(root: Node, op: str) -> set[Node]:
+    """The parts of an expression that look at a leaf (or a draw) of some type, these included."""
     found: set[Node] = set()
-    for node in sorted_nodes(roots):
-        if is_target(node) or any(arg in found for arg in node.args):
+    for node in sorted_nodes([root]):
+        if node.op == op or any(arg in found for arg in node.args):
             found.add(node)
     return found
 
@@ -390,34 +407,14 @@ class Program:
 
 def _operation(node: Node) -> Callable[..., Any]:
     """A function of the generator, the number of lanes and the arguments that computes a node."""
-    match node.op:
-        case "random":
-            return DISTRIBUTIONS[node.value[0]].draw
-        case "and" | "or" | "add" | "mul":
-            return partial(_fold, _FOLDS[node.op], len({a.kind for a in node.args}) == 1)
-        case "which":
-            return _which
-        case "not":
-            compute: Callable[..., Any] = np.logical_not
-        case "int":
-            compute = _as_whole
-        case "quotient":
-            compute = np.divide
-        case "if":
-            compute = np.where
-        case op if op in COMPARISONS:
-            compute = COMPARISONS[op]
-        case op:
-            compute = FUNCTIONS[op].compute
+    if node.op == "random":
+        return DISTRIBUTIONS[node.value[0]].draw
+    if node.op in FOLDS:
+        return partial(_fold, FOLDS[node.op], len({a.kind for a in node.args}) == 1)
+    if node.op == "which":
+        return _which
+    compute = COMPUTED[node.op]
     return lambda rng, size, *args: compute(*args)
-
-
-_FOLDS: dict[str, Any] = {
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "add": np.add,
-    "mul": np.multiply,
-}
 
 
 def _fold(function: Any, in_place: bool, _rng: Any, _size: int, *values: Any) -> Any:
@@ -427,10 +424,6 @@ def _fold(function: Any, in_place: bool, _rng: Any, _size: int, *values: Any) ->
     for value in values[2:]:
         result = function(result, value, out=result) if in_place else function(result, value)
     return result
-
-
-def _as_whole(values: Any) -> Array:
-    return np.asarray(values).astype(np.int64)
 
 
 def _which(_rng: Any, size: int, *flags: Any) -> Array:

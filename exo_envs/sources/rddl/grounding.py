@@ -8,14 +8,14 @@ here.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import Node
+from exo_envs.sources.rddl.expressions import Graph, LeafKind, Node
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Kind
 
@@ -33,17 +33,7 @@ class _Grounder:
 
         self.model, self.rddl, self.graph = model, rddl, rddl.graph
         self.values = RDDLValueInitializer(model).initialize()
-        self.inlined: dict[tuple[str, tuple[str, ...]], Node] = {}
-        self.open: list[tuple[str, tuple[str, ...]]] = []
-        self.dispatch: dict[str, Callable[[Any, str, Any, Bindings], Node]] = {
-            "arithmetic": self._arithmetic,
-            "boolean": self._boolean,
-            "relational": self._relational,
-            "aggregation": self._aggregation,
-            "func": self._function,
-            "control": self._control,
-            "randomvar": self._random,
-        }
+        self.inlined: dict[tuple[str, tuple[str, ...]], Node | None] = {}  # None: being made
 
     def ground(self) -> None:
         model, rddl = self.model, self.rddl
@@ -87,28 +77,44 @@ class _Grounder:
         declared = self.model.variable_ranges[fluent]
         return declared if declared in ("bool", "int", "real") else "int"
 
-    def _bindings(self, parameters: Sequence[Any], outer: Bindings) -> Iterator[Bindings]:
-        """The ways to bind the parameters of an aggregation."""
-        names = [name for _, (name, _) in parameters]
-        for objects in self._tuples([type_name for _, (_, type_name) in parameters]):
-            yield {**outer, **dict(zip(names, objects, strict=True))}
-
     # --- expressions ----------------------------------------------------------------------
 
     def expression(self, expression: Any, bound: Bindings) -> Node:
-        group, op = expression.etype
-        if group == "constant":
-            return self.graph.constant(expression.args)
-        if group == "pvar":
-            return self._fluent(expression, bound)
-        if group not in self.dispatch:
+        graph, (group, op), args = self.graph, expression.etype, expression.args
+        match group:
+            case "constant":
+                return graph.constant(args)
+            case "pvar":
+                return self._fluent(args, bound)
+            case "control":
+                return self._if(args, bound) if op == "if" else self._switch(args, bound)
+            case "randomvar":
+                return self._random(expression, bound)
+            case "func":
+                if op not in FUNCTIONS or len(args) != FUNCTIONS[op].arity:
+                    raise _unsupported(f"the function {op} of {len(args)} arguments", expression)
+                return graph.function(op, list(self._each(args, bound)))
+        if op not in OPERATORS:
             raise _unsupported(f"{op} ({group})", expression)
-        return self.dispatch[group](expression, op, expression.args, bound)
+        over = self._for_objects if group == "aggregation" else self._each
+        return OPERATORS[op](graph, over(args, bound))
 
-    def _fluent(self, expression: Any, bound: Bindings) -> Node:
-        name, arguments = expression.args
+    def _each(self, args: Iterable[Any], bound: Bindings) -> Iterator[Node]:
+        return (self.expression(arg, bound) for arg in args)
+
+    def _for_objects(self, args: Sequence[Any], bound: Bindings) -> Iterator[Node]:
+        """The last argument for all ways to bind the parameters before it."""
+        *parameters, inner = args
+        names = [name for _, (name, _) in parameters]
+        for objects in self._tuples([type_name for _, (_, type_name) in parameters]):
+            yield self.expression(inner, {**bound, **dict(zip(names, objects, strict=True))})
+
+    # --- fluents --------------------------------------------------------------------------
+
+    def _fluent(self, args: Any, bound: Bindings) -> Node:
+        name, arguments = args
         if not arguments and name not in self.model.variable_types:
-            return self._object_value(name, bound)
+            return self._object_value(bound.get(name, name))
         choices = [self._object(argument, bound) for argument in arguments or ()]
         if all(isinstance(choice, str) for choice in choices):
             return self._fluent_of(name, tuple(str(choice) for choice in choices))
@@ -126,9 +132,9 @@ class _Grounder:
                 return str(self.model.strip_literal(name))
         return self.expression(argument, bound)
 
-    def _object_value(self, name: str, bound: Bindings) -> Node:
-        value = bound[name] if name in bound else self.model.strip_literal(name)
-        return self.graph.constant(int(self.model.object_to_index[value]))
+    def _object_value(self, name: str) -> Node:
+        """An object as a number, its position in its type."""
+        return self.graph.constant(int(self.model.object_to_index[self.model.strip_literal(name)]))
 
     def _selected(self, name: str, choices: Sequence[str | Node]) -> Node:
         """A fluent of a fluent: the values for all objects, and the choice among them."""
@@ -151,26 +157,21 @@ class _Grounder:
         return node
 
     def _fluent_of(self, name: str, objects: tuple[str, ...]) -> Node:
-        match self.model.variable_types[name]:
-            case "non-fluent":
-                index = tuple(self.model.object_to_index[o] for o in objects)
-                return self.graph.constant(np.asarray(self.values[name])[index].item())
-            case "state-fluent":
-                return self.graph.leaf("state", ground_name(name, objects), self._kind(name))
-            case "action-fluent":
-                return self.graph.leaf("action", ground_name(name, objects), self._kind(name))
-            case "next-state-fluent":
-                fluent = self.model.prev_state[name]
-                return self.graph.leaf("next", ground_name(fluent, objects), self._kind(fluent))
-        return self._inline(name, objects)
+        variable_type = self.model.variable_types[name]
+        if variable_type == "non-fluent":
+            index = tuple(self.model.object_to_index[o] for o in objects)
+            return self.graph.constant(np.asarray(self.values[name])[index].item())
+        if variable_type not in _LEAVES:
+            return self._inline(name, objects)
+        fluent = self.model.prev_state.get(name, name)
+        grounded = ground_name(fluent, objects)
+        return self.graph.leaf(_LEAVES[variable_type], grounded, self._kind(fluent))
 
     def _inline(self, name: str, objects: tuple[str, ...]) -> Node:
         """The expression of an intermediate fluent, or of a state fluent's next value."""
         key = (name, objects)
         if key not in self.inlined:
-            if key in self.open:
-                raise RDDLRefusedError("cycle", f"{ground_name(*key)!r} is defined by itself")
-            self.open.append(key)
+            self.inlined[key] = None
             parameters, expression = self.model.cpfs[name]
             bound = dict(zip((p for p, _ in parameters), objects, strict=True))
             node = self.expression(expression, bound)
@@ -179,115 +180,47 @@ class _Grounder:
             if kind == "real" and node.is_constant:
                 node = self.graph.constant(node.value, "real")
             self.inlined[key] = node
-            self.open.pop()
-        return self.inlined[key]
+        made = self.inlined[key]
+        if made is None:
+            raise RDDLRefusedError("cycle", f"{ground_name(*key)!r} is defined by itself")
+        return made
 
-    # --- operations -----------------------------------------------------------------------
+    # --- choices and draws ----------------------------------------------------------------
 
-    def _all(self, args: Sequence[Any], bound: Bindings) -> list[Node]:
-        return [self.expression(arg, bound) for arg in args]
+    def _if(self, args: Any, bound: Bindings) -> Node:
+        condition, then, otherwise = args
+        holds = self.graph.truth(self.expression(condition, bound))
+        if holds.is_constant:  # what is never reached need not be supported
+            return self.expression(then if holds.value else otherwise, bound)
+        return self.graph.choose(holds, *self._each((then, otherwise), bound))
 
-    def _arithmetic(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        nodes = self._all(args, bound)
-        match op:
-            case "+":
-                return self.graph.add(nodes)
-            case "*":
-                return self.graph.multiply(nodes)
-            case "-" if len(nodes) == 1:
-                return self.graph.minus(nodes[0])
-            case "-":
-                return self.graph.add([nodes[0], *map(self.graph.minus, nodes[1:])])
-        return self.graph.divide(nodes[0], nodes[1])
-
-    def _boolean(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        graph = self.graph
-        if op in ("^", "&"):
-            return graph.all(self.expression(arg, bound) for arg in args)
-        if op == "|":
-            return graph.any(self.expression(arg, bound) for arg in args)
-        nodes = [graph.truth(node) for node in self._all(args, bound)]
-        if op == "~" and len(nodes) == 1:
-            return graph.negate(nodes[0])
-        if op == "=>":
-            return graph.any((graph.negate(nodes[0]), nodes[1]))
-        return graph.compare("==" if op == "<=>" else "!=", nodes[0], nodes[1])
-
-    def _relational(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        left, right = self._all(args, bound)
-        return self.graph.compare("!=" if op == "~=" else op, left, right)
-
-    def _aggregation(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        *parameters, inner = args
-        graph = self.graph
-        nodes = (self.expression(inner, b) for b in self._bindings(parameters, bound))
-        at_once = {
-            "forall": graph.all,
-            "exists": graph.any,
-            "sum": graph.add,
-            "prod": graph.multiply,
-        }
-        if op in at_once:
-            return at_once[op](nodes)
-        values = [graph.number(node) for node in nodes]
-        match op:
-            case "avg":
-                return graph.divide(graph.add(values), graph.constant(len(values)))
-            case "minimum" | "maximum":
-                return reduce(lambda best, v: graph.function(op[:3], (best, v)), values)
-            case "argmin" | "argmax":
-                return self._position(op, values)
-        raise _unsupported(op, expression)
-
-    def _position(self, op: str, values: list[Node]) -> Node:
-        best, position = values[0], self.graph.constant(0)
-        for j, value in enumerate(values[1:], start=1):
-            better = self.graph.compare("<" if op == "argmin" else ">", value, best)
-            position = self.graph.choose(better, self.graph.constant(j), position)
-            best = self.graph.choose(better, value, best)
-        return position
-
-    def _function(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        if op not in FUNCTIONS or len(args) != FUNCTIONS[op].arity:
-            raise _unsupported(f"the function {op} of {len(args)} arguments", expression)
-        return self.graph.function(op, self._all(args, bound))
-
-    def _control(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        graph = self.graph
-        if op == "if":
-            condition = graph.truth(self.expression(args[0], bound))
-            if condition.is_constant:
-                return self.expression(args[1] if condition.value else args[2], bound)
-            return graph.choose(condition, *self._all(args[1:], bound))
-        switch, *cases = args
+    def _switch(self, args: Any, bound: Bindings) -> Node:
+        graph, (switch, *cases) = self.graph, args
         chosen = self.expression(switch, bound)
-        listed = {
-            self.model.strip_literal(case[0]): case[1] for kind, case in cases if kind == "case"
-        }
+        listed = dict(case for kind, case in cases if kind == "case")
         rest = [case for kind, case in cases if kind != "case"]
         nodes = [
-            (graph.constant(int(self.model.object_to_index[literal])), self.expression(e, bound))
-            for literal, e in listed.items()
+            (self._object_value(literal), self.expression(result, bound))
+            for literal, result in listed.items()
         ]
         node = self.expression(rest[0], bound) if rest else nodes.pop()[1]
         for value, result in nodes:
             node = graph.choose(graph.compare("==", chosen, value), result, node)
         return node
 
-    def _random(self, expression: Any, op: str, args: Any, bound: Bindings) -> Node:
-        graph = self.graph
+    def _random(self, expression: Any, bound: Bindings) -> Node:
+        graph, (_, op), args = self.graph, expression.etype, expression.args
         if op in ("KronDelta", "DiracDelta"):
             return self.expression(args[0], bound)
         if op in ("Discrete(p)", "UnnormDiscrete(p)"):
-            *parameters, inner = args
-            (weight,) = inner
-            weights = [self.expression(weight, b) for b in self._bindings(parameters, bound)]
-            return graph.random(op[: -len("(p)")], weights, "int")
+            *parameters, (weight,) = args
+            weights = list(self._for_objects([*parameters, weight], bound))
+            return graph.random(op.removesuffix("(p)"), weights, "int")
         if op in ("Discrete", "UnnormDiscrete"):
             return graph.random(op, self._weights(args, bound), "int")
         if op not in DISTRIBUTIONS or len(args) != len(DISTRIBUTIONS[op].ranges):
             raise _unsupported(f"the distribution {op} of {len(args)} arguments", expression)
-        nodes = [graph.number(node) for node in self._all(args, bound)]
+        nodes = [graph.number(node) for node in self._each(args, bound)]
         if op == "Bernoulli" and nodes[0].is_constant and nodes[0].value in (0, 1):
             return graph.constant(bool(nodes[0].value))
         return graph.random(op, nodes, DISTRIBUTIONS[op].kind)
@@ -301,6 +234,71 @@ class _Grounder:
         }
         none = self.graph.constant(0.0)
         return [chances.get(name, none) for name in self._objects(type_name)]
+
+
+# --- operators -----------------------------------------------------------------------------------
+
+
+def _difference(graph: Graph, nodes: Iterator[Node]) -> Node:
+    first, *others = nodes
+    return graph.add([first, *map(graph.minus, others)]) if others else graph.minus(first)
+
+
+def _not_or_either(graph: Graph, nodes: Iterator[Node]) -> Node:
+    """Of one truth value that it does not hold, of two that only one does."""
+    first, *others = map(graph.truth, nodes)
+    return graph.compare("!=", first, *others) if others else graph.negate(first)
+
+
+def _comparison(op: str, graph: Graph, nodes: Iterator[Node]) -> Node:
+    return graph.compare("!=" if op == "~=" else op, *nodes)
+
+
+def _average(graph: Graph, nodes: Iterator[Node]) -> Node:
+    values = list(nodes)
+    return graph.divide(graph.add(values), graph.constant(len(values)))
+
+
+def _extreme(name: str, graph: Graph, nodes: Iterator[Node]) -> Node:
+    """The smallest or the largest one (``min``, ``max``)."""
+    return reduce(lambda a, b: graph.function(name, (a, b)), map(graph.number, nodes))
+
+
+def _position(better: str, graph: Graph, nodes: Iterator[Node]) -> Node:
+    """The position of the first one than which no other is smaller (``<``) or larger (``>``)."""
+    best, *others = map(graph.number, nodes)
+    position = graph.constant(0)
+    for j, value in enumerate(others, start=1):
+        is_better = graph.compare(better, value, best)
+        position = graph.choose(is_better, graph.constant(j), position)
+        best = graph.choose(is_better, value, best)
+    return position
+
+
+#: What an operator, or an aggregation over objects, makes of its operands. These are grounded one
+#: by one as they are taken.
+OPERATORS: dict[str, Callable[[Graph, Iterator[Node]], Node]] = {
+    **dict.fromkeys(("+", "sum"), Graph.add),
+    **dict.fromkeys(("*", "prod"), Graph.multiply),
+    **dict.fromkeys(("^", "&", "forall"), Graph.all),
+    **dict.fromkeys(("|", "exists"), Graph.any),
+    "-": _difference,
+    "/": lambda graph, nodes: graph.divide(*nodes),
+    "~": _not_or_either,
+    "=>": lambda graph, nodes: graph.any((graph.negate(next(nodes)), *nodes)),
+    "<=>": lambda graph, nodes: graph.compare("==", *map(graph.truth, nodes)),
+    **{op: partial(_comparison, op) for op in ("==", "~=", "<", "<=", ">", ">=")},
+    "avg": _average,
+    "minimum": partial(_extreme, "min"),
+    "maximum": partial(_extreme, "max"),
+    "argmin": partial(_position, "<"),
+    "argmax": partial(_position, ">"),
+}
+_LEAVES: dict[str, LeafKind] = {
+    "state-fluent": "state",
+    "action-fluent": "action",
+    "next-state-fluent": "next",
+}
 
 
 def ground_name(fluent: str, objects: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import Node, sorted_nodes
+from exo_envs.sources.rddl.expressions import Node, leaves, sorted_nodes
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import COMPARISONS, DISTRIBUTIONS, FUNCTIONS, Array
 
@@ -243,33 +243,34 @@ def by_values(rddl: Description, root: Node, name: str, known: Mapping[Node, Int
 
     ``if month == 0 then 2 else month - 1`` never is -1, which no interval of month tells.
     """
-    whole = [
-        leaf
-        for leaf in sorted_nodes([root])
-        if leaf.op in ("state", "action") and leaf.kind != "real" and leaf in known
-    ]
     own = rddl.leaf(name)
+    whole = [n for n in leaves([root], "state", "action") if n.kind != "real" and n in known]
     whole.sort(key=lambda leaf: (leaf is not own, known[leaf].high - known[leaf].low))
+    apart = values_apart(whole, known, MOST_LANES)
+    lanes = np.array(list(itertools.product(*apart.values()))).T
+    exact = {leaf: Interval.of(lane) for leaf, lane in zip(apart, lanes, strict=True)}
+    return intervals([root], {**known, **exact})[0]
+
+
+def values_apart(
+    whole: Sequence[Node], known: Mapping[Node, Interval], room: float
+) -> dict[Node, Array]:
+    """All values of as many leaves as have no more combinations than there is room for."""
     taken: dict[Node, Array] = {}
     for leaf in whole:
         low, high = known[leaf]
-        if (high - low + 1) * math.prod(map(len, taken.values())) <= MOST_LANES:
-            taken[leaf] = np.arange(low, high + 1, dtype=np.float64)
-    if not taken:
-        return intervals([root], known)[0]
-    lanes = np.array(list(itertools.product(*taken.values()))).T
-    exact = {leaf: Interval(lane, lane) for leaf, lane in zip(taken, lanes, strict=True)}
-    return intervals([root], {**known, **exact})[0]
+        if (high - low + 1) * math.prod(map(len, taken.values())) <= room:
+            taken[leaf] = np.arange(low, high + 1)
+    return taken
 
 
 def drop_constants(rddl: Description) -> bool:
     """Put the values of variables that never change into all expressions; whether there are any."""
     constant = [name for name, (low, high) in rddl.bounds.items() if low == high]
-    values = {}
-    for leaf_of in (rddl.leaf, rddl.next_leaf):
-        for name in constant:
-            value = rddl.graph.constant(rddl.initial[name], rddl.kinds[name])
-            values[leaf_of(name)] = value
+    values: dict[Node, Node] = {}
+    for name in constant:
+        value = rddl.graph.constant(rddl.initial[name], rddl.kinds[name])
+        values |= {rddl.leaf(name): value, rddl.next_leaf(name): value}
     rddl.forget(constant)
     rddl.replace(values)
     rddl.constants += tuple(constant)

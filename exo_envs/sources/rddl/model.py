@@ -15,6 +15,7 @@ from exo_envs.core.batches import as_batch, as_size, as_values, flat_rows, flatt
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.core.variable import Ranges
 from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
 from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
 from exo_envs.sources.rddl.expressions import Node, Program, leaves
@@ -176,13 +177,9 @@ class RDDLMDP(ExoMDP):
     def __init__(self, rddl: Description) -> None:
         """Compile the expressions."""
         self._describe(rddl)
-        self._parts = {
-            "endogenous": _Part(rddl, rddl.endogenous),
-            "exogenous": _Part(rddl, rddl.exogenous),
-        }
-        self.endogenous_variables, self.exogenous_variables = (
-            part.variables for part in self._parts.values()
-        )
+        self._n, self._x = _Part(rddl, rddl.endogenous), _Part(rddl, rddl.exogenous)
+        self.endogenous_variables = self._n.variables
+        self.exogenous_variables = self._x.variables
         self.num_actions = len(rddl.actions.names)
         self.discount = rddl.discount
         self.horizon = rddl.horizon
@@ -222,11 +219,7 @@ class RDDLMDP(ExoMDP):
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The initial state of the instance, ``size`` times."""
         size = as_size(self, size)
-        n, x = (
-            np.tile(np.array(part.initial, dtype=self.dtype_of(which)), (size, 1))
-            for which, part in self._parts.items()
-        )
-        return State(n, x)
+        return State(self._n.repeated(size), self._x.repeated(size))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """P(x'|x)."""
@@ -278,14 +271,6 @@ class RDDLMDP(ExoMDP):
         if self._n.moves.is_random:
             return None
         return Successors.certain(self.sample_endogenous(state, action, np.random.default_rng(0)))
-
-    @property
-    def _n(self) -> _Part:
-        return self._parts["endogenous"]
-
-    @property
-    def _x(self) -> _Part:
-        return self._parts["exogenous"]
 
     def _known(self, n: Array, x: Array, a: Array) -> dict[Node, Any]:
         return self._n.read(n) | self._x.read(x) | self._description.actions.values(a)
@@ -371,15 +356,19 @@ class _Part:
             int(low) if leaf.kind == "int" else 0
             for leaf, (low, _) in zip(self._leaves, bounds, strict=True)
         ]
-        self.initial = [
-            rddl.initial[name] - offset for name, offset in zip(names, self._offsets, strict=True)
-        ]
         self.variables = tuple(
             Variable(leaf.value, low=low, high=high)
             if leaf.kind == "real"
             else Variable(leaf.value, 2 if leaf.kind == "bool" else int(high - low) + 1)
             for leaf, (low, high) in zip(self._leaves, bounds, strict=True)
         )
+        self._initial = [
+            rddl.initial[name] - o for name, o in zip(names, self._offsets, strict=True)
+        ]
+
+    def repeated(self, size: int) -> Array:
+        """The initial values, shape (size, variables)."""
+        return np.tile(np.array(self._initial, dtype=Ranges(self.variables).dtype), (size, 1))
 
     def read(self, rows: Array) -> dict[Node, Any]:
         """The values of an array (B, variables)."""

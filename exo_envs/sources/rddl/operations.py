@@ -19,6 +19,13 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,
     "<=": np.less_equal,
 }
+#: Functions of two values that are computed one after another of any number of them.
+FOLDS: dict[str, Any] = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "add": np.add,
+    "mul": np.multiply,
+}
 _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
@@ -87,6 +94,15 @@ FUNCTIONS: dict[str, Function] = {
     "pow": Function(2, _power, None),
     "log": Function(2, lambda x, y: np.log(x) / np.log(y), "real"),
     "hypot": Function(2, np.hypot, "real", low=0),
+}
+#: How operations are computed, given the values of their arguments.
+COMPUTED: dict[str, Callable[..., Any]] = {
+    "not": np.logical_not,
+    "int": lambda values: np.asarray(values).astype(np.int64),
+    "quotient": np.divide,
+    "if": np.where,
+    **COMPARISONS,
+    **{name: function.compute for name, function in FUNCTIONS.items()},
 }
 
 

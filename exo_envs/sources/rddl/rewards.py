@@ -10,10 +10,10 @@ from exo_envs.sources.rddl.description import Description
 from exo_envs.sources.rddl.expressions import (
     Graph,
     Node,
+    draws,
     leaves,
     outcomes,
     show,
-    sorted_nodes,
 )
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS
@@ -38,7 +38,7 @@ def split_reward(rddl: Description) -> None:
         total = graph.add(nodes)
         if not total.is_constant or total.value:
             rddl.terms[scope] = total
-    if _draws(reward):
+    if draws(reward):
         rddl.notes.append("the reward looks at what is drawn in the step; its mean is paid")
 
 
@@ -82,16 +82,15 @@ def expectation(graph: Graph, node: Node) -> Node:  # noqa: C901, PLR0911
         RDDLRefusedError: it is not simple enough: a draw with many outcomes inside something that
             is not linear.
     """
-    draws = _draws(node)
-    if not draws:
+    if not draws(node):
         return node
     if node.op == "add":
         return graph.add(expectation(graph, arg) for arg in node.args)
     if node.op == "mul" and _are_apart(node.args):
         return graph.multiply(expectation(graph, arg) for arg in node.args)
-    if node.op == "if" and not _draws(node.args[0]):
+    if node.op == "if" and not draws(node.args[0]):
         return graph.choose(node.args[0], *(expectation(graph, arg) for arg in node.args[1:]))
-    if node.op == "quotient" and not _draws(node.args[1]):
+    if node.op == "quotient" and not draws(node.args[1]):
         return graph.divide(expectation(graph, node.args[0]), node.args[1])
     if node.op == "int":
         (inner,) = node.args
@@ -102,29 +101,27 @@ def expectation(graph: Graph, node: Node) -> Node:  # noqa: C901, PLR0911
             return graph.multiply(expectation(graph, graph.number(arg)) for arg in inner.args)
         if inner.op == "random":
             node = inner
-    if node.op == "random" and not any(_draws(arg) for arg in node.args):
+    if node.op == "random" and not any(draws(arg) for arg in node.args):
         mean_of = DISTRIBUTIONS[node.value[0]].mean
         if mean_of is not None:
             return mean_of(graph, *node.args)
     return _over_outcomes(graph, node)
 
 
-def _draws(node: Node) -> list[Node]:
-    return [n for n in sorted_nodes([node]) if n.op == "random"]
-
-
 def _are_apart(nodes: tuple[Node, ...]) -> bool:
     """Whether no two of them look at one draw."""
-    seen = [frozenset(_draws(node)) for node in nodes]
+    seen = [frozenset(draws(node)) for node in nodes]
     return sum(map(len, seen)) == len(frozenset().union(*seen))
 
 
 def _over_outcomes(graph: Graph, node: Node) -> Node:
     """The sum over all outcomes of its draws, each with its chance."""
-    draws = _draws(node)
-    counts = [outcomes(draw) for draw in draws]
-    if any(count is None for count in counts) or math.prod(c or 1 for c in counts) > MOST_OUTCOMES:
-        name = next((d.value[0] for d, c in zip(draws, counts, strict=True) if c is None), "random")
+    random = draws(node)
+    counts = [outcomes(draw) for draw in random]
+    if None in counts or math.prod(count or 1 for count in counts) > MOST_OUTCOMES:
+        name = next(
+            (d.value[0] for d, c in zip(random, counts, strict=True) if c is None), "random"
+        )
         raise RDDLRefusedError(
             "reward",
             f"the reward looks at a {name} draw of the same step in a way whose mean is not "
@@ -132,11 +129,9 @@ def _over_outcomes(graph: Graph, node: Node) -> Node:
         )
     parts = []
     for values in itertools.product(*(range(count or 1) for count in counts)):
-        fixed = {
-            draw: graph.constant(bool(v) if draw.kind == "bool" else v)
-            for draw, v in zip(draws, values, strict=True)
-        }
-        chances = [_chance(graph, draw, v) for draw, v in zip(draws, values, strict=True)]
+        chosen = list(zip(random, values, strict=True))
+        fixed = {d: graph.constant(bool(v) if d.kind == "bool" else v) for d, v in chosen}
+        chances = [_chance(graph, draw, value) for draw, value in chosen]
         parts.append(graph.multiply(graph.substitute([*chances, graph.number(node)], fixed)))
     return graph.add(parts)
 

@@ -32,14 +32,14 @@ from exo_envs.sources.rddl.expressions import (
     sorted_nodes,
 )
 from exo_envs.sources.rddl.grounding import ground_name
-from exo_envs.sources.rddl.intervals import Interval, box, intervals
+from exo_envs.sources.rddl.intervals import Interval, box, intervals, values_apart
 from exo_envs.sources.rddl.loading import RDDLRefusedError
+from exo_envs.sources.rddl.operations import FOLDS
 
 #: Numbers that a proof may compute at most, nodes times cases.
 MOST_NUMBERS = 1_000_000
 #: Values among which the initial one of what is stored is looked for, at most.
 MOST_VALUES = 1_000_000
-_JOINED = ("add", "mul", "and", "or")
 
 
 # --- at most one of several -----------------------------------------------------------------------
@@ -113,22 +113,19 @@ def _cases(
     nodes, chosen = sorted_nodes(roots), leaves(roots, "action")
     columns = [rddl.actions.columns[leaf.value] for leaf in chosen]
     rows = np.unique(np.stack(columns, axis=1), axis=0) if columns else np.zeros((1, 0))
-    axes: list[Any] = [np.arange(len(members) + with_none), np.arange(len(rows))]
-    split = [node for node in nodes if node.op == "random" and outcomes(node)]
-    axes += [np.arange(outcomes(node) or 0) for node in split]
-    cells = len(nodes) * math.prod(map(len, axes))
+    split = {node: np.arange(outcomes(node) or 0) for node in nodes if node.op == "random"}
+    split = {node: values for node, values in split.items() if len(values)}
+    axes = [np.arange(len(members) + with_none), np.arange(len(rows))]
+    cells = len(nodes) * math.prod(map(len, (*axes, *split.values())))
     if cells > MOST_NUMBERS:
         return None
     if look_closely:
         own, known = {rddl.leaf(member) for member in members}, box(rddl)
         others = [n for n in leaves(roots, "state") if n not in own and n.kind != "real"]
-        for leaf in sorted(others, key=lambda leaf: known[leaf].high - known[leaf].low):
-            low, high = known[leaf]
-            if cells * (high - low + 1) <= MOST_NUMBERS:
-                cells *= high - low + 1
-                split.append(leaf)
-                axes.append(np.arange(low, high + 1))
-    held, row, *values = (axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij"))
+        others.sort(key=lambda leaf: known[leaf].high - known[leaf].low)
+        split |= values_apart(others, known, MOST_NUMBERS / cells)
+    lanes = (axis.reshape(-1) for axis in np.meshgrid(*axes, *split.values(), indexing="ij"))
+    held, row, *values = lanes
     cases = {rddl.leaf(member): Interval.of(held == j) for j, member in enumerate(members)}
     for column, leaf in zip(rows.T, chosen, strict=True):
         cases[leaf] = Interval.of(column[row])
@@ -195,13 +192,8 @@ def defer(rddl: Description) -> None:
     )
 
 
-def _looking(root: Node) -> set[Node]:
-    """The parts of an expression that look at x'."""
-    return reaching([root], lambda node: node.op == "next")
-
-
 def _check_draws(rddl: Description, name: str) -> None:
-    looking = _looking(rddl.following[name])
+    looking = reaching(rddl.following[name], "next")
     for node in sorted(looking, key=lambda node: node.uid):
         if node.op == "random":
             other = leaves([node], "next")[0].value
@@ -212,43 +204,38 @@ def _check_draws(rddl: Description, name: str) -> None:
             )
 
 
+def _pieces_of(graph: Graph, node: Node, looking: set[Node]) -> list[Node]:
+    """The arguments of a node that do not look at x'; those of a sum are one part of it."""
+    free = [arg for arg in node.args if arg not in looking and not arg.is_constant]
+    return [graph.apply(node.op, free)] if free and node.op in FOLDS else free
+
+
 def _pieces(graph: Graph, root: Node) -> dict[Node, None]:
-    """The largest parts of an expression that do not look at x'; sums are split in two."""
-    looking = _looking(root)
+    """The largest parts of an expression that do not look at x'."""
+    looking = reaching(root, "next")
     pieces: dict[Node, None] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        free = [arg for arg in node.args if arg not in looking and not arg.is_constant]
-        if free and node.op in _JOINED:
-            pieces[_joined(graph, node.op, free)] = None
-        else:
-            pieces.update(dict.fromkeys(free))
+        pieces.update(dict.fromkeys(_pieces_of(graph, node, looking)))
         waiting.extend(arg for arg in node.args if arg in looking)
     return pieces
 
 
 def _with_pieces(graph: Graph, root: Node, new_leaves: dict[Node, Node]) -> Node:
     """The expression, with a leaf in the place of each of its pieces."""
-    looking = _looking(root)
+    looking = reaching(root, "next")
     done: dict[Node, Node] = {}
     for node in sorted_nodes([root]):
         if node not in looking:
             done[node] = new_leaves.get(node, node)
-        elif node.op in _JOINED:
-            free = [arg for arg in node.args if arg not in looking and not arg.is_constant]
-            rest = [done[arg] for arg in node.args if arg not in free]
-            if free:
-                rest.append(new_leaves[_joined(graph, node.op, free)])
-            done[node] = _joined(graph, node.op, rest)
+        elif node.op in FOLDS:
+            rest = [done[arg] for arg in node.args if arg in looking or arg.is_constant]
+            new = [new_leaves[piece] for piece in _pieces_of(graph, node, looking)]
+            done[node] = graph.apply(node.op, rest + new)
         else:
             done[node] = graph.rebuild(node, [done[arg] for arg in node.args])
     return done[root]
-
-
-def _joined(graph: Graph, op: str, nodes: list[Node]) -> Node:
-    join = {"add": graph.add, "mul": graph.multiply, "and": graph.all, "or": graph.any}[op]
-    return join(nodes)
 
 
 def _find_initial(rddl: Description, values: dict[Node, Node], stored: list[str]) -> None:

@@ -28,9 +28,9 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
 from exo_envs.core.spaces import Variables, Wanted, num_shown
 from exo_envs.core.variable import Variable
 from exo_envs.sources.access.columns import Column, bounded, refine
-from exo_envs.sources.access.episodes import walk
+from exo_envs.sources.access.episodes import visits
 from exo_envs.sources.access.found import find_access
-from exo_envs.sources.access.state_access import ColumnState, Env
+from exo_envs.sources.access.state_access import Env, StateAccess
 
 #: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
 OF_THE_STATE = (
@@ -104,8 +104,8 @@ def discover(
     def look(observation: Any) -> FloatArray:
         return access.read(env, observation)
 
-    visits = walk(env, rng, NUM_SHOWN, look, max_episode=MAX_EPISODE)
-    shown = np.array([visit.before for visit in visits])
+    met = visits(env, rng, NUM_SHOWN, look, max_episode=MAX_EPISODE)
+    shown = np.array([visit.before for visit in met])
     changes = [name for i, name in enumerate(names) if np.ptp(shown[:, i]) > 0]
     if endogenous is None:
         found = audit(env, rng=rng, read=access.read, names=names)
@@ -139,7 +139,7 @@ class StateParts:
     """
 
     def __init__(
-        self, access: ColumnState, columns: Sequence[Column], shown: FloatArray, found: Audit
+        self, access: StateAccess, columns: Sequence[Column], shown: FloatArray, found: Audit
     ) -> None:
         self.access, self.columns, self.shown = access, list(columns), shown
         index = {column.name: i for i, column in enumerate(columns)}

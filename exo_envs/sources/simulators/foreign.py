@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ExoError
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
-from exo_envs.sources.access.episodes import walk
+from exo_envs.sources.access.episodes import visits
 from exo_envs.sources.access.state_access import Env, Row, SplitState
 
 #: States that an environment is put into to see whether it obeys.
@@ -154,11 +154,11 @@ class ForeignEnv:
 def probe(foreign: ForeignEnv) -> None:
     """Find out whether an environment goes where it is put, and tells its reward terms."""
     rng, access, env = np.random.default_rng(0), foreign.access, foreign.env
-    visits = list(walk(env, rng, NUM_LOOKED_AT, foreign.read, max_episode=NUM_PROBES // 2))
+    met = list(visits(env, rng, NUM_LOOKED_AT, foreign.read, max_episode=NUM_PROBES // 2))
     foreign.tells_terms = foreign.num_terms > 0 and all(
-        np.asarray(visit.info.get("reward_terms")).shape == (foreign.num_terms,) for visit in visits
+        np.asarray(visit.info.get("reward_terms")).shape == (foreign.num_terms,) for visit in met
     )
-    rows = np.array(list({visit.before.tobytes(): visit.before for visit in visits}.values()))
+    rows = np.array(list({visit.before.tobytes(): visit.before for visit in met}.values()))
     rows = rows[:NUM_PROBES]
     if access.shows_state:
         for row in rows:

@@ -27,10 +27,8 @@ from planners.bounds.penalty import ExactValues
 from planners.core.evaluation import paired_difference
 from planners.core.planner import Candidate, check_planner
 from planners.dependence.contingency import Cases, Rows, conditional_information
-from planners.dependence.interventions import actors_of, influence_given
-from planners.dependence.parents import ParentSearch
-from planners.dependence.resolution import hidden_in_bins
-from planners.dependence.transitions import TransitionCounts
+from planners.dependence.interventions import actors_of, hidden_in_bins, influence_given
+from planners.dependence.parents import ParentSearch, TransitionCounts
 from planners.discretization.bins import Bins
 from planners.discretization.coarse import CoarseMDP, coarsened, with_values
 from planners.findings import Findings

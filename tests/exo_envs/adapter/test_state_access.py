@@ -10,7 +10,7 @@ from gymnasium.envs.toy_text.taxi import TaxiEnv
 from walks import Springs, Walk, Words
 
 from exo_envs import AdaptedMDP, State
-from exo_envs.sources.access.found import AttributeState
+from exo_envs.sources.access.found import find_attributes
 from exo_envs.sources.simulators.discovery import horizon_of
 
 WAYS = {
@@ -33,8 +33,8 @@ def test_a_way_is_found_and_is_what_is_played(way):
 def test_attributes_are_set_apart_by_what_they_follow_from():
     """500 states: each place and each weather is met, and not every pair of them has to be."""
     env = Words()
-    access = AttributeState.of(env, np.random.default_rng(0))
-    found = {group.names: group.columns for group in access.groups}
+    access = find_attributes(env, np.random.default_rng(0))
+    found = {copies.names: copies.columns for copies in access.copies}
     assert found == {("place",): (0, 1), ("weather",): (2,)}
     for row in np.ndindex(10, 10, 5):
         env.reset(seed=0)
@@ -70,7 +70,7 @@ def test_what_no_episode_met_is_refused_by_name():
             return self.observe(), {}
 
     env = Rare()
-    access = AttributeState.of(env, np.random.default_rng(0))
+    access = find_attributes(env, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"no episode met .*'observation_0': 9.*'place'"):
         access.write(env, np.array([9.0, 9.0, 0.0]))
 

@@ -8,9 +8,8 @@ from factored import random_mdp, state_index, to_arrays
 
 from exo_envs import State
 from exo_envs.contract.checked_mdp import CountedMDP
-from planners.tables.decision_lists import DecisionLists
+from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factors import Factor
-from planners.tables.rules import Rule
 
 
 class Silent(CountedMDP):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planners.dependence.duplicates import Duplicates
+from planners.dependence.pairwise import Duplicates
 from planners.samples.rollouts import ExogenousData
 
 

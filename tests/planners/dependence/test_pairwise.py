@@ -188,7 +188,7 @@ def test_pairs_counted_as_bits_are_those_counted_alone(monkeypatch):
         np.testing.assert_allclose(whole.statistic[i], statistic, rtol=1e-12, atol=1e-9)
     monkeypatch.setattr(pairs, "MAX_COUNTS", 4000)
     monkeypatch.setattr(pairs, "WORDS_PER_THREAD", 1)
-    monkeypatch.setattr(pairs, "SAMPLES_PER_THREAD", 1)
+    monkeypatch.setattr(pairs, "COPIED_SAMPLES", 64)
     for threads in (1, 2, 3):
         monkeypatch.setattr("exo_envs.compiled.threads.get_num_threads", lambda own=threads: own)
         parts = pairwise_information(data)

@@ -13,8 +13,7 @@ from exo_envs.core.statistics import chi_squared_log_tail
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners.core.memory import Memory
 from planners.dependence.interventions import actors_of
-from planners.dependence.parents import ParentSearch
-from planners.dependence.transitions import INFORMATION, NULLS, NUM_ROWS, SCREENED
+from planners.dependence.parents import INFORMATION, NULLS, NUM_ROWS, SCREENED, ParentSearch
 from planners.samples.rollouts import ExogenousData
 
 

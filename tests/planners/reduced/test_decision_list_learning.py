@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 from surveys import MoveMDP, moves_of, survey_of
 
-from planners.tables.decision_lists import DecisionLists
-from planners.tables.rules import Rule, simplify, with_default
+from planners.tables.decision_lists import DecisionLists, Rule, simplify, with_default
 
 
 def test_a_condition_on_two_variables_becomes_one_rule():

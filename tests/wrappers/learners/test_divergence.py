@@ -14,7 +14,7 @@ from sklearn.metrics import mutual_info_score
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners import Memory, ReducedMDP
 from planners.dependence.contingency import Rows
-from planners.dependence.transitions import TransitionCounts
+from planners.dependence.parents import TransitionCounts
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from wrappers.learners.correlational import (

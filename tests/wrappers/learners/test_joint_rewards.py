@@ -13,8 +13,7 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.fitting.importance import importance
-from wrappers.fitting.relevance import find_relevance
+from wrappers.fitting.relevance import find_relevance, importance
 from wrappers.learners.reward_variables import estimate_reward_variables
 
 PAIR = ("first", "second")

@@ -3,6 +3,7 @@
 import itertools
 import statistics
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from wrappers import RewardVariableMaskLearner, Study
 from wrappers.learners.reward_variables import (
     REWARD_VARIANCES,
     VISITED,
+    draw_mixed,
     estimate_reward_variables,
-    mixed_sampler,
     visited_sampler,
 )
 
@@ -154,7 +155,7 @@ def test_a_mixture_has_its_shares(share):
             np.full(size, value),
         )
 
-    sampler = mixed_sampler(constant(1), constant(2), share)
+    sampler = partial(draw_mixed, constant(1), constant(2), share)
     (n, x), action = sampler(250, np.random.default_rng(0))
     assert (n.shape, x.shape, action.shape) == ((250, 1), (250, 2), (250,))
     assert (n[:, 0] == action).all()

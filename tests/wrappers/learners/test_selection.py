@@ -12,9 +12,8 @@ from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters, exact_return
 from planners import Estimate
 from wrappers import BruteForceMaskLearner, CalibratedMaskLearner, Study
-from wrappers.fitting import importance as importance_module
-from wrappers.fitting.importance import importance
-from wrappers.fitting.relevance import find_relevance
+from wrappers.fitting import relevance as relevance_module
+from wrappers.fitting.relevance import find_relevance, importance
 from wrappers.learners.calibrated import blocks
 
 LEVEL = 1e-4
@@ -236,13 +235,13 @@ def test_importance_ends(monkeypatch):
     study = Study(Line(), 0, n_rollouts=20, n_data_rollouts=200, level=LEVEL)
     found = find_relevance(study)
     assert set(found.findings) == {"q", "p", "pays"}
-    calls, entropy = itertools.count(), importance_module._entropy
+    calls, entropy = itertools.count(), relevance_module._entropy
 
     def counting(*arguments):
         assert next(calls) < 1000, "it goes round in circles"
         return entropy(*arguments)
 
-    monkeypatch.setattr(importance_module, "_entropy", counting)
+    monkeypatch.setattr(relevance_module, "_entropy", counting)
     worth = importance(study, found, study.evaluator.visits(("pays",)))
     assert 0 < worth["q"] <= worth["p"] <= worth["pays"]
 

@@ -13,7 +13,7 @@ from scripted import ScriptedStudy
 from exo_envs import ExoMDP, State, Variable
 from planners import Estimate
 from wrappers import CalibratedMaskLearner, Explanation, NotFittedError, UndecidedWarning
-from wrappers.reports.doubts import NOTABLE
+from wrappers.reports.doubts import NOTABLE_NATS
 from wrappers.reports.explaining import closest_trials
 
 TEMPERATURES = 8
@@ -129,7 +129,7 @@ def test_what_nothing_speaks_for_is_told_with_what_would_have_been_found(nothing
     assert lottery.decision == "dropped: no sign"
     assert (lottery.role, lottery.acts_on, lottery.worth) == (None, (), None)
     assert lottery.evidence > 0.05
-    assert lottery.effect < lottery.detectable < NOTABLE
+    assert lottery.effect < lottery.detectable < NOTABLE_NATS
     assert "would have been found" in lottery.sentence
     assert roof.decision == "dropped: never varied"
     assert "7,000 transitions" in roof.sentence  # of 400 rollouts, an eighth is held out
@@ -141,13 +141,13 @@ def test_data_that_cannot_tell_says_how_much_would():
         learner = CalibratedMaskLearner().fit(study)
     row = learner.explain()["lottery"]
     assert row.decision == "dropped: cannot tell with this data"
-    assert row.detectable > NOTABLE
+    assert row.detectable > NOTABLE_NATS
     assert f"about {row.needed:,} transitions would do" in row.sentence
     enough = ScriptedStudy(Kiosk(), lambda mask: 0.0, n_data_rollouts=2 * row.needed // 20)
     row = CalibratedMaskLearner().fit(enough).explain()["lottery"]
     assert row.decision == "dropped: no sign"
     assert row.needed is None
-    assert row.detectable <= NOTABLE
+    assert row.detectable <= NOTABLE_NATS
 
 
 def test_what_acts_too_weakly_to_be_seen_is_not_called_silent():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrappers.reports.paired_tests import Draws, PairedTest, Votes
+from wrappers.reports.paired_tests import PairedDraws, PairedTest, Votes
 from wrappers.reports.paired_tests import paired_tests as run
 
 #: Of all tests in this file that need chance, one fails by it with this probability at most.
@@ -19,7 +19,7 @@ def draws_of(y, z, kinds=None, decreases=None):
     number = y.shape[1]
     kinds = np.zeros(number, int) if kinds is None else kinds
     decreases = np.zeros(number, bool) if decreases is None else decreases
-    return Draws(y[:, :, None], z[:, :, None], kinds, decreases)
+    return PairedDraws(y[:, :, None], z[:, :, None], kinds, decreases)
 
 
 def coins(rng, chance):

@@ -9,7 +9,7 @@ from scipy import stats
 from exo_envs.core.statistics import detectable_information, needed_samples
 from planners.dependence.parents import ParentSearch
 from planners.samples.rollouts import ExogenousData
-from wrappers.reports.doubts import NOTABLE
+from wrappers.reports.doubts import NOTABLE_NATS
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 5, 10, 63, 300, 4_000, 60_000])
@@ -23,9 +23,9 @@ def test_it_agrees_with_scipy(freedom, power):
 
 def test_so_many_samples_find_what_is_asked_for_and_one_less_do_not():
     for freedom in (1, 40, 5_000):
-        count = needed_samples(NOTABLE, freedom, 400, 0.05)
-        assert detectable_information(count, freedom, 400, 0.05) <= NOTABLE
-        assert detectable_information(count - 1, freedom, 400, 0.05) > NOTABLE
+        count = needed_samples(NOTABLE_NATS, freedom, 400, 0.05)
+        assert detectable_information(count, freedom, 400, 0.05) <= NOTABLE_NATS
+        assert detectable_information(count - 1, freedom, 400, 0.05) > NOTABLE_NATS
 
 
 def test_more_tests_larger_tables_and_less_data_find_less():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planners.core.arrays import CALL_VALUES, chunks
-from planners.dependence.group_testing import Tiled, draw_probes, find_relevant
+from planners.reduced.questions import Tiled, draw_probes, find_relevant
 from planners.samples.rollouts import ExogenousData
 
 
