@@ -28,7 +28,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from planners.core.arrays import Ints, joint_index, joint_values
 from planners.core.evaluation import ActionRule, Scenarios, play, returns_on
 from planners.core.policy import Mask
-from planners.core.rare_events import ENOUGH_EVENTS, in_words, most_per_episode, two_digits
+from planners.core.rare_events import ENOUGH_EVENTS, most_per_episode, readable, two_digits
 from planners.discretization.bins import MAX_SINGLE_VALUES
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: A value is hardly seen only if it is in fewer rollouts than this.
 FEW_ROLLOUTS = 10
 #: A value is hardly seen only if it is in a smaller share of the rollouts than this.
-RARE_SHARE = 0.1
+HARDLY_SEEN_SHARE = 0.1
 #: What may be lost on average by what was hardly seen, as a share of half of the interval by
 #: normal theory, from which on it matters.
 NOTABLE_LOSS_SHARE = 0.5
@@ -115,7 +115,7 @@ class Surprise(NamedTuple):
         if others:
             seen += f" (and in {self.seen_at_all - self.seen:,} of {others:,} other rollouts of x)"
         return (
-            f"the largest {kind} ({in_words(self.effect)} in return, where {where}) {seen}. Normal "
+            f"the largest {kind} ({readable(self.effect)} in return, where {where}) {seen}. Normal "
             f"theory does not hold for what comes up so seldom, so the interval bounds how often "
             f"it may; about {self.needed:,} rollouts would do"
         )
@@ -182,13 +182,13 @@ def _hardly_seen(
     for scope in _scopes(mdp, names):
         sizes = mdp.exogenous_sizes[list(scope)]
         seen = _count_rollouts(np.moveaxis(scenarios.exogenous, 0, 1), scope, sizes)
-        rare = np.flatnonzero(seen < min(FEW_ROLLOUTS, RARE_SHARE * len(scenarios)))
+        rare = np.flatnonzero(seen < min(FEW_ROLLOUTS, HARDLY_SEEN_SHARE * len(scenarios)))
         if not len(rare):
             continue
         elsewhere = np.zeros_like(seen)
         if data is not None:
             elsewhere = _count_rollouts(data.values, scope, sizes)
-            rare = rare[(seen + elsewhere)[rare] < RARE_SHARE * total]
+            rare = rare[(seen + elsewhere)[rare] < HARDLY_SEEN_SHARE * total]
         variables = tuple(mdp.exogenous_names[j] for j in scope)
         for code, values in zip(rare.tolist(), joint_values(rare, sizes).tolist(), strict=True):
             counts = int(seen[code]), len(scenarios), int(seen[code] + elsewhere[code]), total

@@ -13,8 +13,8 @@ from planners.core.rare_events import (
     Events,
     find_events,
     find_mixture,
-    in_words,
     most_per_episode,
+    readable,
     two_digits,
 )
 
@@ -127,4 +127,4 @@ def test_odd_samples_are_left_to_normal_theory():
 
 def test_numbers_for_people():
     assert [two_digits(x) for x in (3.0, 27_499.0, 1e7)] == [3, 27_000, 10_000_000]
-    assert [in_words(x) for x in (-9_999.6, 3.14159)] == ["-10,000", "3.1"]
+    assert [readable(x) for x in (-9_999.6, 3.14159)] == ["-10,000", "3.1"]
