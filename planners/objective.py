@@ -29,8 +29,8 @@ from exo_envs.core.arguments import (
     check_rollouts,
     check_whole,
 )
+from exo_envs.core.batches import as_mask
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
@@ -255,7 +255,7 @@ class MaskEvaluator:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
         Args:
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
             scenarios: what to play instead of the shared trajectories.
             first_look: play the first part of the shared trajectories only.
             thorough: plan as well as can be, and not only as well as comparisons of masks need.
@@ -439,7 +439,7 @@ def estimate_objective(
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
-        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
+        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
         rng: a generator, or a seed; by default the same each time.
         cost_weight: the paper's lambda.
         cost: the number of variables ("size"), the planning time in seconds ("time"), or a

@@ -33,6 +33,7 @@ from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import REAL_SIZE, ExoMDP, FloatArray, IntArray, State, Variable
 from planners.core.arrays import Ints
+from planners.core.evaluation import sample_outcome
 
 #: A variable of more values than this is seen in bins.
 MAX_SINGLE_VALUES = 256
@@ -165,9 +166,9 @@ class Responses:
             x[:, j] = value
             state = State(self.state.endogenous, x)
             noise = np.random.default_rng(self.seed)
-            outcomes.append(self.mdp.sample_outcome(state, self.action, noise))
-        paid = np.array([own.reward for own in outcomes])  # (values, states)
-        moved = np.array([own.endogenous for own in outcomes], dtype=np.float64)
+            outcomes.append(sample_outcome(self.mdp, state, self.action, noise))
+        moved = np.array([endogenous for endogenous, _ in outcomes], dtype=np.float64)
+        paid = np.array([rewards for _, rewards in outcomes])  # (values, states)
         parts = [
             np.abs(np.diff(paid, axis=0)).mean(axis=1),
             (np.diff(moved, axis=0) != 0).any(axis=2).mean(axis=1),

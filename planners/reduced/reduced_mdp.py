@@ -25,9 +25,8 @@ from exo_envs.core.arguments import (
     check_real,
     real_numbers,
 )
-from exo_envs.core.batches import as_lanes, as_pairs, as_size, as_values, exogenous_lanes
+from exo_envs.core.batches import as_lanes, as_mask, as_pairs, as_size, as_values, exogenous_lanes
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -162,7 +161,7 @@ class ReducedMDP(ExoMDP):
 
         Args:
             mdp: the full model; only its generative interface is used.
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
             rng: a generator or a seed. It is used for the data and the survey only: with
                 both given the result depends on nothing else.
             data: rollouts of all variables, to share between masks; by default new ones.

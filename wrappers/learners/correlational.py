@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import Constraints, check_choice, check_flag, real, whole
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.memory import LARGE, Shelf
 from planners.core.policy import Mask

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import as_array, as_integers, as_list
 from exo_envs.core.batches import PARTS
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import IntArray
+from exo_envs.core.mdp import IntArray, Ranges
 from exo_envs.core.spaces import Variables, observed_variables
-from exo_envs.core.variable import Ranges
 from exo_envs.sources.access.columns import Column, flat
 
 Env: TypeAlias = gym.Env[Any, Any]

@@ -24,9 +24,8 @@ from exo_envs.audit.audit import audit
 from exo_envs.audit.results import CONSTANT, Audit, Finding
 from exo_envs.core.arguments import check_horizon
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
-from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, Variable
 from exo_envs.core.spaces import Variables, Wanted, num_shown
-from exo_envs.core.variable import Variable
 from exo_envs.sources.access.columns import Column, bounded, refine
 from exo_envs.sources.access.episodes import visits
 from exo_envs.sources.access.found import find_access
@@ -247,7 +246,7 @@ def declared_variables(part: str, wanted: Wanted) -> Variables:
     return variables
 
 
-def check_names(variables: Variables) -> None:
+def check_distinct(variables: Variables) -> None:
     """Refuse two variables of one name."""
     names = [variable.name for variable in variables]
     for name in names:
@@ -256,7 +255,7 @@ def check_names(variables: Variables) -> None:
             raise ArgumentError(f"there are two variables named {name!r}{hint}")
 
 
-def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
+def scope_positions(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
     """Scopes of the reward as positions in x."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
         raise ArgumentTypeError(

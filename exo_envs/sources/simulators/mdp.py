@@ -30,12 +30,12 @@ from exo_envs.sources.access.episodes import NUM_SEEDS
 from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.simulators.discovery import (
     Discovery,
-    as_scopes,
     check_all_shown,
-    check_names,
+    check_distinct,
     declared_variables,
     discover,
     horizon_of,
+    scope_positions,
 )
 from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, Workers, probe
 from exo_envs.sources.simulators.played import (
@@ -189,7 +189,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.env = env
         self.endogenous_variables = (*n_variables, DONE)
         self.exogenous_variables = x_variables
-        check_names(self.endogenous_variables + self.exogenous_variables)
+        check_distinct(self.endogenous_variables + self.exogenous_variables)
         self.discount = check_discount("discount", discount)
         self.horizon = horizon_of(env, horizon)
         self.reward_samples = check_whole("reward_samples", reward_samples, 1)
@@ -197,7 +197,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.found: Discovery | None = None
         self.is_played_as_claimed = False  # until it was looked at
         self.num_workers = check_whole("num_workers", num_workers, 1)
-        scopes = None if reward_scopes is None else as_scopes(self, reward_scopes)
+        scopes = None if reward_scopes is None else scope_positions(self, reward_scopes)
         self.access = SplitState(
             (n_variables, x_variables), split=split, get_state=get_state, set_state=set_state
         )
