@@ -14,7 +14,7 @@ from exo_envs.core.errors import ExoError
 from planners.core.evaluation import Estimate
 from planners.core.planner import PlanCutShortWarning
 from planners.core.policy import Mask, Policy
-from planners.worth import Comparison, Cost, Objective
+from planners.worth import Cost, MaskComparison, Objective
 from wrappers.fitting.history import OUT_OF_TIME, Action, Callback, History, Progress, Record
 from wrappers.fitting.refitting import take_over
 from wrappers.fitting.study import Study
@@ -139,7 +139,7 @@ class Session:
         """:meth:`objective` where it decides nothing; None if plans are made later."""
         return None if self.plans_later else self.objective(mask, first_look=first_look)
 
-    def compare(self, mask: Mask, other: Mask) -> Comparison:
+    def compare(self, mask: Mask, other: Mask) -> MaskComparison:
         """J of a mask against J of another one, on the same trajectories."""
         self._announce(mask)
         comparison = self.study.evaluator.compare(mask, other, **self._price)

@@ -11,9 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
-from planners.core.evaluation import DECIDED, Estimate
+from exo_envs.core.batches import as_mask
+from planners.core.evaluation import DECIDING_ERRORS, Estimate
 from planners.core.policy import Mask
-from planners.worth import Comparison
+from planners.worth import MaskComparison
 from wrappers.fitting.history import OUT_OF_TIME, SWITCHED, Action, Record
 from wrappers.fitting.relevance import Relevance, importance
 from wrappers.fitting.session import Session
@@ -182,13 +183,14 @@ class Selection:
             if price < tried.gain.standard_error and not self._is_beyond_doubt(tried.gain):
                 return  # the rollouts cannot tell whether so few variables pay
 
-    def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
+    def _try(self, action: Action, names: Mask) -> tuple[Record, MaskComparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         grows, before = action == "add", self.mask
-        mask = self.session.in_order({*before, *names} if grows else {*before} - {*names})
+        wanted = {*before, *names} if grows else {*before} - {*names}
+        mask = as_mask(self.session.study.mdp, wanted)
         tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
-        worse = returns.mean < -DECIDED * returns.standard_error
+        worse = returns.mean < -DECIDING_ERRORS * returns.standard_error
         if grows and (worse or (gain.mean < 0 and tried.is_cut_short)):
             self.log_limit = min(self.log_limit, self._log_states(mask))
         accepted = gain.mean >= 0 and (not grows or self._is_beyond_doubt(gain))
@@ -218,7 +220,7 @@ class Selection:
         )
         return record, tried
 
-    def _is_by_planning(self, tried: Comparison, grows: bool) -> bool:
+    def _is_by_planning(self, tried: MaskComparison, grows: bool) -> bool:
         """Whether fewer variables earned more because only they could be planned with exactly.
 
         More information cannot hurt a perfect planner, so a loss beyond doubt is the planner's.

@@ -28,7 +28,7 @@ from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate
 from planners.core.memory import Shelf
 from planners.core.policy import Mask
-from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import with_values
 from planners.reduced.ignored_rewards import IgnoredRewards
 from planners.reduced.rewards import Reward, check_reward
 from wrappers.fitting.history import Record
@@ -146,7 +146,7 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     if mask in visited:
         return partial(_spread, *visited[mask])
     rng = study.rng("relaxed")
-    relaxed = study.reduce(mask, rng, relaxed=True)
+    relaxed = study.evaluator.reduce(mask, rng, relaxed=True)
     plan, was_cut = study.evaluator.solve(relaxed, rng)
     if plan.out_of_time and not was_cut and cut_short is not None:
         cut_short.add(mask)

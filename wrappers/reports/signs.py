@@ -18,10 +18,11 @@ from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import POWER, GTest, detectable_information, needed_samples
 from planners.core.policy import Mask
 from planners.dependence.parents import Null, ParentSearch
+from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
 from wrappers.fitting.relevance import Relevance, RelevantVariable, over_all_tests
-from wrappers.fitting.study import ACTORS, CLEAR_SHARE, LEFT_OUT, Study
+from wrappers.fitting.study import Study
 from wrappers.reports.doubts import NOTABLE_NATS
 from wrappers.reports.tables import rounded_up
 
