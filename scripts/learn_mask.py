@@ -30,7 +30,7 @@ from wrappers import (
     RewardVariableMaskLearner,
     Study,
 )
-from wrappers.cli.arguments import Parser, add_learning, add_model, check_writable, whole
+from wrappers.cli.arguments import Parser, add_learning, add_model, check_writable, whole_type
 from wrappers.cli.command import (
     describe_env,
     describe_worth,
@@ -88,7 +88,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--film", action=flag, default=True, help="of one episode")
     parser.add_argument(
-        "--frames", type=whole(1), default=50, metavar="N", help="of the film, at most: 50"
+        "--frames", type=whole_type(1), default=50, metavar="N", help="of the film, at most: 50"
     )
     arguments = parser.parse_args(argv)
     if arguments.bracket is None:

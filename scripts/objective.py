@@ -31,7 +31,7 @@ from shared.arguments import (
     make_env,
     parse_mask,
 )
-from wrappers.cli.arguments import Parser, add_model, add_seed, real, whole
+from wrappers.cli.arguments import Parser, add_model, add_seed, real_type, whole_type
 from wrappers.cli.console import columns, run, say, wrap, write
 from wrappers.cli.progress import ProgressBar, plain_warnings
 
@@ -57,16 +57,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_model(parser)
     add("--mask", action="append", default=[], help="may be given several times")
-    add("--rollouts", type=whole(1), default=500, metavar="N", help="played with each policy: 500")
-    add("--data", type=whole(1), metavar="N", help="rollouts that the models are estimated from")
+    add("--rollouts", type=whole_type(1), default=500, metavar="N", help="played with each policy: 500")
+    add("--data", type=whole_type(1), metavar="N", help="rollouts that the models are estimated from")
     add(
         "--time-limit",
-        type=real(0.0, positive=True),
+        type=real_type(0.0, positive=True),
         default=60.0,
         metavar="SECONDS",
         help="for each plan: 60",
     )
-    add("--cost-weight", type=real(0.0), default=0.0, metavar="λ", help="of each variable, in J: 0")
+    add("--cost-weight", type=real_type(0.0), default=0.0, metavar="λ", help="of each variable, in J: 0")
     add_ignored_rewards(parser, default="average")
     add("--bracket", action="store_true", help="what no policy can exceed, whatever it sees")
     add_seed(parser)

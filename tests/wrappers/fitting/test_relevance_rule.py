@@ -116,7 +116,7 @@ def test_an_xor_pair_is_found_although_neither_tells_anything():
 
 def test_without_interventions_a_pair_among_many_is_not_guessed(monkeypatch):
     nobody = lambda mdp, data, targets, memory: [{} for _ in targets]  # noqa: E731
-    monkeypatch.setattr("wrappers.fitting.study.actors_of", nobody)
+    monkeypatch.setattr("planners.findings.actors_of", nobody)
     assert set(relevance(planted(**XOR, noise_size=8)).findings) == {"pays_0"}
 
 
