@@ -15,16 +15,13 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from exo_envs.contract.answers import check_initial
-from exo_envs.contract.declaration import check_declaration
+from exo_envs.contract.answers import check_declaration, check_initial
 from exo_envs.contract.steps import check_terminal, take_step
 from exo_envs.core.arguments import check_choice, check_whole, kind_of, shown
-from exo_envs.core.batches import PARTS, as_action, as_state
+from exo_envs.core.batches import PARTS, as_action, as_mask, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.kernels import Noise
-from exo_envs.core.masks import as_mask
-from exo_envs.core.mdp import BoolArray, ExoMDP, State
-from exo_envs.core.variable import Ranges
+from exo_envs.core.mdp import BoolArray, ExoMDP, Ranges, State
 
 if TYPE_CHECKING:
     from exo_envs.rendering.viewer import Viewer
