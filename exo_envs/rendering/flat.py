@@ -353,14 +353,3 @@ def row_key(canvas: Canvas, corner: Point, width: float, height: float, entries:
         x += 1.15 * size
         canvas.text((x, y), meaning, size=text * size, anchor="lm")
         x += canvas.text_width(meaning, size=text * size) + gap * size
-
-
-def column_key(canvas: Canvas, width: float, size: float, entries: Key) -> None:
-    """Signs and what they mean, one below the other, as large as ``width`` allows."""
-    widest = max(canvas.text_width(meaning, size=0.5 * size) for _, meaning in entries)
-    size *= min(1.0, width / (1.3 * size + widest))
-    y = 0.0
-    for sign, meaning in entries:
-        sign(canvas.at((0.5 * size, y + 0.5 * size), 0.85 * size))
-        canvas.text((1.25 * size, y + 0.5 * size), meaning, size=0.5 * size, anchor="lm")
-        y += 1.15 * size

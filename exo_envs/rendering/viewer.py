@@ -183,27 +183,24 @@ class SceneViewer(Viewer, ABC):
     # --- what follows from it -------------------------------------------------------------
 
     def draw(self, state: State) -> Frame:
-        """The state as a picture, shape (height, width, 3)."""
+        """The state as a picture, shape (height, width, 3), and below it what the signs mean."""
         state = self.check(state)
-        return self._draw_flat(state) if self.backend == "flat" else self._draw_scene(state)
+        strip = self._strip(state)
+        draw = self._draw_flat if self.backend == "flat" else self._draw_scene
+        return np.vstack([draw(state, self.height - len(strip)), strip])
 
-    def _draw_flat(self, state: State) -> Frame:
-        """The floor plan on the left, what the signs mean on the right."""
-        canvas = flat.Canvas(self.width, self.height)
+    def _draw_flat(self, state: State, height: int) -> Frame:
+        canvas = flat.Canvas(self.width, height)
         left, top, right, bottom = self.extent
-        scale = min(0.76 * self.width / (right - left), self.height / (bottom - top))
-        above = (self.height - scale * (bottom - top)) / 2 - top * scale
-        canvas.set_units(scale, (-left * scale, above))
+        scale = min(self.width / (right - left), height / (bottom - top))
+        x, y = self.width - scale * (left + right), height - scale * (top + bottom)
+        canvas.set_units(scale, (x / 2, y / 2))
         self.draw_ground(canvas, state)
         for thing in sorted(self.lay_out(state), key=flat.nearness):
             flat.stand(canvas, thing, self.emphasis)
-        beside = scale * (right - left + 0.1)
-        canvas.set_units(1.0, (beside, above))
-        flat.column_key(canvas, self.width - beside, self.height / 13, self.key(state))
         return canvas.frame()
 
-    def _draw_scene(self, state: State) -> Frame:
-        """The scene in 3-D, and what the signs mean below it."""
+    def _draw_scene(self, state: State, height: int) -> Frame:
         times, emphasis = self.supersampling, self.emphasis
         left, top, right, bottom = self.extent
         if self._scene is None:
@@ -217,12 +214,11 @@ class SceneViewer(Viewer, ABC):
             flat.footprint(plan, thing, emphasis)
             solid.stand(self._scene, thing, emphasis)
         self._scene.hide_others()
-        strip = self._strip(state)
-        size = (times * self.width, times * (self.height - len(strip)))
+        size = (times * self.width, times * height)
         frame = self._scene.picture(*size, plan.frame(), (left, top), scale)
         if times > 1:
             frame = np.asarray(Image.fromarray(frame).reduce(times), dtype=np.uint8)
-        return np.vstack([frame, strip])
+        return frame
 
     def _strip(self, state: State) -> Frame:
         height = round(self.width / 18)

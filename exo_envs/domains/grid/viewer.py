@@ -48,7 +48,7 @@ class GridViewer(SceneViewer):
 
     def __init__(self, mdp: GridMDP, *, width: int = 480) -> None:
         width = check_whole("width", width, SMALLEST[0], MOST_PIXELS)
-        height = max(SMALLEST[1], 2 * round(0.3 * width))  # videos want it even
+        height = 2 * round(0.431 * width)  # videos want it even
         super().__init__(mdp, "flat", width=width, height=height)
 
     def text(self, state: State) -> str:
