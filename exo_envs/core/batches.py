@@ -147,11 +147,9 @@ def as_batch(
 ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
     """The shape of a batch; n (B, k), x (B, m) and actions (B,), checked and broadcast."""
     state = as_pair(state)
-    parts = (
-        as_values("endogenous", state.endogenous, mdp.endogenous_variables),
-        as_values("exogenous", state.exogenous, mdp.exogenous_variables, in_range=check_exogenous),
-    )
-    shape, (n, x), actions = flatten(mdp, parts, action)
+    n = as_part(mdp, "endogenous", state.endogenous)
+    x = as_part(mdp, "exogenous", state.exogenous, check=check_exogenous)
+    shape, (n, x), actions = flatten(mdp, (n, x), action)
     return shape, n, x, actions
 
 
@@ -159,6 +157,9 @@ def flatten(
     mdp: ExoMDP, parts: tuple[NDArray[Any], ...], action: Any
 ) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
     """Parts of states and actions of one batch: its shape, and each with one batch dimension."""
+    shape = getattr(action, "shape", ())
+    if len(shape) == 1 and all(part.shape[:-1] == shape for part in parts):  # one batch already
+        return shape, tuple(map(flat_rows, parts)), as_actions(mdp, action, shape)
     actions = as_integers("the batch of actions", action)
     actions = as_actions(mdp, actions, actions.shape)
     shapes = [*(part.shape[:-1] for part in parts), actions.shape]

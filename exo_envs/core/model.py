@@ -140,11 +140,16 @@ class Ranges:
             return bool(kernels.all_within(values, self.low, self.high, self.whole))
         return bool(kernels.all_in_range(values, self.sizes))
 
-    def misfit(self, values: NDArray[Any]) -> Misfit | None:
-        """The first value that its variable cannot have, in an array (..., variables)."""
+    def misfits(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which values, in an array (..., variables), their variables cannot have."""
         wrong = ~((values >= self.low) & (values <= self.high))  # so that NaN is wrong too
         if self.is_real:
             wrong |= self.whole & (values != np.floor(values))
+        return np.asarray(wrong)
+
+    def misfit(self, values: NDArray[Any]) -> Misfit | None:
+        """The first value that its variable cannot have, in an array (..., variables)."""
+        wrong = self.misfits(values)
         if not wrong.any():
             return None
         where = tuple(int(place) for place in np.argwhere(wrong)[0])

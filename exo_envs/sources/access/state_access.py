@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -98,7 +98,7 @@ class StateAccess:
             return error
         return None
 
-    def astray(self, env: Env, rows: Sequence[Row]) -> tuple[Row, Row] | None:
+    def astray(self, env: Env, rows: Iterable[Row]) -> tuple[Row, Row] | None:
         """The first state that the environment is put into without arriving, and where it is."""
         for seed, row in enumerate(rows):
             arrived = self.read(env, self.put(env, row, seed))
