@@ -2,6 +2,8 @@
 
 Compiled kernels do not look whether an index is within its array: one value out of range would end
 the process, or worse. So everything that a model returns (values, shapes, types) is checked here,
-once for each batch. The planners ask every model through a :class:`CheckedMDP`, and both Gymnasium
-shells look at each step with :func:`check_transition`.
+once for each batch (``answers``). The planners ask every model through a :class:`CheckedMDP`, and
+both Gymnasium shells look at each step with :func:`check_transition` (``steps``). What takes more
+than one answer to see is looked at once, before anything is learned: ``check`` tries the ``rules``,
+and those of ``memory`` and of the ``own_steps`` of an ``original``.
 """

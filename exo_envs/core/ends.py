@@ -89,19 +89,19 @@ class CarriedEnd(EndCarryingMDP):
         return self if own is self.model else CarriedEnd(own, self.looks_at)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Of the model."""
+        """States that the model begins in, before any end."""
         state = self.model.sample_initial(size, rng)
         return State(self._with_end(state.endogenous, 0), state.exogenous)
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """Of the model."""
+        """As x moves in the model; no end stops it."""
         state, following = self.model.trajectories(size, num_steps, rng)
         return State(self._with_end(state.endogenous, 0), state.exogenous), following
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Of the model."""
+        """As x moves in the model."""
         return self.model.sample_exogenous(exogenous, rng)
 
     def sample_endogenous(
