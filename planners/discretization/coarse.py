@@ -28,11 +28,10 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from planners.core.arrays import starts_of
+from planners.core.arrays import join, starts_of
 from planners.core.files import Saved
 from planners.core.planner import Plan
 from planners.core.policy import Policy
-from planners.core.ragged import Ragged
 from planners.discretization.bins import NUM_STAND_INS, Bins, Grid
 
 #: Values of a bin, of those that stand for it, that a model is asked about that answers one
@@ -58,8 +57,9 @@ class Binning:
         place = {name: j for j, name in enumerate(names)}
         self.width = len(place)
         self.columns = np.array([place[each.name] for each in binned], dtype=np.int64)
-        #: The smallest values of the bins of each variable.
-        self.edges = Ragged.of([each.starts for each in binned], np.float64)
+        edges = [each.starts for each in binned]
+        # The smallest values of the bins, and where those of each variable start.
+        self.edges = join(edges, np.float64), starts_of(edges)
 
     def put(self, exogenous: IntArray) -> IntArray:
         """The same x, shape (..., m), with bins in place of values where there are bins."""

@@ -39,7 +39,6 @@ from exo_envs.core.mdp import (
 from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
-from planners.core.ragged import Ragged, SparseTables
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
@@ -58,6 +57,7 @@ from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors, Fit, KnownParents, LaterFit
 from planners.tables.indexing import variables_of
+from planners.tables.ragged import Ragged, SparseTables
 
 
 class SampleCounts(NamedTuple):
