@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from exo_envs.compiled.ranges import ROUNDING
 from exo_envs.core.arguments import check_kind, exact, exact_reals, exact_starts
 from exo_envs.core.errors import ArgumentError
-from planners.core.arrays import Ints, Ragged, joint_values, starts_of
+from planners.core.arrays import Ints, joint_values, starts_of
+from planners.core.ragged import Ragged
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Conjunction, RuleOutcome
 from planners.tables.factored_mdp import FactoredMDP

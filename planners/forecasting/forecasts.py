@@ -23,7 +23,7 @@ from exo_envs.core.arguments import check_whole, exact, exact_reals
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, joint_index
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import MORE_BYTES, Key, Memory, Shelf
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
 
@@ -42,7 +42,7 @@ def _looked_at(key: Key) -> list[int]:
 #: (horizon, number of rollouts, *forecast parents) -> the row of each of their joint values, and
 #: the table. Fewer rollouts are those that are not held out.
 FORECASTS = Shelf[Key, tuple[NDArray[np.int32], NDArray[np.float32]]](
-    "forecasts", LARGE, about=_looked_at
+    "forecasts", MORE_BYTES, about=_looked_at
 )
 
 

@@ -25,14 +25,15 @@ from exo_envs.core.arguments import (
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, Variable
-from planners.core.arrays import Ragged, joint_index
+from planners.core.arrays import joint_index
 from planners.core.evaluation import Scenarios
 from planners.core.files import Saved
 from planners.core.memory import Memory
 from planners.core.observer import as_names
 from planners.core.planner import Plan, check_problem
 from planners.core.policy import Policy
-from planners.discretization.binned_policy import with_values
+from planners.core.ragged import Ragged
+from planners.discretization.coarse import with_values
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
 from planners.forecasting.compiled_model import (
     Atoms,

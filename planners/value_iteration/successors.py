@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
-from planners.core.arrays import Floats, Ints, Ragged, subset_index
+from planners.core.arrays import Floats, Ints, subset_index
+from planners.core.ragged import Ragged
 from planners.tables.decision_lists import DecisionLists, follow_rules
 
 Unsigned = NDArray[np.uint64]

@@ -19,8 +19,8 @@ from planners import (
     estimate_objective,
     evaluate,
 )
-from planners.core.arrays import Ragged
 from planners.core.memory import Memory
+from planners.core.ragged import Ragged
 from planners.forecasting.compiled_model import Models, needed_variables
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import look_ahead
