@@ -3,7 +3,7 @@
 A table looks at a handful of variables. Where many variables matter a little each, as all walkers
 do for whether a cell will be occupied, a regression on all of them forecasts better:
 
-    P(x_i = v at t + h | x_t) ≈ clip(b + sum over j of w_j(x_t^j)),  h = 1 ... STEPS.
+    P(x_i = v at t + h | x_t) ≈ clip(b + sum over j of w_j(x_t^j)),  h = 1 ... MAX_STEPS.
 
 One ridge regression on the *indicators* "variable j has value u" fits all atoms and all h together.
 It takes the place of the table only where its squared error on held-out rollouts is clearly lower.
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
 from exo_envs.core.arguments import exact, exact_reals
-from exo_envs.core.clock import Clock, OutOfTimeError
+from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError
+from exo_envs.core.mdp import FloatArray
 from planners.core.arrays import Ints
 from planners.core.memory import Memory
 from planners.forecasting.compiled_model import Atoms
@@ -31,9 +32,9 @@ from planners.forecasting.forecasts import Forecasts, Rollouts
 
 #: Steps ahead that are forecast like this, at most. On ExoCrowd six steps earn as much as two with
 #: recourse (12 ± 5 more than tables alone), and 20 to 40 less than two without.
-STEPS = 2
+MAX_STEPS = 2
 #: What large weights cost, in samples.
-RIDGE = 20.0
+RIDGE_SAMPLES = 20.0
 #: Samples that the regression is fitted to, about.
 MAX_SAMPLES = 45_000
 #: Indicators that the regression has at most.
@@ -43,15 +44,16 @@ MAX_WEIGHTS = 4_000_000
 #: Values at most, over all variables.
 MAX_ROWS = 2**28
 #: Standard errors by which the error of a forecast must be below the table's.
-MARGIN = 2.0
+MARGIN_ERRORS = 2.0
 #: Held-out rollouts that it takes to tell.
 MIN_HELD_OUT = 20
 #: Samples that are counted between two looks at the clock.
 SAMPLES_PER_BLOCK = 4_096
 #: Held-out rollouts that are forecast between two looks at the clock.
 ROLLOUTS_PER_BLOCK = 32
-#: Multiplications in a second, at least, when the equations are solved.
-SPEED = 5e9
+#: Rows and columns of a tile of the equations: products of tiles are too small for BLAS to start
+#: threads, which takes longer than solving equations of some hundred unknowns.
+TILE_ROWS = 48
 
 
 class AdditiveForecasts(NamedTuple):
@@ -113,7 +115,6 @@ def fit_additive(
     parents: Mapping[int, Sequence[int]],
     horizon: int,
     memory: Memory,
-    clock: Clock,
 ) -> AdditiveForecasts:
     """Those additive forecasts that are better than tables.
 
@@ -128,37 +129,34 @@ def fit_additive(
         parents: the forecast parents that the tables have.
         horizon: how far it is worth to forecast.
         memory: of these rollouts.
-        clock: the time that this may take.
 
     Raises:
-        OutOfTimeError: the time is up, or would be before the equations are solved.
+        OutOfTimeError: the time of a clock above is up.
     """
     # Half of a rollout at least is where samples begin, so that they are like what is met later.
-    steps = min(STEPS, horizon, rollouts.shape[1] // 2)
+    steps = min(MAX_STEPS, horizon, rollouts.shape[1] // 2)
     enough = np.count_nonzero(held_out) >= MIN_HELD_OUT
     of_two = np.flatnonzero(sizes[atoms.variables] == 2)
     if not enough or not steps or not len(of_two):
         return AdditiveForecasts.none(sizes)
-    clock.tick()
+    tick()
     atoms = Atoms(*(own[of_two] for own in atoms))
     fitted = rollouts[~held_out]
     tables = Forecasts.fit(fitted, sizes, parents, steps, memory)
-    trial = regress(fitted, sizes, atoms, steps, clock)
-    gains = _gains(trial, rollouts[held_out], atoms, tables, clock)
+    trial = regress(fitted, sizes, atoms, steps)
+    gains = _gains(trial, rollouts[held_out], atoms, tables)
     variables = len(tables.variables)
     owner = atoms.forecasts[trial.atoms] + variables * (trial.steps - 1)  # both values or neither
     gains = gains @ (owner[:, None] == np.arange(variables * steps))
     errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
-    better = (gains.mean(axis=0) > MARGIN * errors)[owner]
+    better = (gains.mean(axis=0) > MARGIN_ERRORS * errors)[owner]
     if not better.any():
         return AdditiveForecasts.none(sizes)
-    found = regress(rollouts, sizes, atoms, steps, clock).keep(better)
+    found = regress(rollouts, sizes, atoms, steps).keep(better)
     return found._replace(atoms=of_two[found.atoms])
 
 
-def regress(
-    rollouts: Rollouts, sizes: Ints, atoms: Atoms, steps: int, clock: Clock
-) -> AdditiveForecasts:
+def regress(rollouts: Rollouts, sizes: Ints, atoms: Atoms, steps: int) -> AdditiveForecasts:
     """Additive forecasts of all atoms up to ``steps`` ahead, by ridge regression.
 
     Of each variable the most common value has no indicator, nor have values that do not occur. If
@@ -174,19 +172,34 @@ def regress(
     gram = np.zeros((features, features), dtype=np.int32)
     moments = np.zeros((features, num_columns), dtype=np.int32)
     for first in range(0, len(samples), SAMPLES_PER_BLOCK):
-        clock.tick(lambda: "forecasts from all variables")
+        tick()
         block = samples[first : first + SAMPLES_PER_BLOCK]
         _count(values, block, (offsets, rows), atoms.variables, atoms.values, gram, moments)
-    left = clock.left()
-    if left is not None and left < features**2 * (features / 3 + num_columns) / SPEED:
-        raise OutOfTimeError
-    penalties = np.full(features, RIDGE)
+    penalties = np.full(features, RIDGE_SAMPLES)
     penalties[-1] = 0.0
-    # NumPy has no solver that makes use of the symmetry; this is a fraction of the time anyhow.
-    solution = np.linalg.solve(gram + np.triu(gram, 1).T + np.diag(penalties), moments)
-    solution = solution.astype(np.float32)
+    solution = _solve(gram + np.triu(gram, 1).T + np.diag(penalties), moments).astype(np.float32)
     ahead, which = np.divmod(np.arange(num_columns), len(atoms.values))
     return AdditiveForecasts(offsets, rows, solution[:-1], solution[-1], ahead + 1, which)
+
+
+def _solve(matrix: NDArray[Any], sides: NDArray[Any]) -> FloatArray:
+    """The solutions of equations with a positive definite matrix, by elimination tile by tile."""
+    (size, columns), tile = sides.shape, TILE_ROWS
+    rows, wide = -(-size // tile), -(-columns // tile)
+    padded = np.eye(rows * tile, (rows + wide) * tile)
+    padded[:size, :size] = matrix
+    padded[:size, rows * tile : rows * tile + columns] = sides
+    tiles = np.ascontiguousarray(padded.reshape(rows, tile, rows + wide, tile).swapaxes(1, 2))
+    for k in range(rows):
+        tick()
+        tiles[k, k + 1 :] = np.linalg.inv(tiles[k, k]) @ tiles[k, k + 1 :]
+        for below in tiles[k + 1 :]:
+            below[k + 1 :] -= below[k] @ tiles[k, k + 1 :]
+    for k in reversed(range(rows)):
+        for above in tiles[:k]:
+            above[rows:] -= above[k] @ tiles[k, rows:]
+    solution: FloatArray = tiles[:, rows:].swapaxes(1, 2).reshape(rows * tile, -1)
+    return solution[:size, :columns]
 
 
 def _sample_times(rollouts: Rollouts, steps: int) -> Ints:
@@ -215,7 +228,6 @@ def _gains(
     rollouts: Rollouts,
     atoms: Atoms,
     forecasts: Forecasts,
-    clock: Clock,
 ) -> NDArray[np.float64]:
     """By how much squared errors are below those of the tables, (rollouts, columns).
 
@@ -226,7 +238,7 @@ def _gains(
     by_variable = [np.flatnonzero(atoms.forecasts == f) for f in range(len(forecasts.variables))]
     gains = np.empty((len(rollouts), steps, num_atoms))
     for first in range(0, len(rollouts), ROLLOUTS_PER_BLOCK):
-        clock.tick()
+        tick()
         block = rollouts[first : first + ROLLOUTS_PER_BLOCK]
         x = block[:, :length].reshape(-1, block.shape[-1]).astype(np.int64)
         ours = np.zeros((steps + 1, num_atoms, len(x)), dtype=np.float32)

@@ -23,13 +23,13 @@ from exo_envs.core.arguments import check_kind, exact, exact_reals, exact_starts
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints, joint_values, starts_of
 from planners.forecasting.forecasts import Forecasts
-from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
+from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Conjunction, RuleOutcome
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import scope_shape
 from planners.tables.ragged import Ragged
 
 #: The largest probability, and what rounding may add.
-CERTAIN = 1.0 + ROUNDING
+MAX_PROBABILITY = 1.0 + ROUNDING
 
 Singles = NDArray[np.float32]
 
@@ -64,7 +64,7 @@ class Conditions(NamedTuple):
 
     def check(self, atoms: int) -> None:
         """Refuse arrays that do not belong together."""
-        exact_reals("probabilities", self.probabilities, low=0.0, high=CERTAIN)
+        exact_reals("probabilities", self.probabilities, low=0.0, high=MAX_PROBABILITY)
         self.atoms.check("the atoms of conditions", len(self.probabilities), 0, atoms)
         exact_reals("constants", self.constants)
         exact_reals("signs", self.signs, (len(self.constants),))
@@ -275,9 +275,11 @@ def needed_variables(mdp: FactoredMDP) -> tuple[int, ...]:
     return tuple(sorted(paying | set(mdp.decision_lists.dependencies())))
 
 
-def _reward_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Condition, float]]]:
+def _reward_lists(
+    mdp: FactoredMDP, atom_of: dict[int, int]
+) -> list[list[tuple[Conjunction, float]]]:
     """For each pair: (condition, reward), those that any action earns first."""
-    lists: list[list[tuple[Condition, float]]] = [
+    lists: list[list[tuple[Conjunction, float]]] = [
         [] for _ in range(mdp.num_endogenous_states * mdp.num_actions)
     ]
     for scope, table in mdp.scoped_terms.items():
@@ -295,12 +297,12 @@ def _reward_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[
     return lists
 
 
-def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[Outcome, ...]]]:
+def _rule_lists(mdp: FactoredMDP, atom_of: dict[int, int]) -> list[list[tuple[RuleOutcome, ...]]]:
     """For each pair: its rules, each a tuple of outcomes."""
     variables, row_starts, targets, probabilities = mdp.decision_lists.tables
     sizes = mdp.exogenous_sizes
 
-    def outcomes(rule: int) -> Iterator[Outcome]:
+    def outcomes(rule: int) -> Iterator[RuleOutcome]:
         looked_at = variables.piece(rule)
         first_atoms = [atom_of[i] for i in looked_at.tolist()]
         first, last = row_starts[rule : rule + 2]

@@ -131,9 +131,9 @@ class ForecastPlanner:
         forecasts = Forecasts.fit(rollouts, sizes, chosen, horizon, memory)
         additive = None
         if self.additive:
-            with suppress(OutOfTimeError):
+            with suppress(OutOfTimeError), whole.above():
                 additive = fit_additive(
-                    rollouts, held_out, sizes, models.atoms, chosen, horizon, memory, whole
+                    rollouts, held_out, sizes, models.atoms, chosen, horizon, memory
                 )
         policy = ForecastPolicy(
             *Policy.names_of(mdp),

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Atom = int
-Condition = tuple[Atom, ...]  # the atoms that hold together
-Outcome = tuple[int, float, Condition]  # target, probability, condition
-Rules = list[tuple[Outcome, ...]]
+Conjunction = tuple[Atom, ...]  # the atoms that hold together
+RuleOutcome = tuple[int, float, Conjunction]  # target, probability, condition
+Rules = list[tuple[RuleOutcome, ...]]
 
 #: Joint observations before a decision, at most; the variables beyond that are averaged.
 MAX_LEAVES = 16
@@ -32,7 +32,7 @@ class ActionList(NamedTuple):
     """What an action pays and where it leads, as far as that depends on the action."""
 
     base: float
-    rewards: list[tuple[Condition, float]]
+    rewards: list[tuple[Conjunction, float]]
     rules: Rules
 
     def atoms(self) -> Iterator[Atom]:
@@ -52,7 +52,7 @@ class Observation(NamedTuple):
     atoms: tuple[Atom, ...]
 
 
-class Node(NamedTuple):
+class ChoiceNode(NamedTuple):
     """Something was seen, after what the parent had seen."""
 
     parent: int  # number of the node in the tree; -1 for the root
@@ -65,13 +65,13 @@ class ChoiceTree(NamedTuple):
 
     branches: list[ActionList]
     observations: list[Observation]
-    nodes: list[Node]  # parents before children; the last ``num_leaves`` have seen everything
+    nodes: list[ChoiceNode]  # parents before children; the last ``num_leaves`` have seen everything
     num_leaves: int
 
     @classmethod
     def blind(cls, lists: Sequence[ActionList]) -> ChoiceTree:
         """The action is chosen before anything is seen: the best one on average."""
-        return cls(list(lists), [], [Node(-1, -1, tuple(range(len(lists))))], 1)
+        return cls(list(lists), [], [ChoiceNode(-1, -1, tuple(range(len(lists))))], 1)
 
     @classmethod
     def seeing(
@@ -175,7 +175,7 @@ def _grow(
         others = tuple(atom for group in seen[i][:-1] for atom in group)
         tree.observations.extend(Observation(0.0, 1.0, group) for group in seen[i][:-1])
         tree.observations.append(Observation(1.0, -1.0, others))  # the last group: what is left
-    tree.nodes.append(Node(-1, -1, tuple(branches(-1, ()))))
+    tree.nodes.append(ChoiceNode(-1, -1, tuple(branches(-1, ()))))
     level_nodes: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for level, i in enumerate(order):
         below = []
@@ -183,7 +183,7 @@ def _grow(
             for group in range(len(seen[i])):
                 now = (*chosen, group)
                 below.append((len(tree.nodes), now))
-                node = Node(parent, first[i] + group, tuple(branches(level, now)))
+                node = ChoiceNode(parent, first[i] + group, tuple(branches(level, now)))
                 tree.nodes.append(node)
         level_nodes = below
     return tree._replace(num_leaves=len(level_nodes))

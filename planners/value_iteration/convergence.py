@@ -28,10 +28,10 @@ MAX_STEPS = 2000
 MAX_BOUND_STEPS = 16
 
 #: Steps of a sum from one extrapolation to the next.
-CYCLE = 8
+CYCLE_STEPS = 8
 
 #: Arrays over x that a sum takes in any case, and with extrapolation in addition.
-ARRAYS, MORE_ARRAYS = 6, CYCLE
+SUM_ARRAYS, EXTRAPOLATION_ARRAYS = 6, CYCLE_STEPS
 
 #: Elements of each change that are worked on at a time, so that they stay in the cache.
 BLOCK_ELEMENTS = 1 << 13
@@ -52,11 +52,11 @@ def sum_ahead(
         expectation: P.
         discount: below 1.
         accuracy: how far off the sum may be. It stops earlier if rounding lets it get no closer.
-        roomy: whether there is memory for ``MORE_ARRAYS``.
+        roomy: whether there is memory for ``EXTRAPOLATION_ARRAYS``.
     """
     gain = discount / (1.0 - discount)
     total: Floats = np.zeros(len(function))
-    changes = np.empty((CYCLE if roomy else 0, 1, len(function)))
+    changes = np.empty((CYCLE_STEPS if roomy else 0, 1, len(function)))
     best, since, extrapolating = np.inf, 0, roomy
     new, least, largest = total, 0.0, 0.0
     for k in range(MAX_STEPS):
@@ -66,15 +66,15 @@ def sum_ahead(
         span = largest - least
         best, since = (span, 0) if span < best else (best, since + 1)
         # Without extrapolation the span shrinks in every step, until there is only rounding.
-        rounded = since > CYCLE and not extrapolating
+        rounded = since > CYCLE_STEPS and not extrapolating
         if gain * span <= 2.0 * accuracy or rounded or k == MAX_STEPS - 1:
             break
-        if since > 2 * CYCLE:
+        if since > 2 * CYCLE_STEPS:
             extrapolating, best, since = False, np.inf, 0
         if extrapolating:
-            changes[k % CYCLE, 0] = total
+            changes[k % CYCLE_STEPS, 0] = total
         total = new
-        if extrapolating and k % CYCLE == CYCLE - 1:
+        if extrapolating and k % CYCLE_STEPS == CYCLE_STEPS - 1:
             extrapolate(total.reshape(1, -1), changes, up_to_functions_of_x=True)
     return new + gain * (least + largest) / 2.0
 
@@ -82,11 +82,14 @@ def sum_ahead(
 def most_ahead(widths: Floats, expectation: Expectation, discount: float, enough: float) -> float:
     """A bound on the sum of discount^k P^k w over k = 1, 2, ..., at every x.
 
-    ``widths`` are w, shape (X,). The bound is made smaller until it is ``enough``, or for a while.
+    ``widths`` are w, shape (X,). The bound is made smaller until it is ``enough``, or for a while;
+    not at all if even the mean of w is too large for that.
     """
     gain = discount / (1.0 - discount)
     ahead: Floats = widths.astype(np.float64)
     bound, total = gain * float(ahead.max()), np.zeros(len(ahead))
+    if bound <= enough or gain * float(ahead.mean()) >= enough:
+        return bound
     for _ in range(MAX_BOUND_STEPS):
         if bound <= enough:
             break

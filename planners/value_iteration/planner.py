@@ -55,8 +55,8 @@ from planners.tables.indexing import (
     num_exogenous_states,
 )
 from planners.value_iteration.convergence import (
-    ARRAYS,
-    MORE_ARRAYS,
+    EXTRAPOLATION_ARRAYS,
+    SUM_ARRAYS,
     extrapolate,
     most_ahead,
     sum_ahead,
@@ -79,11 +79,11 @@ TOLERANCE_SHARE = 0.7
 FEW_SWEEPS = (0.1, 1), (0.01, 3)
 
 #: Most sweeps with fixed actions from one extrapolation to the next.
-LONGEST_CYCLE = 5
+LONGEST_CYCLE_SWEEPS = 5
 
 #: Fewest sweeps between two extrapolations. V is not extrapolated if there is no memory to record
 #: the changes of that many sweeps.
-SHORTEST_CYCLE = 3
+SHORTEST_CYCLE_SWEEPS = 3
 
 #: States from which on a sweep takes long enough to be shared by threads.
 THREADED_STATES = 1 << 18
@@ -155,7 +155,7 @@ class ValueIteration:
         tables = elimination.nbytes(mdp.num_endogenous_states, item)
         tables += rows_bytes(mdp.decision_lists, item)
         largest = max((elimination.size(step.after) for step in elimination.steps), default=0)
-        over_x = (2 * item + 8 * ARRAYS) * num_exogenous_states(mdp) + 16 * largest
+        over_x = (2 * item + 8 * SUM_ARRAYS) * num_exogenous_states(mdp) + 16 * largest
         return (states + rewards) * item + actions + tables + over_x
 
     def attainable_tolerance(self, mdp: FactoredMDP) -> float:
@@ -296,7 +296,12 @@ class _Run:
             size += float(np.abs(self.ranges).max())  # of the largest V before, at most
             rounding = 2.0 * self.rounding(size) / (1.0 - self.mdp.discount)
             self.residual = span
-            self.loss_bound = self._most_ahead(span, tolerance - rounding) + rounding
+            self.loss_bound = rounding + most_ahead(
+                self.ranges[1] - self.ranges[0],
+                self.sweeps.expectation,
+                self.mdp.discount,
+                tolerance - rounding,
+            )
             converged = self.loss_bound <= tolerance
             best, since = (span, 0) if span < best else (best, since + 1)
             if converged or self.gain * span <= rounding or since > patience:
@@ -311,14 +316,6 @@ class _Run:
         self._add_exogenous_part()
         self.converged = converged
 
-    def _most_ahead(self, span: float, enough: float) -> float:
-        """What the policy loses at most, without rounding, when the widest range is ``span``."""
-        if self.gain * span > enough:
-            widths = self.ranges[1] - self.ranges[0]
-            if self.gain * float(widths.mean()) < enough:
-                return most_ahead(widths, self.sweeps.expectation, self.mdp.discount, enough)
-        return self.gain * span
-
     def _add_exogenous_part(self) -> None:
         """Find the middle of the bounds, as closely as the bounds are close to the tolerance."""
         middle = self.ranges.mean(axis=0, dtype=np.float64)
@@ -329,7 +326,8 @@ class _Run:
             self.sweeps.expectation,
             self.mdp.discount,
             max(abs(tolerance - self.loss_bound) / 4.0, 1e-6 * tolerance),
-            roomy=self.changes.size > 0 or self.spare_bytes > 8 * MORE_ARRAYS * len(middle),
+            roomy=self.changes.size > 0
+            or self.spare_bytes > 8 * EXTRAPOLATION_ARRAYS * len(middle),
         )
 
     def _allocate(self, warm_start: Plan | None) -> list[NDArray[Any]]:
@@ -344,9 +342,9 @@ class _Run:
         room -= states * (self.dtype.itemsize + 4)
         if room >= 0:
             self.sweeps.keep()
-        cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
-        recorded = shape if cycle >= SHORTEST_CYCLE else nothing
-        self.changes = np.empty((max(cycle, SHORTEST_CYCLE), *recorded), dtype=self.dtype)
+        cycle = min(LONGEST_CYCLE_SWEEPS, int(room // (states * self.dtype.itemsize)))
+        recorded = shape if cycle >= SHORTEST_CYCLE_SWEEPS else nothing
+        self.changes = np.empty((max(cycle, SHORTEST_CYCLE_SWEEPS), *recorded), dtype=self.dtype)
         return [np.zeros(shape, dtype=action_type(self.mdp)) for _ in range(2)]
 
     def _warm_up(self, plan: Plan) -> None:
