@@ -9,7 +9,7 @@ from functools import partial
 from typing import ClassVar
 
 from exo_envs.core.arguments import Constraints, check_flag, whole
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
 from wrappers.fitting.history import Record
@@ -66,7 +66,7 @@ class GreedyMaskLearner(MaskLearner):
             )
             rest = [name for name in study.mdp.exogenous_names if name not in mask]
             for name in rng.permutation(rest).tolist():
-                tried, before = as_mask(study.mdp, (*mask, name)), best
+                tried, before = session.in_order((*mask, name)), best
                 worth = objective(tried)
                 accepted = worth.value > before.value
                 if accepted:

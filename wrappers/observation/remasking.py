@@ -14,16 +14,21 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_flag, check_whole, optional
+from exo_envs.core.batches import as_mask
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, IntArray
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.policy import Mask, Policy
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated import CalibratedMaskLearner
-from wrappers.observation.learned import check_learner, check_unmasked
-from wrappers.observation.masked import MaskedObservation, Names, Observation
+from wrappers.observation.masked import (
+    MaskedObservation,
+    Names,
+    Observation,
+    check_learner,
+    check_unmasked,
+)
 
 Env = gym.Env[Any, Any]
 #: Changes of the environment's keyword arguments, an environment, or a model.

@@ -12,7 +12,7 @@ import numpy as np
 from exo_envs.core.arguments import check_choice, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.sources.rddl.description import ActionTable, Description
-from exo_envs.sources.rddl.expressions import Node, Program, leaves
+from exo_envs.sources.rddl.expressions import GraphNode, Program, leaves
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DTYPES
 
@@ -90,7 +90,7 @@ def enforce_preconditions(rddl: Description) -> None:
     )
 
 
-def limits_of(conjuncts: Sequence[Node], op: str) -> dict[str, tuple[float, float]]:
+def limits_of(conjuncts: Sequence[GraphNode], op: str) -> dict[str, tuple[float, float]]:
     """The bounds that conditions of the form ``fluent <= constant`` state."""
     limits: dict[str, tuple[float, float]] = {}
     for condition in conjuncts:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from exo_envs.sources.rddl.expressions import Graph, Node, leaves, sorted_nodes
+from exo_envs.sources.rddl.expressions import Graph, GraphNode, leaves
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import Array, Kind
 
@@ -23,9 +23,9 @@ class ActionTable:
 
     names: tuple[str, ...]
     columns: dict[str, Array]
-    leaves: dict[str, Node]
+    leaves: dict[str, GraphNode]
 
-    def values(self, actions: Array) -> dict[Node, Array]:
+    def values(self, actions: Array) -> dict[GraphNode, Array]:
         """The values of the fluents for a batch of actions."""
         return {leaf: self.columns[name][actions] for name, leaf in self.leaves.items()}
 
@@ -44,7 +44,7 @@ class Description:
     # State variables: types, first values, expressions of next values, smallest and largest values.
     kinds: dict[str, Kind] = field(default_factory=dict)
     initial: dict[str, Any] = field(default_factory=dict)
-    following: dict[str, Node] = field(default_factory=dict)
+    following: dict[str, GraphNode] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     # Action fluents: types, and values of those that are not chosen.
     action_kinds: dict[str, Kind] = field(default_factory=dict)
@@ -52,15 +52,17 @@ class Description:
     # Both: the name and the objects of a grounded fluent, and names of values, where there are any.
     lifted: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    reward: Node = field(init=False)
-    terminal: Node = field(init=False)  # when an episode is over
-    invariants: list[Node] = field(default_factory=list)  # hold in every state, the author says
-    preconditions: list[Node] = field(default_factory=list)  # hold of every action that is taken
-    fluents: dict[str, Node] = field(default_factory=dict)  # by the variables: state fluents
+    reward: GraphNode = field(init=False)
+    terminal: GraphNode = field(init=False)  # when an episode is over
+    invariants: list[GraphNode] = field(
+        default_factory=list
+    )  # hold in every state, the author says
+    preconditions: list[GraphNode] = field(default_factory=list)  # of actions that are taken
+    fluents: dict[str, GraphNode] = field(default_factory=dict)  # by the variables: state fluents
     # The results of the import.
     actions: ActionTable = field(init=False)
     exogenous: tuple[str, ...] = ()
-    terms: dict[tuple[str, ...], Node] = field(default_factory=dict)  # of the reward, by scope
+    terms: dict[tuple[str, ...], GraphNode] = field(default_factory=dict)  # of the reward, by scope
     constants: tuple[str, ...] = ()  # fluents that never change
     notes: list[str] = field(default_factory=list)  # for the user
 
@@ -69,15 +71,15 @@ class Description:
         """The variables of n."""
         return tuple(name for name in self.kinds if name not in self.exogenous)
 
-    def leaf(self, name: str) -> Node:
+    def leaf(self, name: str) -> GraphNode:
         """The value of a variable now."""
         return self.graph.leaf("state", name, self.kinds[name])
 
-    def next_leaf(self, name: str) -> Node:
+    def next_leaf(self, name: str) -> GraphNode:
         """The value of a variable after the step."""
         return self.graph.leaf("next", name, self.kinds[name])
 
-    def replace(self, values: Mapping[Node, Node]) -> None:
+    def replace(self, values: Mapping[GraphNode, GraphNode]) -> None:
         """Replace leaves in all expressions."""
         following, fluents = list(self.following), list(self.fluents)
         old = [*self.following.values(), *self.fluents.values(), self.reward, self.terminal]
@@ -92,12 +94,14 @@ class Description:
             for table in (self.kinds, self.bounds, self.initial, self.following):
                 table.pop(name, None)
 
-    def settled(self, roots: list[Node], names: Iterable[str] | None = None) -> list[Node]:
+    def settled(
+        self, roots: list[GraphNode], names: Iterable[str] | None = None
+    ) -> list[GraphNode]:
         """The same expressions with the next values of some variables (of all) written out."""
         open_ones = set(self.kinds if names is None else names)
-        written: dict[Node, Node] = {}
+        written: dict[GraphNode, GraphNode] = {}
 
-        def write_out(nodes: list[Node], active: tuple[Node, ...]) -> None:
+        def write_out(nodes: list[GraphNode], active: tuple[GraphNode, ...]) -> None:
             for leaf in leaves(nodes, "next"):
                 if leaf.value not in open_ones or leaf in written:
                     continue
@@ -112,17 +116,17 @@ class Description:
         write_out(roots, ())
         return self.graph.substitute(roots, written)
 
-    def settled_following(self, names: Iterable[str]) -> list[Node]:
+    def settled_following(self, names: Iterable[str]) -> list[GraphNode]:
         """The next values of some variables, written out."""
         return self.settled([self.following[name] for name in names])
 
-    def looks_at(self, root: Node) -> set[str]:
+    def looks_at(self, root: GraphNode) -> set[str]:
         """The variables that an expression looks at, now."""
         return {node.value for node in leaves([root], "state")}
 
-    def draws(self, roots: Iterable[Node]) -> dict[Any, Node]:
+    def draws(self, roots: Iterable[GraphNode]) -> dict[Any, GraphNode]:
         """The draws of some expressions, by their tags."""
-        return {node.value: node for node in sorted_nodes(roots) if node.op == "random"}
+        return {node.value: node for node in leaves(roots, "random")}
 
     def parents(self) -> dict[str, tuple[str, ...]]:
         """The exogenous variables that each exogenous variable looks at."""

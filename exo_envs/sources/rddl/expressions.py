@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from exo_envs.sources.rddl.operations import (
     numeric_kind,
 )
 
+T = TypeVar("T")
 LeafKind: TypeAlias = Literal["state", "action", "next"]
 LEAVES = ("state", "action", "next")
 _TYPES: dict[Kind, Any] = {"bool": bool, "int": int, "real": float}
@@ -34,7 +35,7 @@ _KINDS = {value_type: kind for kind, value_type in _TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class GraphNode:
     """One operation of a grounded expression; compared by identity.
 
     Attributes:
@@ -46,7 +47,7 @@ class Node:
     """
 
     op: str
-    args: tuple[Node, ...]
+    args: tuple[GraphNode, ...]
     value: Any
     kind: Kind
     uid: int
@@ -65,56 +66,58 @@ class Graph:
     """Makes nodes; equal ones are made once."""
 
     def __init__(self) -> None:
-        self._nodes: dict[Any, Node] = {}
+        self._nodes: dict[Any, GraphNode] = {}
         self._tags = 0
         self.true = self.constant(True)
         self.false = self.constant(False)
 
-    def _make(self, op: str, args: tuple[Node, ...], value: Any, kind: Kind) -> Node:
+    def _make(self, op: str, args: tuple[GraphNode, ...], value: Any, kind: Kind) -> GraphNode:
         key = (op, tuple(a.uid for a in args), value, kind)
         node = self._nodes.get(key)
         if node is None:
-            node = self._nodes[key] = Node(op, args, value, kind, len(self._nodes))
+            node = self._nodes[key] = GraphNode(op, args, value, kind, len(self._nodes))
         return node
 
     # --- leaves ---------------------------------------------------------------------------
 
-    def constant(self, value: Any, kind: Kind | None = None) -> Node:
+    def constant(self, value: Any, kind: Kind | None = None) -> GraphNode:
         """A number or a truth value."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = kind or _KINDS.get(type(value), "real")
         return self._make("constant", (), _TYPES[kind](value), kind)
 
-    def leaf(self, op: LeafKind, name: str, kind: Kind) -> Node:
+    def leaf(self, op: LeafKind, name: str, kind: Kind) -> GraphNode:
         """The value of a grounded fluent: now (``state``), chosen (``action``), then (``next``)."""
         return self._make(op, (), name, kind)
 
-    def random(self, distribution: str, args: Sequence[Node], kind: Kind) -> Node:
+    def random(self, distribution: str, args: Sequence[GraphNode], kind: Kind) -> GraphNode:
         """A new draw."""
         self._tags += 1
         return self._make("random", tuple(args), (distribution, self._tags), kind)
 
     # --- truth values ---------------------------------------------------------------------
 
-    def truth(self, node: Node) -> Node:
+    def truth(self, node: GraphNode) -> GraphNode:
         """The node as a truth value; numbers other than 0 are true."""
         return node if node.kind == "bool" else self.compare("!=", node, self.constant(0))
 
-    def all(self, nodes: Iterable[Node]) -> Node:
+    def all(self, nodes: Iterable[GraphNode]) -> GraphNode:
         """Whether all hold."""
         return self._join("and", nodes, neutral=self.true, absorbing=self.false)
 
-    def any(self, nodes: Iterable[Node]) -> Node:
+    def any(self, nodes: Iterable[GraphNode]) -> GraphNode:
         """Whether at least one holds."""
         return self._join("or", nodes, neutral=self.false, absorbing=self.true)
 
-    def conjuncts(self, nodes: Iterable[Node]) -> Sequence[Node]:
+    def conjuncts(self, nodes: Iterable[GraphNode]) -> Sequence[GraphNode]:
         """What has to hold one by one for all of some nodes to hold."""
         together = self.all(nodes)
         return together.args if together.op == "and" else (together,)
 
-    def _join(self, op: str, nodes: Iterable[Node], neutral: Node, absorbing: Node) -> Node:
-        parts: dict[Node, None] = {}
+    def _join(
+        self, op: str, nodes: Iterable[GraphNode], neutral: GraphNode, absorbing: GraphNode
+    ) -> GraphNode:
+        parts: dict[GraphNode, None] = {}
         for node in nodes:  # lazily: what comes after a decided one is never grounded
             flag = self.truth(node)
             if flag is absorbing:
@@ -128,14 +131,14 @@ class Graph:
             return absorbing
         return self._make(op, tuple(parts), None, "bool")
 
-    def negate(self, node: Node) -> Node:
+    def negate(self, node: GraphNode) -> GraphNode:
         """Whether it does not hold."""
         node = self.truth(node)
         if node.is_constant:
             return self.constant(not node.value)
         return node.args[0] if node.op == "not" else self._make("not", (node,), None, "bool")
 
-    def compare(self, op: str, left: Node, right: Node) -> Node:
+    def compare(self, op: str, left: GraphNode, right: GraphNode) -> GraphNode:
         """One of ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``."""
         if op in (">", ">="):
             op, left, right = {">": "<", ">=": "<="}[op], right, left
@@ -154,7 +157,7 @@ class Graph:
 
     # --- numbers --------------------------------------------------------------------------
 
-    def number(self, node: Node) -> Node:
+    def number(self, node: GraphNode) -> GraphNode:
         """The node as a number: true is 1."""
         if node.kind != "bool":
             return node
@@ -162,18 +165,18 @@ class Graph:
             return self.constant(int(node.value))
         return self._make("int", (node,), None, "int")
 
-    def add(self, nodes: Iterable[Node]) -> Node:
+    def add(self, nodes: Iterable[GraphNode]) -> GraphNode:
         """The sum."""
         return self._combine("add", nodes, operator.add, 0)
 
-    def multiply(self, nodes: Iterable[Node]) -> Node:
+    def multiply(self, nodes: Iterable[GraphNode]) -> GraphNode:
         """The product."""
         return self._combine("mul", nodes, operator.mul, 1)
 
     def _combine(
-        self, op: str, nodes: Iterable[Node], combine: Callable[[Any, Any], Any], neutral: int
-    ) -> Node:
-        parts: list[Node] = []
+        self, op: str, nodes: Iterable[GraphNode], combine: Callable[[Any, Any], Any], neutral: int
+    ) -> GraphNode:
+        parts: list[GraphNode] = []
         constant: Any = neutral
         for node in nodes:
             for part in node.args if node.op == op else (self.number(node),):
@@ -189,11 +192,11 @@ class Graph:
             return parts[0]
         return self._make(op, tuple(parts), None, numeric_kind(p.kind for p in parts))
 
-    def minus(self, node: Node) -> Node:
+    def minus(self, node: GraphNode) -> GraphNode:
         """The negative of a number."""
         return self.multiply((self.constant(-1), node))
 
-    def divide(self, left: Node, right: Node) -> Node:
+    def divide(self, left: GraphNode, right: GraphNode) -> GraphNode:
         """The quotient, a real number."""
         left, right = self.number(left), self.number(right)
         if right.is_constant and right.value != 0:
@@ -203,7 +206,7 @@ class Graph:
                 return self.multiply((left, self.constant(1.0)))
         return self._make("quotient", (left, right), None, "real")
 
-    def choose(self, condition: Node, then: Node, otherwise: Node) -> Node:  # noqa: PLR0911
+    def choose(self, condition: GraphNode, then: GraphNode, otherwise: GraphNode) -> GraphNode:  # noqa: PLR0911
         """``if condition then ... else ...``."""
         condition = self.truth(condition)
         if condition.is_constant:
@@ -224,7 +227,7 @@ class Graph:
         kind = numeric_kind((then.kind, otherwise.kind))
         return self._make("if", (condition, then, otherwise), None, kind)
 
-    def function(self, name: str, args: Sequence[Node]) -> Node:
+    def function(self, name: str, args: Sequence[GraphNode]) -> GraphNode:
         """A function of :data:`exo_envs.sources.rddl.operations.FUNCTIONS`."""
         function = FUNCTIONS[name]
         args = tuple(self.number(arg) for arg in args)
@@ -234,7 +237,7 @@ class Graph:
                 return self.constant(function.compute(*(np.asarray(a.value) for a in args)), kind)
         return self._make(name, args, None, kind)
 
-    def clip(self, node: Node, low: float, high: float) -> Node:
+    def clip(self, node: GraphNode, low: float, high: float) -> GraphNode:
         """The number, no less than ``low`` and no more than ``high``."""
         node = self.number(node)
         for name, bound in (("max", low), ("min", high)):
@@ -242,7 +245,7 @@ class Graph:
                 node = self.function(name, (node, self.constant(bound, node.kind)))
         return node
 
-    def which(self, nodes: Iterable[Node]) -> Node:
+    def which(self, nodes: Iterable[GraphNode]) -> GraphNode:
         """The position of the one node that holds; 0 if none does."""
         flags = tuple(self.truth(node) for node in nodes)
         if all(flag.is_constant for flag in flags):
@@ -251,17 +254,13 @@ class Graph:
 
     # --- rewriting ------------------------------------------------------------------------
 
-    def substitute(self, roots: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
+    def substitute(
+        self, roots: Sequence[GraphNode], values: Mapping[GraphNode, GraphNode]
+    ) -> list[GraphNode]:
         """The same expressions with some nodes replaced; draws stay the draws they were."""
-        if not values:
-            return list(roots)
-        done: dict[Node, Node] = {}
-        for node in sorted_nodes(roots):
-            new = values.get(node)
-            done[node] = self.rebuild(node, [done[a] for a in node.args]) if new is None else new
-        return [done[root] for root in roots]
+        return fold(roots, self.rebuild, values) if values else list(roots)
 
-    def rebuild(self, node: Node, args: Sequence[Node]) -> Node:
+    def rebuild(self, node: GraphNode, args: Sequence[GraphNode]) -> GraphNode:
         """The operation of a node, with other arguments."""
         if all(new is old for new, old in zip(args, node.args, strict=True)):
             return node
@@ -269,7 +268,7 @@ class Graph:
             return self._make("random", tuple(args), node.value, node.kind)
         return self.apply(node.op, args)
 
-    def apply(self, op: str, args: Sequence[Node]) -> Node:
+    def apply(self, op: str, args: Sequence[GraphNode]) -> GraphNode:
         """An operation, given the name that its nodes have."""
         if op in _OF_MANY:
             return _OF_MANY[op](self, args)
@@ -278,14 +277,14 @@ class Graph:
         return self.compare(op, *args) if op in COMPARISONS else self.function(op, args)
 
 
-_OF_MANY: dict[str, Callable[[Graph, Iterable[Node]], Node]] = {
+_OF_MANY: dict[str, Callable[[Graph, Iterable[GraphNode]], GraphNode]] = {
     "and": Graph.all,
     "or": Graph.any,
     "add": Graph.add,
     "mul": Graph.multiply,
     "which": Graph.which,
 }
-_OF_FEW: dict[str, Callable[..., Node]] = {
+_OF_FEW: dict[str, Callable[..., GraphNode]] = {
     "not": Graph.negate,
     "int": Graph.number,
     "quotient": Graph.divide,
@@ -293,9 +292,9 @@ _OF_FEW: dict[str, Callable[..., Node]] = {
 }
 
 
-def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
+def sorted_nodes(roots: Iterable[GraphNode]) -> list[GraphNode]:
     """All nodes below some roots, arguments first."""
-    found: set[Node] = set()
+    found: set[GraphNode] = set()
     waiting = list(roots)
     while waiting:
         node = waiting.pop()
@@ -305,26 +304,42 @@ def sorted_nodes(roots: Iterable[Node]) -> list[Node]:
     return sorted(found, key=lambda node: node.uid)
 
 
-def leaves(roots: Iterable[Node], *ops: str) -> list[Node]:
+def fold(
+    roots: Iterable[GraphNode],
+    visit: Callable[[GraphNode, list[T]], T],
+    known: Mapping[GraphNode, T],
+) -> list[T]:
+    """What ``visit`` makes of some expressions: of each node, and of what came of its arguments.
+
+    What is ``known`` of a node already is taken as it is.
+    """
+    found: dict[GraphNode, T] = {}
+    for node in sorted_nodes(roots):
+        is_known = node in known
+        found[node] = known[node] if is_known else visit(node, [found[arg] for arg in node.args])
+    return [found[root] for root in roots]
+
+
+def leaves(roots: Iterable[GraphNode], *ops: str) -> list[GraphNode]:
     """The leaves (or draws) of some types below some roots."""
     return [node for node in sorted_nodes(roots) if node.op in ops]
 
 
-def draws(node: Node) -> list[Node]:
+def draws(node: GraphNode) -> list[GraphNode]:
     """The draws that an expression looks at."""
     return leaves([node], "random")
 
 
-def reaching(root: Node, op: str) -> set[Node]:
+def reaching(root: GraphNode, op: str) -> set[GraphNode]:
     """The parts of an expression that look at a leaf (or a draw) of some type, these included."""
-    found: set[Node] = set()
+    found: set[GraphNode] = set()
     for node in sorted_nodes([root]):
         if node.op == op or any(arg in found for arg in node.args):
             found.add(node)
     return found
 
 
-def outcomes(draw: Node) -> int | None:
+def outcomes(draw: GraphNode) -> int | None:
     """How many values a draw has, if a fixed number."""
     name = draw.value[0]
     if name == "Bernoulli":
@@ -332,7 +347,7 @@ def outcomes(draw: Node) -> int | None:
     return len(draw.args) if name in ("Discrete", "UnnormDiscrete") else None
 
 
-def show(node: Node, depth: int = 4) -> str:
+def show(node: GraphNode, depth: int = 4) -> str:
     """A short text of an expression, for messages."""
     if node.is_constant or node.op in LEAVES:
         return f"{node.value}'" if node.op == "next" else str(node.value)
@@ -359,7 +374,7 @@ class Program:
         is_random: whether something is drawn.
     """
 
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[GraphNode]) -> None:
         nodes = sorted_nodes(roots)
         place = {node: i for i, node in enumerate(nodes)}
         self._roots = [(place[root], DTYPES[root.kind]) for root in roots]
@@ -385,7 +400,7 @@ class Program:
         ]
 
     def __call__(
-        self, values: Mapping[Node, Any], size: int, rng: np.random.Generator | None = None
+        self, values: Mapping[GraphNode, Any], size: int, rng: np.random.Generator | None = None
     ) -> list[Array]:
         """The value of each expression, shape (size,), given those of the leaves.
 
@@ -405,7 +420,7 @@ class Program:
         ]
 
 
-def _operation(node: Node) -> Callable[..., Any]:
+def _operation(node: GraphNode) -> Callable[..., Any]:
     """A function of the generator, the number of lanes and the arguments that computes a node."""
     if node.op == "random":
         return DISTRIBUTIONS[node.value[0]].draw

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import Graph, LeafKind, Node
+from exo_envs.sources.rddl.expressions import Graph, GraphNode, LeafKind
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Kind
 
@@ -33,7 +33,7 @@ class _Grounder:
 
         self.model, self.rddl, self.graph = model, rddl, rddl.graph
         self.values = RDDLValueInitializer(model).initialize()
-        self.inlined: dict[tuple[str, tuple[str, ...]], Node | None] = {}  # None: being made
+        self.inlined: dict[tuple[str, tuple[str, ...]], GraphNode | None] = {}  # None: being made
 
     def ground(self) -> None:
         model, rddl = self.model, self.rddl
@@ -79,7 +79,7 @@ class _Grounder:
 
     # --- expressions ----------------------------------------------------------------------
 
-    def expression(self, expression: Any, bound: Bindings) -> Node:
+    def expression(self, expression: Any, bound: Bindings) -> GraphNode:
         graph, (group, op), args = self.graph, expression.etype, expression.args
         match group:
             case "constant":
@@ -99,10 +99,10 @@ class _Grounder:
         over = self._for_objects if group == "aggregation" else self._each
         return OPERATORS[op](graph, over(args, bound))
 
-    def _each(self, args: Iterable[Any], bound: Bindings) -> Iterator[Node]:
+    def _each(self, args: Iterable[Any], bound: Bindings) -> Iterator[GraphNode]:
         return (self.expression(arg, bound) for arg in args)
 
-    def _for_objects(self, args: Sequence[Any], bound: Bindings) -> Iterator[Node]:
+    def _for_objects(self, args: Sequence[Any], bound: Bindings) -> Iterator[GraphNode]:
         """The last argument for all ways to bind the parameters before it."""
         *parameters, inner = args
         names = [name for _, (name, _) in parameters]
@@ -111,7 +111,7 @@ class _Grounder:
 
     # --- fluents --------------------------------------------------------------------------
 
-    def _fluent(self, args: Any, bound: Bindings) -> Node:
+    def _fluent(self, args: Any, bound: Bindings) -> GraphNode:
         name, arguments = args
         if not arguments and name not in self.model.variable_types:
             return self._object_value(bound.get(name, name))
@@ -120,7 +120,7 @@ class _Grounder:
             return self._fluent_of(name, tuple(str(choice) for choice in choices))
         return self._selected(name, choices)
 
-    def _object(self, argument: Any, bound: Bindings) -> str | Node:
+    def _object(self, argument: Any, bound: Bindings) -> str | GraphNode:
         """The object that an argument of a fluent names, or the node that does."""
         if isinstance(argument, str):
             return bound[argument] if argument in bound else self.model.strip_literal(argument)
@@ -132,11 +132,11 @@ class _Grounder:
                 return str(self.model.strip_literal(name))
         return self.expression(argument, bound)
 
-    def _object_value(self, name: str) -> Node:
+    def _object_value(self, name: str) -> GraphNode:
         """An object as a number, its position in its type."""
         return self.graph.constant(int(self.model.object_to_index[self.model.strip_literal(name)]))
 
-    def _selected(self, name: str, choices: Sequence[str | Node]) -> Node:
+    def _selected(self, name: str, choices: Sequence[str | GraphNode]) -> GraphNode:
         """A fluent of a fluent: the values for all objects, and the choice among them."""
         types = self.model.variable_params[name]
         options = [
@@ -148,7 +148,7 @@ class _Grounder:
             ]
             for choice, type_name in zip(choices, types, strict=True)
         ]
-        node: Node | None = None
+        node: GraphNode | None = None
         for combination in itertools.product(*options):
             value = self._fluent_of(name, tuple(o for o, _ in combination))
             holds = self.graph.all(test for _, test in combination if test is not None)
@@ -156,7 +156,7 @@ class _Grounder:
         assert node is not None
         return node
 
-    def _fluent_of(self, name: str, objects: tuple[str, ...]) -> Node:
+    def _fluent_of(self, name: str, objects: tuple[str, ...]) -> GraphNode:
         variable_type = self.model.variable_types[name]
         if variable_type == "non-fluent":
             index = tuple(self.model.object_to_index[o] for o in objects)
@@ -167,7 +167,7 @@ class _Grounder:
         grounded = ground_name(fluent, objects)
         return self.graph.leaf(_LEAVES[variable_type], grounded, self._kind(fluent))
 
-    def _inline(self, name: str, objects: tuple[str, ...]) -> Node:
+    def _inline(self, name: str, objects: tuple[str, ...]) -> GraphNode:
         """The expression of an intermediate fluent, or of a state fluent's next value."""
         key = (name, objects)
         if key not in self.inlined:
@@ -187,14 +187,14 @@ class _Grounder:
 
     # --- choices and draws ----------------------------------------------------------------
 
-    def _if(self, args: Any, bound: Bindings) -> Node:
+    def _if(self, args: Any, bound: Bindings) -> GraphNode:
         condition, then, otherwise = args
         holds = self.graph.truth(self.expression(condition, bound))
         if holds.is_constant:  # what is never reached need not be supported
             return self.expression(then if holds.value else otherwise, bound)
         return self.graph.choose(holds, *self._each((then, otherwise), bound))
 
-    def _switch(self, args: Any, bound: Bindings) -> Node:
+    def _switch(self, args: Any, bound: Bindings) -> GraphNode:
         graph, (switch, *cases) = self.graph, args
         chosen = self.expression(switch, bound)
         listed = dict(case for kind, case in cases if kind == "case")
@@ -208,7 +208,7 @@ class _Grounder:
             node = graph.choose(graph.compare("==", chosen, value), result, node)
         return node
 
-    def _random(self, expression: Any, bound: Bindings) -> Node:
+    def _random(self, expression: Any, bound: Bindings) -> GraphNode:
         graph, (_, op), args = self.graph, expression.etype, expression.args
         if op in ("KronDelta", "DiracDelta"):
             return self.expression(args[0], bound)
@@ -225,7 +225,7 @@ class _Grounder:
             return graph.constant(bool(nodes[0].value))
         return graph.random(op, nodes, DISTRIBUTIONS[op].kind)
 
-    def _weights(self, args: Any, bound: Bindings) -> list[Node]:
+    def _weights(self, args: Any, bound: Bindings) -> list[GraphNode]:
         """The chances of a ``Discrete``, in the order of its type; what is not listed has none."""
         (_, type_name), *cases = args
         chances = {
@@ -239,32 +239,32 @@ class _Grounder:
 # --- operators -----------------------------------------------------------------------------------
 
 
-def _difference(graph: Graph, nodes: Iterator[Node]) -> Node:
+def _difference(graph: Graph, nodes: Iterator[GraphNode]) -> GraphNode:
     first, *others = nodes
     return graph.add([first, *map(graph.minus, others)]) if others else graph.minus(first)
 
 
-def _not_or_either(graph: Graph, nodes: Iterator[Node]) -> Node:
+def _not_or_either(graph: Graph, nodes: Iterator[GraphNode]) -> GraphNode:
     """Of one truth value that it does not hold, of two that only one does."""
     first, *others = map(graph.truth, nodes)
     return graph.compare("!=", first, *others) if others else graph.negate(first)
 
 
-def _comparison(op: str, graph: Graph, nodes: Iterator[Node]) -> Node:
+def _comparison(op: str, graph: Graph, nodes: Iterator[GraphNode]) -> GraphNode:
     return graph.compare("!=" if op == "~=" else op, *nodes)
 
 
-def _average(graph: Graph, nodes: Iterator[Node]) -> Node:
+def _average(graph: Graph, nodes: Iterator[GraphNode]) -> GraphNode:
     values = list(nodes)
     return graph.divide(graph.add(values), graph.constant(len(values)))
 
 
-def _extreme(name: str, graph: Graph, nodes: Iterator[Node]) -> Node:
+def _extreme(name: str, graph: Graph, nodes: Iterator[GraphNode]) -> GraphNode:
     """The smallest or the largest one (``min``, ``max``)."""
     return reduce(lambda a, b: graph.function(name, (a, b)), map(graph.number, nodes))
 
 
-def _position(better: str, graph: Graph, nodes: Iterator[Node]) -> Node:
+def _position(better: str, graph: Graph, nodes: Iterator[GraphNode]) -> GraphNode:
     """The position of the first one than which no other is smaller (``<``) or larger (``>``)."""
     best, *others = map(graph.number, nodes)
     position = graph.constant(0)
@@ -277,7 +277,7 @@ def _position(better: str, graph: Graph, nodes: Iterator[Node]) -> Node:
 
 #: What an operator, or an aggregation over objects, makes of its operands. These are grounded one
 #: by one as they are taken.
-OPERATORS: dict[str, Callable[[Graph, Iterator[Node]], Node]] = {
+OPERATORS: dict[str, Callable[[Graph, Iterator[GraphNode]], GraphNode]] = {
     **dict.fromkeys(("+", "sum"), Graph.add),
     **dict.fromkeys(("*", "prod"), Graph.multiply),
     **dict.fromkeys(("^", "&", "forall"), Graph.all),

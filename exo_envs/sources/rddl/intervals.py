@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import Node, leaves, sorted_nodes
+from exo_envs.sources.rddl.expressions import GraphNode, fold, leaves
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import COMPARISONS, DISTRIBUTIONS, FUNCTIONS, Array
 
@@ -34,13 +34,13 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, value: Any) -> Interval:
-        """One value."""
+        """The interval that holds one value, or one in each lane."""
         number = np.asarray(value, dtype=np.float64)
         return cls(number, number)
 
     @property
     def is_one(self) -> Any:
-        """Where nothing is open."""
+        """Where (in which lanes) it holds one value only."""
         return self.low == self.high
 
 
@@ -48,33 +48,27 @@ UNKNOWN_TRUTH = Interval(np.float64(0), np.float64(1))
 ANYTHING = Interval(np.float64(-np.inf), np.float64(np.inf))
 
 
-def intervals(roots: Sequence[Node], known: Mapping[Node, Interval]) -> list[Interval]:
+def intervals(roots: Sequence[GraphNode], known: Mapping[GraphNode, Interval]) -> list[Interval]:
     """The intervals of some expressions, given those of leaves (and of draws).
 
     Leaves that are not known may have any value.
     """
-    found: dict[Node, Interval] = {}
     with np.errstate(all="ignore"):
-        for node in sorted_nodes(roots):
-            if node in known:
-                found[node] = known[node]
-            elif node.is_constant:
-                found[node] = Interval.of(node.value)
-            else:
-                found[node] = _safe(node, _interval(node, [found[arg] for arg in node.args]))
-    return [found[root] for root in roots]
+        return fold(roots, _interval_of, known)
 
 
-def _safe(node: Node, interval: Interval) -> Interval:
-    """Without numbers that are none."""
-    low = np.where(np.isnan(interval.low), -np.inf, interval.low)
-    high = np.where(np.isnan(interval.high), np.inf, interval.high)
+def _interval_of(node: GraphNode, args: list[Interval]) -> Interval:
+    """The interval of a node; where it would have no end that is a number, it has none."""
+    if node.is_constant:
+        return Interval.of(node.value)
+    low, high = _interval(node, args)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     if node.kind == "bool":
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     return Interval(low, high)
 
 
-def _interval(node: Node, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911
+def _interval(node: GraphNode, args: list[Interval]) -> Interval:  # noqa: C901, PLR0911
     lows, highs = [a.low for a in args], [a.high for a in args]
     match node.op:
         case "state" | "action" | "next":
@@ -147,7 +141,7 @@ def _range_of_power(base: Interval, exponent: Any) -> tuple[Any, Any]:
     return np.where(known, low, -np.inf), np.where(known, ends.high, np.inf)
 
 
-def _range_of_draw(node: Node, args: list[Interval]) -> Interval:
+def _range_of_draw(node: GraphNode, args: list[Interval]) -> Interval:
     match node.value[0]:
         case "Bernoulli":
             return Interval((args[0].low >= 1) * 1.0, (args[0].high > 0) * 1.0)
@@ -188,7 +182,7 @@ def _hull(values: Any) -> Interval:
 # --- variables ------------------------------------------------------------------------------------
 
 
-def box(rddl: Description) -> dict[Node, Interval]:
+def box(rddl: Description) -> dict[GraphNode, Interval]:
     """The interval of every variable and of every action fluent."""
     found = {rddl.leaf(name): Interval(*rddl.bounds[name]) for name in rddl.kinds}
     for name, leaf in rddl.actions.leaves.items():
@@ -238,7 +232,9 @@ def _merged(rddl: Description, name: str, found: Interval, limits: Bounds) -> Bo
     return min(low, old[0]), max(high, old[1])
 
 
-def by_values(rddl: Description, root: Node, name: str, known: Mapping[Node, Interval]) -> Interval:
+def by_values(
+    rddl: Description, root: GraphNode, name: str, known: Mapping[GraphNode, Interval]
+) -> Interval:
     """The interval of an expression, looked at for each value of its whole variables apart.
 
     ``if month == 0 then 2 else month - 1`` never is -1, which no interval of month tells.
@@ -253,10 +249,10 @@ def by_values(rddl: Description, root: Node, name: str, known: Mapping[Node, Int
 
 
 def values_apart(
-    whole: Sequence[Node], known: Mapping[Node, Interval], room: float
-) -> dict[Node, Array]:
+    whole: Sequence[GraphNode], known: Mapping[GraphNode, Interval], room: float
+) -> dict[GraphNode, Array]:
     """All values of as many leaves as have no more combinations than there is room for."""
-    taken: dict[Node, Array] = {}
+    taken: dict[GraphNode, Array] = {}
     for leaf in whole:
         low, high = known[leaf]
         if (high - low + 1) * math.prod(map(len, taken.values())) <= room:
@@ -267,7 +263,7 @@ def values_apart(
 def drop_constants(rddl: Description) -> bool:
     """Put the values of variables that never change into all expressions; whether there are any."""
     constant = [name for name, (low, high) in rddl.bounds.items() if low == high]
-    values: dict[Node, Node] = {}
+    values: dict[GraphNode, GraphNode] = {}
     for name in constant:
         value = rddl.graph.constant(rddl.initial[name], rddl.kinds[name])
         values |= {rddl.leaf(name): value, rddl.next_leaf(name): value}
@@ -284,10 +280,9 @@ def keep_within_bounds(rddl: Description) -> None:
     clipped = []
     known = box(rddl)
     for name, root in zip(names, roots, strict=True):
-        low, high = rddl.bounds[name]
-        found = by_values(rddl, root, name, known)
-        if np.min(found.low) < low or np.max(found.high) > high:
-            rddl.following[name] = rddl.graph.clip(rddl.following[name], low, high)
+        bounds = rddl.bounds[name]
+        if not _is_within(by_values(rddl, root, name, known), bounds):
+            rddl.following[name] = rddl.graph.clip(rddl.following[name], *bounds)
             clipped.append(name)
     if clipped:
         rddl.notes.append(
@@ -315,24 +310,28 @@ def check_bounds(rddl: Description) -> None:
 
 def keep_draws_valid(rddl: Description) -> None:
     """Keep chances between 0 and 1, variances from being negative, and so on, where needed."""
-    known = box(rddl)
-    draws = rddl.draws([*rddl.following.values(), rddl.reward]).values()
-    guarded: dict[Node, list[Node]] = {}
-    for draw in draws:
+    graph, known = rddl.graph, box(rddl)
+    guarded: dict[GraphNode, GraphNode] = {}
+    for draw in rddl.draws([*rddl.following.values(), rddl.reward]).values():
         ranges = DISTRIBUTIONS[draw.value[0]].ranges
-        args = rddl.settled(list(draw.args))
-        found = intervals(args, known)
-        for arg, (low, high), interval in zip(draw.args, ranges, found, strict=False):
-            if np.min(interval.low) < low or np.max(interval.high) > high:
-                guarded.setdefault(draw, list(draw.args))
-                position = draw.args.index(arg)
-                guarded[draw][position] = rddl.graph.clip(arg, low, high)
-    if not guarded:
-        return
-    values = {draw: rddl.graph.rebuild(draw, args) for draw, args in guarded.items()}
-    rddl.replace(values)
-    rddl.notes.append(
-        "in states where a distribution would have an impossible argument (a negative variance, "
-        "say), it has the nearest possible one: "
-        + ", ".join(sorted({draw.value[0] for draw in guarded}))
-    )
+        if not ranges:
+            continue
+        found = intervals(rddl.settled(list(draw.args)), known)
+        args = [
+            arg if _is_within(interval, bounds) else graph.clip(arg, *bounds)
+            for arg, interval, bounds in zip(draw.args, found, ranges, strict=True)
+        ]
+        if args != [*draw.args]:
+            guarded[draw] = graph.rebuild(draw, args)
+    if guarded:
+        rddl.replace(guarded)
+        rddl.notes.append(
+            "in states where a distribution would have an impossible argument (a negative "
+            "variance, say), it has the nearest possible one: "
+            + ", ".join(sorted({draw.value[0] for draw in guarded}))
+        )
+
+
+def _is_within(found: Interval, bounds: Bounds) -> bool:
+    low, high = bounds
+    return bool(np.min(found.low) >= low and np.max(found.high) <= high)

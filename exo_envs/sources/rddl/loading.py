@@ -47,7 +47,7 @@ def load(domain: Any, instance: Any) -> Any:
         ImportError: pyRDDLGym or rddlrepository is missing; the message says what to install.
         ValueError: there is no such domain or instance, or the text is not RDDL.
     """
-    require("pyRDDLGym")
+    rddl_module("pyRDDLGym")
     if _is_text(domain) and _is_text(instance):
         with tempfile.TemporaryDirectory() as folder:
             paths = Path(folder, "domain.rddl"), Path(folder, "instance.rddl")
@@ -64,7 +64,7 @@ def load(domain: Any, instance: Any) -> Any:
     )
 
 
-def require(module: str) -> ModuleType:
+def rddl_module(module: str) -> ModuleType:
     """An optional module, or an error that says how to get it."""
     try:
         return importlib.import_module(module)
@@ -84,7 +84,7 @@ def _is_path(source: Any) -> bool:
 
 
 def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
-    manager = require("rddlrepository.core.manager").RDDLRepoManager()
+    manager = rddl_module("rddlrepository.core.manager").RDDLRepoManager()
     check_choice("domain of rddlrepository", domain, manager.list_problems())
     problem = manager.get_problem(domain)
     number = str(instance)

@@ -11,14 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_flag, check_whole, shown
-from exo_envs.core.batches import as_batch, as_size, as_values, flat_rows, flatten
+from exo_envs.core.batches import as_action, as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError, unknown_name
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.core.variable import Ranges
+from exo_envs.core.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    Ranges,
+    State,
+    Successors,
+    Variable,
+)
 from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
 from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
-from exo_envs.sources.rddl.expressions import Node, Program, leaves
+from exo_envs.sources.rddl.expressions import GraphNode, Program, leaves
 from exo_envs.sources.rddl.grounding import ground
 from exo_envs.sources.rddl.intervals import (
     check_bounds,
@@ -272,7 +280,7 @@ class RDDLMDP(ExoMDP):
             return None
         return Successors.certain(self.sample_endogenous(state, action, np.random.default_rng(0)))
 
-    def _known(self, n: Array, x: Array, a: Array) -> dict[Node, Any]:
+    def _known(self, n: Array, x: Array, a: Array) -> dict[GraphNode, Any]:
         return self._n.read(n) | self._x.read(x) | self._description.actions.values(a)
 
     # --- the description ------------------------------------------------------------------
@@ -291,11 +299,7 @@ class RDDLMDP(ExoMDP):
 
     def action_fluents(self, action: int) -> dict[str, Any]:
         """What an action sets the grounded action fluents to."""
-        index, columns = check_whole("action", action, 0), self._description.actions.columns
-        if index >= self.num_actions:
-            raise ArgumentError(
-                f"there is no action {index}; actions are 0 ... {self.num_actions - 1}"
-            )
+        index, columns = as_action(self, action), self._description.actions.columns
         return {name: column[index].item() for name, column in columns.items()}
 
     @cached_property
@@ -341,7 +345,7 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
         self.notes += (note,)
 
     def fluents(self, state: State) -> dict[str, NDArray[Any]]:
-        """Of the model."""
+        """The grounded state fluents of the description, as :meth:`RDDLMDP.fluents` has them."""
         return self.model.fluents(self.without_end(state))
 
 
@@ -370,11 +374,11 @@ class _Part:
         """The initial values, shape (size, variables)."""
         return np.tile(np.array(self._initial, dtype=Ranges(self.variables).dtype), (size, 1))
 
-    def read(self, rows: Array) -> dict[Node, Any]:
+    def read(self, rows: Array) -> dict[GraphNode, Any]:
         """The values of an array (B, variables)."""
         columns = np.ascontiguousarray(rows.T)
         truths = columns != 0
-        known: dict[Node, Any] = {}
+        known: dict[GraphNode, Any] = {}
         for j, (leaf, offset) in enumerate(zip(self._leaves, self._offsets, strict=True)):
             if leaf.kind == "bool":
                 known[leaf] = truths[j]
@@ -385,7 +389,7 @@ class _Part:
         return known
 
     def write(self, values: list[Array], dtype: np.dtype[Any]) -> Array:
-        """The same way back."""
+        """The array (B, variables) of next values, each of shape (B,)."""
         rows = np.empty((len(values), len(values[0]) if values else 0), dtype=dtype)
         for row, column, offset in zip(rows, values, self._offsets, strict=True):
             row[:] = column if offset == 0 else column - offset

@@ -7,14 +7,7 @@ import math
 from collections.abc import Iterator
 
 from exo_envs.sources.rddl.description import Description
-from exo_envs.sources.rddl.expressions import (
-    Graph,
-    Node,
-    draws,
-    leaves,
-    outcomes,
-    show,
-)
+from exo_envs.sources.rddl.expressions import Graph, GraphNode, draws, leaves, outcomes, show
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import DISTRIBUTIONS
 
@@ -29,7 +22,7 @@ def split_reward(rddl: Description) -> None:
     """
     graph, exogenous = rddl.graph, frozenset(rddl.exogenous)
     (reward,) = rddl.settled([rddl.reward])
-    parts: dict[tuple[str, ...], list[Node]] = {}
+    parts: dict[tuple[str, ...], list[GraphNode]] = {}
     for term in _terms(graph, expectation(graph, reward), exogenous):
         seen = _scope(term, exogenous)
         scope = tuple(name for name in rddl.exogenous if name in seen)
@@ -42,11 +35,11 @@ def split_reward(rddl: Description) -> None:
         rddl.notes.append("the reward looks at what is drawn in the step; its mean is paid")
 
 
-def _scope(term: Node, exogenous: frozenset[str]) -> set[str]:
+def _scope(term: GraphNode, exogenous: frozenset[str]) -> set[str]:
     return {leaf.value for leaf in leaves([term], "state")} & exogenous
 
 
-def _terms(graph: Graph, node: Node, exogenous: frozenset[str]) -> Iterator[Node]:
+def _terms(graph: Graph, node: GraphNode, exogenous: frozenset[str]) -> Iterator[GraphNode]:
     """The summands; a factor or a condition without x is multiplied out where that splits."""
     if node.op == "add":
         for arg in node.args:
@@ -75,7 +68,7 @@ def _terms(graph: Graph, node: Node, exogenous: frozenset[str]) -> Iterator[Node
     yield node
 
 
-def expectation(graph: Graph, node: Node) -> Node:  # noqa: C901, PLR0911
+def expectation(graph: Graph, node: GraphNode) -> GraphNode:  # noqa: C901, PLR0911
     """The mean of an expression over its draws, as an expression without them.
 
     Raises:
@@ -108,13 +101,13 @@ def expectation(graph: Graph, node: Node) -> Node:  # noqa: C901, PLR0911
     return _over_outcomes(graph, node)
 
 
-def _are_apart(nodes: tuple[Node, ...]) -> bool:
+def _are_apart(nodes: tuple[GraphNode, ...]) -> bool:
     """Whether no two of them look at one draw."""
     seen = [frozenset(draws(node)) for node in nodes]
     return sum(map(len, seen)) == len(frozenset().union(*seen))
 
 
-def _over_outcomes(graph: Graph, node: Node) -> Node:
+def _over_outcomes(graph: Graph, node: GraphNode) -> GraphNode:
     """The sum over all outcomes of its draws, each with its chance."""
     random = draws(node)
     counts = [outcomes(draw) for draw in random]
@@ -136,7 +129,7 @@ def _over_outcomes(graph: Graph, node: Node) -> Node:
     return graph.add(parts)
 
 
-def _chance(graph: Graph, draw: Node, value: int) -> Node:
+def _chance(graph: Graph, draw: GraphNode, value: int) -> GraphNode:
     """The chance of one outcome."""
     if draw.value[0] == "Bernoulli":
         if value:

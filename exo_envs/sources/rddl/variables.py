@@ -24,8 +24,9 @@ import numpy as np
 from exo_envs.sources.rddl.description import Description
 from exo_envs.sources.rddl.expressions import (
     Graph,
-    Node,
+    GraphNode,
     Program,
+    fold,
     leaves,
     outcomes,
     reaching,
@@ -101,11 +102,11 @@ def _at_most_one(rddl: Description, members: tuple[str, ...]) -> str | None:
 
 def _cases(
     rddl: Description,
-    roots: list[Node],
+    roots: list[GraphNode],
     members: tuple[str, ...],
     with_none: bool,
     look_closely: bool,
-) -> dict[Node, Interval] | None:
+) -> dict[GraphNode, Interval] | None:
     """Every member that may hold, with every action and every outcome of a draw.
 
     With ``look_closely`` also with every value of as many other variables as there is room for.
@@ -144,7 +145,7 @@ def _merge(rddl: Description, name: str) -> None:
     rddl.bounds[name] = (0, len(values) - 1)
     rddl.initial[name] = initial
     rddl.following[name] = graph.which(following)
-    values_of: dict[Node, Node] = {}
+    values_of: dict[GraphNode, GraphNode] = {}
     for value, j in members.items():
         constant = graph.constant(j)
         values_of[now[value]] = graph.compare("==", rddl.leaf(name), constant)
@@ -163,7 +164,7 @@ def defer(rddl: Description) -> None:
     late = [name for name in own if leaves([rddl.following[name]], "next")]
     if not late:
         return
-    stored: dict[Node, str] = {}
+    stored: dict[GraphNode, str] = {}
     for name in late:
         _check_draws(rddl, name)
         pieces = list(_pieces(rddl.graph, rddl.following[name]))
@@ -204,16 +205,16 @@ def _check_draws(rddl: Description, name: str) -> None:
             )
 
 
-def _pieces_of(graph: Graph, node: Node, looking: set[Node]) -> list[Node]:
+def _pieces_of(graph: Graph, node: GraphNode, looking: set[GraphNode]) -> list[GraphNode]:
     """The arguments of a node that do not look at x'; those of a sum are one part of it."""
     free = [arg for arg in node.args if arg not in looking and not arg.is_constant]
     return [graph.apply(node.op, free)] if free and node.op in FOLDS else free
 
 
-def _pieces(graph: Graph, root: Node) -> dict[Node, None]:
+def _pieces(graph: Graph, root: GraphNode) -> dict[GraphNode, None]:
     """The largest parts of an expression that do not look at x'."""
     looking = reaching(root, "next")
-    pieces: dict[Node, None] = {}
+    pieces: dict[GraphNode, None] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -222,23 +223,26 @@ def _pieces(graph: Graph, root: Node) -> dict[Node, None]:
     return pieces
 
 
-def _with_pieces(graph: Graph, root: Node, new_leaves: dict[Node, Node]) -> Node:
+def _with_pieces(
+    graph: Graph, root: GraphNode, new_leaves: dict[GraphNode, GraphNode]
+) -> GraphNode:
     """The expression, with a leaf in the place of each of its pieces."""
     looking = reaching(root, "next")
-    done: dict[Node, Node] = {}
-    for node in sorted_nodes([root]):
+
+    def replaced(node: GraphNode, args: list[GraphNode]) -> GraphNode:
         if node not in looking:
-            done[node] = new_leaves.get(node, node)
-        elif node.op in FOLDS:
-            rest = [done[arg] for arg in node.args if arg in looking or arg.is_constant]
-            new = [new_leaves[piece] for piece in _pieces_of(graph, node, looking)]
-            done[node] = graph.apply(node.op, rest + new)
-        else:
-            done[node] = graph.rebuild(node, [done[arg] for arg in node.args])
-    return done[root]
+            return new_leaves.get(node, node)
+        if node.op not in FOLDS:
+            return graph.rebuild(node, args)
+        pairs = zip(node.args, args, strict=True)
+        rest = [new for old, new in pairs if old in looking or old.is_constant]
+        pieces = _pieces_of(graph, node, looking)
+        return graph.apply(node.op, rest + [new_leaves[piece] for piece in pieces])
+
+    return fold([root], replaced, {})[0]
 
 
-def _find_initial(rddl: Description, values: dict[Node, Node], stored: list[str]) -> None:
+def _find_initial(rddl: Description, values: dict[GraphNode, GraphNode], stored: list[str]) -> None:
     """Values of what is stored from which the initial values of the description follow."""
     waiting = {leaf.value: root for leaf, root in values.items()}
 
@@ -253,7 +257,7 @@ def _find_initial(rddl: Description, values: dict[Node, Node], stored: list[str]
         rddl.initial.update(zip(names, found, strict=True))
 
 
-def _solve(rddl: Description, fluent: str, root: Node, names: list[str]) -> tuple[Any, ...]:
+def _solve(rddl: Description, fluent: str, root: GraphNode, names: list[str]) -> tuple[Any, ...]:
     """Values of some variables with which an expression is the fluent's initial value."""
     wanted, bounds = rddl.initial[fluent], [rddl.bounds[name] for name in names]
     refused = RDDLRefusedError(
@@ -266,7 +270,7 @@ def _solve(rddl: Description, fluent: str, root: Node, names: list[str]) -> tupl
         raise refused
     grids = [np.arange(low, high + 1).astype(np.int64) for low, high in bounds]
     lanes = np.array(list(itertools.product(*grids)), dtype=np.int64).reshape(-1, len(names))
-    known: dict[Node, Any] = {}
+    known: dict[GraphNode, Any] = {}
     for leaf in leaves([root], "state"):
         if leaf.value in names:
             column = lanes[:, names.index(leaf.value)]

@@ -19,14 +19,14 @@ import numpy as np
 from exo_envs.core.arguments import MAX_HORIZON, as_array, check_real, check_whole, optional, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import BoolArray
-from exo_envs.sources.tables.frames import Column, Table, as_column
+from exo_envs.sources.tables.frames import Column, TimedTable, as_column
 
 #: What the calendar adds, with the smallest and the largest value; Monday is 0.
 CALENDAR = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12)}
 Made = tuple[dict[str, Column], BoolArray]  # columns, and the rows in which all are known
 
 
-def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
+def with_calendar(table: TimedTable) -> tuple[TimedTable, dict[str, tuple[int, int]]]:
     """The table with those of hour, weekday and month that change in it, and their ranges."""
     if not table.has_dates:
         raise ArgumentError(
@@ -40,17 +40,16 @@ def with_calendar(table: Table) -> tuple[Table, dict[str, tuple[int, int]]]:
 
 
 def with_lags_and_forecasts(
-    table: Table,
+    table: TimedTable,
     lags: Mapping[str, int | Sequence[int]] | None,
     forecasts: Mapping[str, Forecast | None] | None,
-) -> tuple[Table, int]:
+) -> tuple[TimedTable, int]:
     """The rows that have all lags and forecasts, with them; and how many rows they span."""
     columns: dict[str, Column] = {}
     known: BoolArray = np.ones(len(table), dtype=bool)
     used: set[str] = set()
     longest = ahead = 0
     for name, given in _settings("lags", lags).items():
-        table.column(name)
         steps = _steps(f"the lags of {name!r}", given)
         made, here = shifted(table, name, {f"{name}_lag_{step}": step for step in steps})
         columns |= made
@@ -87,7 +86,7 @@ def with_lags_and_forecasts(
     return replace(table, columns=kept).adding(columns).take(known), longest + ahead
 
 
-def shifted(table: Table, name: str, earlier: Mapping[str, int]) -> Made:
+def shifted(table: TimedTable, name: str, earlier: Mapping[str, int]) -> Made:
     """New columns with the values of so many rows earlier (later, if negative)."""
     values, row = table.column(name), np.arange(len(table))
     columns: dict[str, Column] = {}
@@ -108,7 +107,7 @@ class Forecast(ABC):
     ahead: int = 0
 
     @abstractmethod
-    def columns(self, table: Table, name: str) -> Made:
+    def columns(self, table: TimedTable, name: str) -> Made:
         """New columns, and the rows in which all of them are known."""
 
 
@@ -123,7 +122,7 @@ class Perfect(Forecast):
         """The longest step."""
         return max(_steps("the steps of a forecast", self.steps))
 
-    def columns(self, table: Table, name: str) -> Made:
+    def columns(self, table: TimedTable, name: str) -> Made:
         """The values of later rows."""
         return shifted(table, name, {key: -step for step, key in _keys(name, self.steps).items()})
 
@@ -142,7 +141,7 @@ class Noisy(Perfect):
     sigma: float | Sequence[float] = 1.0
     seed: int = 0
 
-    def columns(self, table: Table, name: str) -> Made:
+    def columns(self, table: TimedTable, name: str) -> Made:
         """The values of later rows, with noise."""
         found, known = super().columns(table, name)
         given = as_array("sigma", self.sigma)
@@ -177,7 +176,7 @@ class Persistence(Forecast):
     steps: int | Sequence[int] = 1
     season: int | None = None
 
-    def columns(self, table: Table, name: str) -> Made:
+    def columns(self, table: TimedTable, name: str) -> Made:
         """The values of this row, or of earlier ones."""
         season, keys = self.season, _keys(name, self.steps)
         season = optional(check_whole)("season", season, 1, MAX_HORIZON)
@@ -205,7 +204,7 @@ class FromColumns(Forecast):
         """The columns under their old names."""
         return tuple(_settings("FromColumns", self.names).values())
 
-    def columns(self, table: Table, name: str) -> Made:
+    def columns(self, table: TimedTable, name: str) -> Made:
         """The columns under their new names."""
         names = _settings("FromColumns", self.names)
         out = {key: table.column(names[step]) for step, key in _keys(name, list(names)).items()}

@@ -37,7 +37,7 @@ def require(module: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TimedTable:
     """Columns of one length, and which rows follow each other."""
 
     columns: dict[str, Column]
@@ -49,9 +49,9 @@ class Table:
         """The number of rows."""
         return len(self.segment)
 
-    def take(self, rows: Any) -> Table:
+    def take(self, rows: Any) -> TimedTable:
         """Some of the rows: a mask of them, or their numbers."""
-        return Table(
+        return TimedTable(
             {name: values[rows] for name, values in self.columns.items()},
             None if self.time is None else self.time[rows],
             self.segment[rows],
@@ -69,7 +69,7 @@ class Table:
         time = self.time.tz_localize(None).to_numpy() if self.has_dates else self.time
         return None if time is None else np.asarray(time)
 
-    def adding(self, columns: Mapping[str, Column]) -> Table:
+    def adding(self, columns: Mapping[str, Column]) -> TimedTable:
         """The same table with more columns; a name that is taken is refused."""
         for name in columns:
             if name in self.columns:
@@ -94,7 +94,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     time: str | None = None,
     episode: str | None = None,
-) -> Table:
+) -> TimedTable:
     """Read a table; what is no table is refused. The arguments are those of ``from_frame``."""
     names = None if columns is None else as_list("the names in columns", columns)
     pairs, index = _read_pairs(frame, names)
@@ -112,7 +112,7 @@ def read_table(
     segment = np.zeros_like(row)
     if episode is not None:
         segment = _episodes(episode, np.asarray(given[episode]))
-    return Table(
+    return TimedTable(
         {name: as_column(name, given[name]) for name in wanted},
         None if when is None else _as_time(time or "the index", when),
         segment,
@@ -319,7 +319,9 @@ def is_table(test: Any) -> bool:
     return is_frame or isinstance(test, (Mapping, list, tuple))
 
 
-def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[Table, Table]:
+def split(
+    table: TimedTable, test: Any, *, gap: int, by_segment: bool
+) -> tuple[TimedTable, TimedTable]:
     """The rows to learn from, and those that are held out; see ``test`` of ``from_frame``.
 
     Nothing is learned from ``gap`` rows before those held out, unless these are whole episodes
@@ -338,7 +340,7 @@ def split(table: Table, test: Any, *, gap: int, by_segment: bool) -> tuple[Table
     return table.take(slice(num_training)), table.take(slice(first, None))
 
 
-def _first_row(table: Table, test: Any, by_segment: bool) -> int:
+def _first_row(table: TimedTable, test: Any, by_segment: bool) -> int:
     """The first row that is held out, as a position in the table."""
     if isinstance(test, (float, np.floating)):
         if not 0 < test < 1:

@@ -15,19 +15,19 @@ from exo_envs.core.mdp import BoolArray, FloatArray, Variable
 from exo_envs.sources.tables.record import Coding
 
 #: How far n' may be out of the range of a real variable, as a share of it: rounding, and no more.
-DUST = 1e-9
+ROUNDING_SHARE = 1e-9
 #: Actions that a model has at most: each is a value in memory.
 MAX_ACTIONS = 1_000_000
 Scope = tuple[str, ...]
 
 
-class Columns:
+class NamedColumns:
     """One part of a batch of states by name: ``x.price`` or ``x["price"]``, shape (B,).
 
     Values are those of the table: strings where it has strings. ``np.asarray(x)`` is the part as
     the model has it, shape (B, variables).
 
-    >>> n = Columns(np.array([[3, 1], [4, 0]]), ("stock", "is_open"))
+    >>> n = NamedColumns(np.array([[3, 1], [4, 0]]), ("stock", "is_open"))
     >>> n.stock, n["is_open"], np.asarray(n).shape
     (array([3, 4]), array([1, 0]), (2, 2))
     """
@@ -96,7 +96,7 @@ class Interface:
         actions: int | Sequence[Any],
         step: Callable[..., Any],
         reward: Callable[..., Any],
-        terminal: Callable[[Columns], Any] | None = None,
+        terminal: Callable[[NamedColumns], Any] | None = None,
     ) -> None:
         check_function("step", step)
         check_function("reward", reward)
@@ -113,12 +113,12 @@ class Interface:
 
     def views(
         self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
-    ) -> tuple[Columns, NDArray[Any], Columns]:
+    ) -> tuple[NamedColumns, NDArray[Any], NamedColumns]:
         """What functions see of states and actions, which are in range; nobody writes to them."""
         return (
-            Columns(_read_only(n), self._endogenous_names),
+            NamedColumns(_read_only(n), self._endogenous_names),
             self.actions[a],
-            Columns(_read_only(x), self.exogenous_names, self._decoders),
+            NamedColumns(_read_only(x), self.exogenous_names, self._decoders),
         )
 
     def next_endogenous(
@@ -131,20 +131,20 @@ class Interface:
                 check_choice("endogenous variable", name, self._endogenous_names)
             # A variable that is not named stays.
             parts = [found.get(v.name, n[:, i]) for i, v in enumerate(self.endogenous)]
-        elif isinstance(found, (tuple, list, Columns)) and len([*found]) == len(self.endogenous):
+        elif isinstance(found, (tuple, list, NamedColumns)) and len([*found]) == len(
+            self.endogenous
+        ):
             parts = [*found]
         else:
             array = as_array("what step returned", found)
-            if array.ndim < 2 and len(self.endogenous) == 1:
-                parts = [array]
-            elif array.shape == n.shape:
-                parts = [*array.T]
-            else:
+            is_one_column = array.ndim < 2 and len(self.endogenous) == 1
+            if array.shape != n.shape and not is_one_column:
                 raise ArgumentError(
                     f"step returned an array of shape {array.shape} for {len(n)} states; n' is a "
                     f"mapping or a tuple of {len(self.endogenous)} arrays, or an array of shape "
                     f"{n.shape}"
                 )
+            parts = [array] if is_one_column else [*array.T]
         out = np.empty(n.shape, dtype=self._dtype)
         for i, (variable, values) in enumerate(zip(self.endogenous, parts, strict=True)):
             out[:, i] = fitting("step", variable, values, len(n))
@@ -154,9 +154,8 @@ class Interface:
         """Whether episodes are over, shape (B,)."""
         if self._terminal is None:
             return np.zeros(len(n), dtype=np.bool_)
-        found = self._terminal(Columns(_read_only(n), self._endogenous_names))
-        flags = _as_answers("terminal", found, len(n), "b", "booleans")
-        return np.broadcast_to(flags, (len(n),)).copy()
+        found = self._terminal(NamedColumns(_read_only(n), self._endogenous_names))
+        return _as_answers("terminal", found, len(n), "b", "booleans").copy()
 
     def paid(
         self, n: NDArray[Any], a: NDArray[Any], x: NDArray[Any]
@@ -171,8 +170,7 @@ class Interface:
             if scope in out:
                 raise ArgumentError(f"reward returned two terms of the same columns: {list(found)}")
             what = "reward" if scope is None else f"reward[{scope}]"
-            values = _as_answers(what, part, len(n))
-            out[scope] = np.broadcast_to(values, (len(n),)).astype(np.float64)
+            out[scope] = _as_answers(what, part, len(n)).astype(np.float64)
         return out
 
 
@@ -191,14 +189,14 @@ def fitting(what: str, variable: Variable, values: Any, size: int) -> NDArray[An
     column = _as_answers(f"{what}, for {name!r},", values, size)
     if variable.is_real:
         low, high = variable.bounds
-        dust = DUST * max(1.0, high - low)
+        dust = ROUNDING_SHARE * max(1.0, high - low)
         near = (column > low - dust) & (column < high + dust)
         return np.where(near, np.clip(column, low, high), column)
     if column.dtype.kind not in "uf":
         return column
     whole = np.rint(column)
     magnitude = np.abs(whole)
-    is_near = np.abs(column - whole) <= DUST * np.maximum(1.0, magnitude)
+    is_near = np.abs(column - whole) <= ROUNDING_SHARE * np.maximum(1.0, magnitude)
     fits = is_near & (magnitude < 2.0**63)
     if not fits.all():  # NaN does not fit, either
         raise ArgumentError(
@@ -239,13 +237,13 @@ def _as_scope(scope: Any, names: Sequence[str]) -> Scope:
 def _as_answers(
     what: str, values: Any, size: int, kinds: str = "biuf", wanted: str = "numbers"
 ) -> NDArray[Any]:
-    """What a function returned for so many states: one value, or one for each of them."""
+    """What a function returned for so many states, shape (size,): one value, or one for each."""
     array = as_array(f"what {what} returned", values)
     if array.dtype.kind not in kinds:
         raise ArgumentTypeError(f"{what} returned {array.dtype}, not {wanted}")
     if array.shape not in ((), (1,), (size,)):
         raise ArgumentError(f"{what} returned shape {array.shape} for {size} states")
-    return array
+    return np.broadcast_to(array, (size,))
 
 
 def _as_actions(actions: Any) -> NDArray[Any]:

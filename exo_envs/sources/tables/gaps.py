@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_real, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.sources.tables.frames import Column, Table, missing_values, require
+from exo_envs.sources.tables.frames import Column, TimedTable, missing_values, require
 
 Fill = str | Mapping[str, Any] | None
 
@@ -27,7 +27,7 @@ _HOW_TO_FILL = (
 )
 
 
-def without_gaps(table: Table, fill: Fill) -> Table:
+def without_gaps(table: TimedTable, fill: Fill) -> TimedTable:
     """A table in which each segment has a row for every step of time, and every value.
 
     Of ``fill`` see :meth:`TraceMDP.from_frame`: None refuses and names what is missing, "forward"
@@ -63,7 +63,7 @@ def without_gaps(table: Table, fill: Fill) -> Table:
     return replace(table, columns=filled)
 
 
-def _check_fill(table: Table, fill: Fill) -> None:
+def _check_fill(table: TimedTable, fill: Fill) -> None:
     if not isinstance(fill, Mapping):
         if fill is not None:
             check_choice("way to fill gaps", fill, FILLS)
@@ -80,7 +80,7 @@ def _check_fill(table: Table, fill: Fill) -> None:
             check_real(f"what column {name!r} is filled with", how)
 
 
-def _missing_steps(table: Table) -> NDArray[np.float64]:
+def _missing_steps(table: TimedTable) -> NDArray[np.float64]:
     """How many rows are missing after each row, shape (rows,); times that go back are refused."""
     missing, time = np.zeros(len(table)), table.time
     inside = np.diff(table.segment) == 0
@@ -114,7 +114,7 @@ def _missing_steps(table: Table) -> NDArray[np.float64]:
     return missing
 
 
-def _with_rows(table: Table, missing: NDArray[np.int64]) -> Table:
+def _with_rows(table: TimedTable, missing: NDArray[np.int64]) -> TimedTable:
     """The table with a row of missing values for every step that it lacks."""
     place = np.arange(len(table)) + np.append(0, np.cumsum(missing)[:-1])
     everywhere = np.arange(place[-1] + 1)
@@ -127,7 +127,7 @@ def _with_rows(table: Table, missing: NDArray[np.int64]) -> Table:
         return wide
 
     step = (table.time[1:] - table.time[:-1])[np.diff(table.segment) == 0].min()
-    return Table(
+    return TimedTable(
         {name: spread(values) for name, values in table.columns.items()},
         table.time[last] + step * (everywhere - place[last]),
         table.segment[last],
@@ -135,7 +135,7 @@ def _with_rows(table: Table, missing: NDArray[np.int64]) -> Table:
     )
 
 
-def _filled(table: Table, name: str, values: Column, how: Any) -> Column:
+def _filled(table: TimedTable, name: str, values: Column, how: Any) -> Column:
     missing = missing_values(values)
     if not missing.any():
         return values

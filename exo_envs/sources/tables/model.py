@@ -17,23 +17,24 @@ from exo_envs.core.arguments import (
     check_whole,
     shown,
 )
-from exo_envs.core.batches import as_actions, as_part, as_size, flat_rows, flatten
+from exo_envs.core.batches import as_batch, as_part, as_size, flat_rows, flatten
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
     FloatArray,
     IntArray,
+    Ranges,
     State,
     Successors,
     Variable,
     as_pair,
 )
 from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_lags_and_forecasts
-from exo_envs.sources.tables.frames import Table, is_table, read_table, split
-from exo_envs.sources.tables.functions import Columns, Interface, fitting
+from exo_envs.sources.tables.frames import TimedTable, is_table, read_table, split
+from exo_envs.sources.tables.functions import Interface, NamedColumns, fitting
 from exo_envs.sources.tables.gaps import Fill, without_gaps
-from exo_envs.sources.tables.record import MAX_LEVELS, Record, codings_of
+from exo_envs.sources.tables.record import MAX_LEVELS, RecordedRows, codings_of
 from exo_envs.sources.tables.rewards import Probes, RewardTerms, split_reward
 
 Initial = Mapping[str, float] | Callable[[int, np.random.Generator], Any] | None
@@ -62,7 +63,7 @@ class TraceMDP(ExoMDP):
 
     def __init__(
         self,
-        record: Record,
+        record: RecordedRows,
         interface: Interface,
         rewards: RewardTerms,
         *,
@@ -71,7 +72,7 @@ class TraceMDP(ExoMDP):
         initial: Initial = None,
         held_out: TraceMDP | None = None,
     ) -> None:
-        if not isinstance(record, Record) or not isinstance(interface, Interface):
+        if not isinstance(record, RecordedRows) or not isinstance(interface, Interface):
             raise ArgumentTypeError(
                 "a TraceMDP is made by TraceMDP.from_frame(table, ...), which makes its record, "
                 f"not of {shown(record)}"
@@ -104,7 +105,7 @@ class TraceMDP(ExoMDP):
         test: Any = None,
         discount: float = 0.99,
         initial: Initial = None,
-        terminal: Callable[[Columns], Any] | None = None,
+        terminal: Callable[[NamedColumns], Any] | None = None,
         scopes: Any = None,
         columns: Sequence[str] | None = None,
         time: str | None = None,
@@ -177,7 +178,7 @@ class TraceMDP(ExoMDP):
         max_levels = check_whole("max_levels", max_levels, 1)
         discount = check_discount("discount", discount)
 
-        def prepare(frame: Any) -> tuple[Table, dict[str, tuple[int, int]], int]:
+        def prepare(frame: Any) -> tuple[TimedTable, dict[str, tuple[int, int]], int]:
             """A table with all columns; known ranges; rows that it looks back and ahead."""
             table = read_table(frame, columns=columns, time=time, episode=episode)
             table = without_gaps(table, fill)
@@ -201,12 +202,12 @@ class TraceMDP(ExoMDP):
             by_segment = episode is not None
             table, later = split(table, test, gap=horizon + reach, by_segment=by_segment)
         interface = Interface(variables, codings, actions, step, reward, terminal)
-        record = Record(table, codings, horizon)
+        record = RecordedRows(table, codings, horizon)
         rewards = split_reward(interface, _probes_of(interface, record), scopes)
         settings: Any = {"horizon": horizon, "discount": discount, "initial": initial}
         held_out = None
         if later is not None:
-            judged = Record(later, codings, horizon)
+            judged = RecordedRows(later, codings, horizon)
             held_out = cls(judged, interface, rewards, **settings)
         mdp = cls(record, interface, rewards, **settings, held_out=held_out)
         mdp._try_out()
@@ -296,7 +297,7 @@ class TraceMDP(ExoMDP):
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
         """What the user's step says."""
-        shape, n, x, a = self._lanes(state, action)
+        shape, n, x, a = as_batch(self, state, action)
         return self.interface.next_endogenous(n, a, x, rng).reshape(*shape, n.shape[1])
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
@@ -307,13 +308,13 @@ class TraceMDP(ExoMDP):
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The terms of the user's reward, one for each of ``reward_scopes``."""
-        shape, n, x, a = self._lanes(state, action)
+        shape, n, x, a = as_batch(self, state, action)
         return self._terms.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         """What the user's reward pays whatever x is."""
         n = as_part(self, "endogenous", endogenous)
-        shape, (n,), a = self._flat((n,), action)
+        shape, (n,), a = flatten(self, (n,), action)
         return self._terms.base(n, a).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
@@ -326,30 +327,11 @@ class TraceMDP(ExoMDP):
         x = as_part(self, "exogenous", exogenous)
         return {coding.name: coding.decode(x[..., j]) for j, coding in enumerate(self.codings)}
 
-    def _lanes(
-        self, state: State, action: IntArray
-    ) -> tuple[tuple[int, ...], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-        """The shape of a batch; n (B, k), x (B, m) and actions (B,)."""
-        state = as_pair(state)
-        n = as_part(self, "endogenous", state.endogenous)
-        x = as_part(self, "exogenous", state.exogenous)
-        shape, (n, x), a = self._flat((n, x), action)
-        return shape, n, x, a
-
-    def _flat(
-        self, parts: tuple[NDArray[Any], ...], action: IntArray
-    ) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], NDArray[np.int64]]:
-        """The shape of a batch; its parts and actions with one batch dimension."""
-        shape = getattr(action, "shape", ())
-        if len(shape) == 1 and all(part.shape[:-1] == shape for part in parts):
-            return shape, parts, as_actions(self, action, shape)  # there is nothing to broadcast
-        return flatten(self, parts, action)
-
 
 _NO_NOISE = np.random.default_rng(0)  # is handed to functions that do not take it
 
 
-def _horizon_of(table: Table, horizon: int | None, episode: str | None) -> int:
+def _horizon_of(table: TimedTable, horizon: int | None, episode: str | None) -> int:
     """The steps of an episode: as given, or as long as the shortest episode of the table."""
     lengths = np.bincount(np.unique(table.segment, return_inverse=True)[1])
     if horizon is None:
@@ -391,13 +373,10 @@ def _as_variables(endogenous: Any) -> tuple[Variable, ...]:
     return tuple(given)
 
 
-def _probes_of(interface: Interface, record: Record) -> Probes:
+def _probes_of(interface: Interface, record: RecordedRows) -> Probes:
     """States to find out what the reward looks at: rows of the record, any n and action."""
     rng = np.random.default_rng(0)
     rows, others = rng.integers(len(record), size=(2, NUM_PROBES))
-    columns = [
-        rng.uniform(*v.bounds, NUM_PROBES) if v.is_real else rng.integers(v.size, size=NUM_PROBES)
-        for v in interface.endogenous
-    ]
+    n = Ranges(interface.endogenous).draw(NUM_PROBES, rng)
     a = rng.integers(len(interface.actions), size=NUM_PROBES)
-    return Probes(np.stack(columns, axis=1), a, record.rows[rows], record.rows[others])
+    return Probes(n, a, record.rows[rows], record.rows[others])

@@ -17,8 +17,8 @@ from exo_envs.contract.answers import is_plain
 from exo_envs.core.arguments import MAX_HORIZON, as_integers, check_lanes, check_whole, shown
 from exo_envs.core.batches import as_values, flat_rows
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import BoolArray, IntArray, Variable
-from exo_envs.sources.tables.frames import Column, Table
+from exo_envs.core.mdp import IntArray, Variable
+from exo_envs.sources.tables.frames import Column, TimedTable
 
 Rows = NDArray[np.int64]
 
@@ -32,9 +32,9 @@ MAX_STRINGS = 256
 EXACT = 2**53
 #: Rows left out between windows that share no transition, as a share of a window. Without that,
 #: windows of 24 hours would all begin at the same hour.
-SLACK = 1 / 12
+SLACK_SHARE = 1 / 12
 #: Variables that an error message shows at most.
-SHOWN = 4
+SHOWN_VARIABLES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def codings_of(
     return tuple(found)
 
 
-class Record:
+class RecordedRows:
     """The rows of a table, as a model has them.
 
     Attributes:
@@ -131,7 +131,7 @@ class Record:
             time zone, or the number of the row, shape (T,).
     """
 
-    def __init__(self, table: Table, codings: tuple[Coding, ...], horizon: int) -> None:
+    def __init__(self, table: TimedTable, codings: tuple[Coding, ...], horizon: int) -> None:
         dtype = np.float64 if any(coding.levels is None for coding in codings) else np.int64
         rows = np.stack([c.encode(table.columns[c.name]) for c in codings], axis=1).astype(dtype)
         # With floats, there is one zero, and not a negative one beside it.
@@ -149,6 +149,10 @@ class Record:
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.rows)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordedRows:
+        """What was recorded does not change: a copy is the record itself."""
+        return self
 
     @property
     def longest(self) -> int:
@@ -221,7 +225,7 @@ class Record:
         Statistical tests count transitions, and one that was recorded once counts once.
         """
         num_steps = _check_steps("num_steps", num_steps)
-        looser = self._transitions // (num_steps + max(1, round(SLACK * num_steps)))
+        looser = self._transitions // (num_steps + max(1, round(SLACK_SHARE * num_steps)))
         has_room = self._transitions >= max(num_steps, 1)
         return int(np.where(has_room, np.maximum(looser, 1), 0).sum())
 
@@ -238,11 +242,10 @@ class Record:
 
         Values are not looked at unless an x was never recorded: all others are in range.
         """
-        places = self._places
         x: NDArray[Any] = exogenous
         if not is_plain(x, self.rows.dtype, (*getattr(x, "shape", ())[:1], self.rows.shape[1])):
             x = as_values("exogenous", x, self._variables, in_range=False)
-        group = self._groups_of(x if x.ndim == 2 else flat_rows(x))
+        group, places = self._groups_of(x if x.ndim == 2 else flat_rows(x)), self._places
         draws = rng.random(len(group))  # as many whatever x is
         chosen = places.first[group] + (draws * places.followed[group]).astype(np.int64)
         row = places.order[chosen]
@@ -250,44 +253,33 @@ class Record:
 
     def _groups_of(self, x: NDArray[Any]) -> Rows:
         """Which group of equal rows each x, (B, m), belongs to; one of none is refused."""
-        if x.dtype.kind == "f":
-            x = x + 0.0
-        places = self._places
-        group = np.searchsorted(places.hashes, _hashed(x, places.factors))
-        group = np.minimum(group, len(places.hashes) - 1)
-        unknown: BoolArray = (self.rows[places.order[places.first[group]]] != x).any(axis=1)
-        if unknown.any():
+        keys, groups = _keys(x), self._places.group
+        try:
+            return np.fromiter(map(groups.__getitem__, keys), np.int64, len(keys))
+        except KeyError:
             as_values("exogenous", x, self._variables)  # some values are out of range altogether
-            row = x[int(np.argmax(unknown))]
+            row = x[next(i for i, key in enumerate(keys) if key not in groups)]
             values = ", ".join(
                 f"{coding.name}={coding.decode(row[j : j + 1])[0]}"
-                for j, coding in enumerate(self._codings[:SHOWN])
+                for j, coding in enumerate(self._codings[:SHOWN_VARIABLES])
             )
-            more = " ..." if len(self._codings) > SHOWN else ""
+            more = " ..." if len(self._codings) > SHOWN_VARIABLES else ""
             raise ArgumentError(
                 f"x = ({values}{more}) was never recorded, so nobody knows what follows it: a "
                 "record can be followed where it has been, and there are no interventions on x"
-            )
-        return group
+            ) from None
 
     @cached_property
     def _places(self) -> _Places:
         # Who begins with a whole episode ahead, and follows rows with as much ahead wherever there
         # are some and those with the most ahead elsewhere, never comes to an end too early.
         ahead = np.minimum(self.remaining, self.horizon - 1)
-        seed = 0
-        while True:
-            drawn = np.random.default_rng(seed).integers(2**62, size=self.rows.shape[1])
-            factors = np.asarray(2 * drawn + 1, dtype=np.uint64)
-            hashed = _hashed(self.rows, factors)
-            order = np.lexsort((-ahead, hashed))
-            begins = np.append(True, np.diff(hashed[order]) != 0)
-            group, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
-            if (self.rows[order] == self.rows[order[first]][group]).all():
-                break  # no two rows that differ have the same hash
-            seed += 1
-        followed = np.bincount(group, weights=ahead[order] == ahead[order[first]][group])
-        return _Places(factors, hashed[order][first], order, first, followed.astype(np.int64))
+        groups: dict[bytes, int] = {}
+        group = np.array([groups.setdefault(key, len(groups)) for key in _keys(self.rows)])
+        order = np.lexsort((-ahead, group))
+        first = np.searchsorted(group[order], np.arange(len(groups)))
+        followed = np.bincount(group, weights=ahead == ahead[order[first]][group])
+        return _Places(groups, order, first, followed.astype(np.int64))
 
 
 def _check_steps(name: str, number: Any, least: int = 0) -> int:
@@ -296,21 +288,15 @@ def _check_steps(name: str, number: Any, least: int = 0) -> int:
 
 
 class _Places(NamedTuple):
-    """Equal rows, found by a hash."""
+    """Where each x was seen: equal rows are a group."""
 
-    factors: NDArray[np.uint64]  # (m,) of the hash
-    hashes: NDArray[np.uint64]  # (groups,) increasing
-    order: Rows  # (T,) rows by hash; in a group, those that most rows follow come first
+    group: dict[bytes, int]  # by the bytes of a row
+    order: Rows  # (T,) rows by group; in each, those that most rows follow come first
     first: Rows  # (groups,) where each group begins in the order
     followed: Rows  # (groups,) how many of its rows are followed
 
 
-def _hashed(rows: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A number for each row: equal for equal rows, and hardly ever for others."""
-    bits = np.ascontiguousarray(rows).view(np.uint64)
-    with np.errstate(over="ignore"):
-        mixed = (bits ^ (bits >> np.uint64(32))) * factors
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(32)
-        return np.asarray(mixed.sum(axis=-1, dtype=np.uint64))
+def _keys(rows: NDArray[Any]) -> list[Any]:
+    """The bytes of each row, shape (B, m); one zero is both of a float's."""
+    rows = np.ascontiguousarray(rows + 0.0 if rows.dtype.kind == "f" else rows)
+    return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel().tolist()

@@ -10,7 +10,7 @@ import pandas as pd
 
 from exo_envs import TraceMDP, Variable
 from exo_envs.sources.tables.forecasts import FromColumns, Noisy, Perfect, Persistence
-from exo_envs.sources.tables.functions import Columns
+from exo_envs.sources.tables.functions import NamedColumns
 from planners import backtest
 from planners.backtesting import Backtest
 from planners.discretization.bins import Bins, Grid, Responses
@@ -267,7 +267,7 @@ def records(odd: Odd) -> None:
     elif kind == 7:
         odd.call(TraceMDP, odd.anything(), mdp.interface, odd.anything(), horizon=3, discount=0.9)
     else:
-        columns = odd.must_work(Columns, np.zeros((2, 1)), ("price",))
+        columns = odd.must_work(NamedColumns, np.zeros((2, 1)), ("price",))
         odd.must_work(lambda: (columns.price, np.asarray(columns), list(columns)))
         odd.call(columns.__getitem__, odd.anything())
 

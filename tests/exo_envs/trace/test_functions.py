@@ -5,7 +5,7 @@ import pytest
 from battery import battery, price_table
 
 from exo_envs import State, Variable
-from exo_envs.sources.tables.functions import Columns
+from exo_envs.sources.tables.functions import NamedColumns
 from exo_envs.testing import check_mdp
 
 
@@ -124,7 +124,7 @@ def test_mistakes_show_where_the_model_is_made(settings, message):
 
 
 def test_columns_are_asked_for_by_name():
-    seen = Columns(np.zeros((2, 1)), ("price",))
+    seen = NamedColumns(np.zeros((2, 1)), ("price",))
     for name in ("prise", 3, None, ["price"], np.array([1, 2])):
         with pytest.raises(ValueError, match="unknown column"):
             seen[name]
