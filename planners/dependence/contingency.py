@@ -196,7 +196,7 @@ def _large_information(cases: Cases, column: IntArray, size: int) -> tuple[float
 
 
 def _weighted_logs(counts: Ints) -> FloatArray:
-    """Counts times their logarithms."""
+    """Counts times their natural logarithms; nothing for a count of 0."""
     return np.asarray(counts * np.log(np.maximum(counts, 1)), dtype=np.float64)
 
 

@@ -266,7 +266,7 @@ class SampledColumns:
 
     @cached_property
     def _whole(self) -> NDArray[Any]:
-        """All columns, contiguous."""
+        """A contiguous copy of all columns, shape (variables, samples)."""
         whole = np.empty((len(self.sizes), len(self.states)), self.values.dtype)
         for begin in range(0, len(self.states), COPIED_SAMPLES):
             part = slice(begin, begin + COPIED_SAMPLES)

@@ -48,7 +48,7 @@ class ProcessDifference(NamedTuple):
     second: float | None  # its probability in the second model, from the same state
 
     def __str__(self) -> str:
-        """For people."""
+        """A sentence for people about the difference."""
         if self.first is None or self.second is None:
             return f"{self.name!r} was recorded otherwise"
         return (

@@ -164,7 +164,7 @@ def _amounts(
     kept: Sequence[int],
     dropped: Sequence[int],
 ) -> tuple[Ints, FloatArray]:
-    """See :data:`PAID_AMOUNTS`."""
+    """What is kept in :data:`PAID_AMOUNTS` for a scope, of which some variables are kept."""
     split = table.reshape(*informants.shape(scope), -1)
     split = split.transpose(*(scope.index(j) for j in (*dropped, *kept)), len(scope))
     rows = split.reshape(math.prod(informants.shape(dropped)), -1)

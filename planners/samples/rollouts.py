@@ -178,7 +178,7 @@ class ExogenousData:
 
     @property
     def num_rollouts(self) -> int:
-        """The number of rollouts."""
+        """Rollouts in all, held out or not."""
         return self.values.shape[0]
 
     @property

@@ -249,7 +249,7 @@ class DecisionLists(NamedTuple):
         sizes: Sequence[int] | IntArray,
         rules: Mapping[tuple[int, int], Sequence[Rule]],
     ) -> DecisionLists:
-        """From ``rules[n, a]``."""
+        """From the list ``rules[n, a]`` of every pair; rules that are not sound are refused."""
         num_states = check_whole("num_states", num_states, 1)
         num_actions = check_whole("num_actions", num_actions, 1)
         if len(rules) != num_states * num_actions:

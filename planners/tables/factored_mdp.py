@@ -250,14 +250,14 @@ class FactoredMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """By the decision lists."""
+        """One n' for each lane, drawn from its decision list."""
         shape, (n, x, actions) = as_lanes(self, state, action)
         uniform = rng.random(len(actions))
         following = sample_lists(self.decision_lists, self.endogenous_index(n), actions, x, uniform)
         return joint_values(following.reshape(shape), self.endogenous_sizes)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """By the decision lists."""
+        """Every n' that the decision list of a lane gives a probability."""
         shape, (n, x, actions) = as_lanes(self, state, action)
         index = self.endogenous_index(n)
         targets, probabilities = list_successors(self.decision_lists, index, actions, x)
@@ -289,13 +289,13 @@ class FactoredMDP(ExoMDP):
         return paid.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """From the table."""
+        """What the table says of n, whatever x is."""
         shape, n = endogenous_lanes(self, as_pair(state).endogenous)
         return self.terminal[self.endogenous_index(n)].reshape(shape[:-1])
 
 
 def _variables(name: str, variables: Any) -> tuple[Variable, ...]:
-    """Variables of different names."""
+    """A tuple of variables; refuses other things, and a name that occurs twice."""
     found = tuple(variables) if isinstance(variables, Sequence) else (variables,)
     for variable in found:
         check_kind(f"each of {name}", variable, Variable)

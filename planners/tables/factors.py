@@ -206,7 +206,7 @@ class LaterFit:
 
     @cached_property
     def made(self) -> Fit:
-        """The fit."""
+        """The tables, and how well they predict."""
         known = {} if self.known_parents is None else self.known_parents(self.names)
         if not isinstance(known, Mapping):
             raise ArgumentTypeError(f"known_parents returns a mapping of names, not {known!r}")

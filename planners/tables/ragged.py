@@ -29,7 +29,7 @@ class Ragged(NamedTuple):
 
     @classmethod
     def of(cls, pieces: Sequence[Any], dtype: Any = np.int64) -> Ragged:
-        """Lay out these pieces."""
+        """Pieces laid out in the order in which they are given."""
         return cls(join(pieces, dtype), starts_of(pieces))
 
     def piece(self, k: int) -> NDArray[Any]:
@@ -37,7 +37,7 @@ class Ragged(NamedTuple):
         return self.values[self.starts[k] : self.starts[k + 1]]
 
     def pieces(self) -> list[NDArray[Any]]:
-        """All of them."""
+        """All pieces in order, none of them a copy."""
         return [self.values[first:last] for first, last in pairwise(self.starts.tolist())]
 
     @property
