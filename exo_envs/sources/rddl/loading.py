@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import logging
 import os
@@ -11,11 +10,10 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from exo_envs.core.arguments import check_choice, shown
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, NotInstalledError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, require
 
 #: A text of RDDL has one of these; a path or a name has none.
 TEXT_SIGNS = ("{", "\n")
@@ -47,7 +45,7 @@ def load(domain: Any, instance: Any) -> Any:
         ImportError: pyRDDLGym or rddlrepository is missing; the message says what to install.
         ValueError: there is no such domain or instance, or the text is not RDDL.
     """
-    require("pyRDDLGym")
+    _module("pyRDDLGym")
     if _is_text(domain) and _is_text(instance):
         with tempfile.TemporaryDirectory() as folder:
             paths = Path(folder, "domain.rddl"), Path(folder, "instance.rddl")
@@ -64,15 +62,10 @@ def load(domain: Any, instance: Any) -> Any:
     )
 
 
-def require(module: str) -> ModuleType:
-    """An optional module, or an error that says how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise NotInstalledError(
-            f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
-        ) from error
+def _module(name: str) -> Any:
+    package = name.partition(".")[0]
+    needed = f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
+    return require(name, needed)
 
 
 def _is_text(source: Any) -> bool:
@@ -84,7 +77,7 @@ def _is_path(source: Any) -> bool:
 
 
 def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
-    manager = require("rddlrepository.core.manager").RDDLRepoManager()
+    manager = _module("rddlrepository.core.manager").RDDLRepoManager()
     check_choice("domain of rddlrepository", domain, manager.list_problems())
     problem = manager.get_problem(domain)
     number = str(instance)

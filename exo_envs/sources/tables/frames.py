@@ -7,7 +7,6 @@ each other in UTC; days and hours are those of the clock on the wall of the tabl
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,22 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import as_array, as_list, check_choice, kind_of, shown
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NotInstalledError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, require
 from exo_envs.core.mdp import BoolArray
 
 #: One column, shape (rows,): numbers, or an array of objects that holds strings and None.
 Column = NDArray[Any]
 
 
-def require(module: str) -> Any:
+def data_module(module: str) -> Any:
     """A module of the extra ``data``, or an error that says how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise NotInstalledError(
-            f"DataFrames, dates, missing strings and filling need {module.partition('.')[0]}: "
-            'pip install "exo-envs[data]"'
-        ) from error
+    package = module.partition(".")[0]
+    what = "DataFrames, dates, missing strings and filling"
+    return require(module, f'{what} need {package}: pip install "exo-envs[data]"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +133,7 @@ def _read_pairs(frame: Any, names: list[Any] | None) -> tuple[Iterable[tuple[Any
         return zip(names, frame.T, strict=True), None
     if not hasattr(type(frame), "columns"):
         raise _no_table(frame)
-    pandas = require("pandas")
+    pandas = data_module("pandas")
     if not isinstance(frame, pandas.DataFrame):
         return _read_others(frame), None
     index = frame.index if isinstance(frame.index, pandas.DatetimeIndex) else None
@@ -151,7 +146,7 @@ def _read_pairs(frame: Any, names: list[Any] | None) -> tuple[Iterable[tuple[Any
 
 def _read_others(frame: Any) -> Iterator[tuple[str, Any]]:
     """The columns of a DataFrame of another library."""
-    narwhals, pandas = require("narwhals.stable.v1"), require("pandas")
+    narwhals, pandas = data_module("narwhals.stable.v1"), data_module("pandas")
     try:
         table = narwhals.from_native(frame)
     except TypeError:
@@ -209,7 +204,7 @@ def _as_time(name: str, values: Any) -> Any:
         time = values.astype(np.int64 if is_whole else np.float64)
         missing = ~np.isfinite(time)
     else:
-        pandas, dates = require("pandas"), values
+        pandas, dates = data_module("pandas"), values
         try:
             if kind != "M":
                 dates = pandas.to_datetime(values.astype(object), format="ISO8601")
@@ -275,7 +270,7 @@ def as_column(name: str, values: Any) -> Column:
         return np.asarray(values.astype(object))
     if kind in "OT":
         values = values.astype(object)
-        missing = np.asarray(require("pandas").isna(values))
+        missing = np.asarray(data_module("pandas").isna(values))
         if all(isinstance(value, str) for value in values[~missing]):
             values[missing] = None
             return np.asarray(values)
@@ -356,7 +351,7 @@ def _first_row(table: TimedTable, test: Any, by_segment: bool) -> int:
             "needs a table with dates: a DatetimeIndex, or time='...'"
         )
     try:
-        when = require("pandas").to_datetime(test, format="ISO8601")
+        when = data_module("pandas").to_datetime(test, format="ISO8601")
         is_local = when.tzinfo is None
     except (TypeError, ValueError, OverflowError, AttributeError):
         raise ArgumentError(

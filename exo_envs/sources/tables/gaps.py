@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_real, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.sources.tables.frames import Column, TimedTable, missing_values, require
+from exo_envs.sources.tables.frames import Column, TimedTable, data_module, missing_values
 
 Fill = str | Mapping[str, Any] | None
 
@@ -151,7 +151,7 @@ def _filled(table: TimedTable, name: str, values: Column, how: Any) -> Column:
             f"column {name!r} holds strings, which 'linear' cannot fill; say for each column how "
             f"it is filled: fill={{{name!r}: 'forward', ...: 'linear'}}"
         )
-    series = require("pandas").Series(values, dtype=values.dtype)
+    series = data_module("pandas").Series(values, dtype=values.dtype)
     parts = series.groupby(table.segment)
     filled = parts.ffill()
     if how == "linear":
