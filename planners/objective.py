@@ -25,8 +25,8 @@ from exo_envs.contract.check import check_quickly
 from exo_envs.contract.checked_mdp import CountedMDP, checked
 from exo_envs.contract.original import HasOriginal
 from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_real, check_whole
+from exo_envs.core.batches import as_mask
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
@@ -246,7 +246,7 @@ class MaskEvaluator:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
         Args:
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
             cost_weight: the paper's lambda.
             cost: see :func:`estimate_objective`.
             scenarios: what to play instead of the shared trajectories; see :meth:`play`.
@@ -421,7 +421,7 @@ def estimate_objective(
 
     Args:
         mdp: the full model, or an environment over it (see :func:`exo_envs.as_mdp`).
-        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
+        mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
         rng: a generator, or a seed; by default the same each time.
         cost_weight: the paper's lambda.
         cost: the number of variables ("size"), the planning time in seconds ("time"), or a

@@ -28,7 +28,7 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from planners.core.arrays import Ints, joint_index, joint_values
 from planners.core.evaluation import ActionRule, Scenarios, play, returns_on
 from planners.core.policy import Mask
-from planners.core.rare_events import MANY, most_per_episode, rounded, shown
+from planners.core.rare_events import MANY, most_per_episode, readable, rounded
 from planners.discretization.bins import MANY_VALUES
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Surprise(NamedTuple):
         if others:
             seen += f" (and in {self.seen_at_all - self.seen:,} of {others:,} other rollouts of x)"
         return (
-            f"the largest {kind} ({shown(self.effect)} in return, where {where}) {seen}. Normal "
+            f"the largest {kind} ({readable(self.effect)} in return, where {where}) {seen}. Normal "
             f"theory does not hold for what comes up so seldom, so the interval bounds how often "
             f"it may; about {self.needed:,} rollouts would do"
         )

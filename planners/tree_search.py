@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
+from exo_envs.contract.answers import check_declaration
 from exo_envs.contract.checked_mdp import checked
-from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.steps import check_terminal, take_step
 from exo_envs.core.arguments import (
     Constraints,

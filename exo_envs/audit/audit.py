@@ -11,12 +11,10 @@ from exo_envs.audit.partition import find_partition
 from exo_envs.audit.pasts import Hidden, SetStates
 from exo_envs.audit.results import (
     CONSTANT,
-    END,
     HIDDEN,
     LEAK,
     MOVED,
     OUT_OF_SIGHT,
-    REWARD,
     THROUGH_OTHERS,
     UNSEEDED,
     Audit,
@@ -25,7 +23,7 @@ from exo_envs.audit.results import (
 )
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
-from exo_envs.contract.memory import find_all_memory
+from exo_envs.contract.memory import THE_END, THE_REWARD, find_all_memory
 from exo_envs.core.arguments import as_generator, check_level, check_whole
 from exo_envs.core.errors import ArgumentError
 from exo_envs.sources.access.episodes import Episodes
@@ -129,7 +127,7 @@ def _problems(
     level: float,
 ) -> Iterator[Problem]:
     """Everything that is wrong; the deepest cause comes first."""
-    names = [*subject.names, REWARD, END]
+    names = [*subject.names, THE_REWARD, THE_END]
     remembered = list(_remembered(subject, rng))
     yield from remembered
     if trials.is_carried and not remembered:
@@ -142,7 +140,7 @@ def _problems(
             said = f"{own.variable} reacts to an action {ago} late: {ANOTHER_FUTURE}"
             yield Problem(HIDDEN, own.variable, said, own.steps, own.share, own.p_value)
     if subject.puts:
-        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.trials), rng, level):
+        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.pairs), rng, level):
             said = f"{ANOTHER_FUTURE}: {hidden.seen}"
             yield Problem(HIDDEN, hidden.name, said, 0, hidden.share, hidden.p_value)
     for own in findings:
@@ -176,17 +174,16 @@ def _not_in_the_state(
     subject: Subject, count: int, rng: np.random.Generator, level: float
 ) -> list[Hidden]:
     """Differences between a state in an episode and the same state that was set."""
-    states = _set_states(subject, count, rng)
+    env, access = subject.env, subject.access
+
+    def compared(num_steps: int) -> SetStates:
+        played = Episodes.record(env, access, rng, num_steps, max_episode=MAX_EPISODE)
+        states = SetStates(env, access, subject.names, played)
+        states.compare(rng)
+        return states
+
+    states = compared(count)
     found = states.surely_hidden()
     if states.uncertain:  # more steps say whether that was chance
-        more = _set_states(subject, MORE_STEPS * count, rng)
-        found += more.hidden(states.uncertain, rng, level)
+        found += compared(MORE_STEPS * count).hidden(states.uncertain, rng, level)
     return found
-
-
-def _set_states(subject: Subject, count: int, rng: np.random.Generator) -> SetStates:
-    env, access = subject.env, subject.access
-    played = Episodes.record(env, access, rng, count, max_episode=MAX_EPISODE)
-    states = SetStates(env, access, subject.names, played)
-    states.compare(rng)
-    return states

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from exo_envs.audit.results import CONSTANT, DIRECTLY, OUT_OF_SIGHT, THROUGH_OTHERS, Finding
 from exo_envs.audit.subject import PlayedStep, Subject
-from exo_envs.audit.trials import NUM_DRAWS, Evidence, Trials, are_same
+from exo_envs.audit.trials import NUM_DRAWS, Effect, Trials, are_same
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
 
@@ -27,11 +27,11 @@ MAX_CAUSES = 24
 def find_partition(subject: Subject, trials: Trials, error_probability: float) -> list[Finding]:
     """A finding for each variable."""
     moved = _at_once(subject, trials)
-    for column, shown in trials.evidence(error_probability).items():
+    for column, shown in trials.effects(error_probability).items():
         # What was seen at once need not have been in the trials, which are fewer.
         if column not in moved or (moved[column].share < shown.share and shown.steps == 1):
             moved[column] = shown
-    constant, count = trials.constant, len(trials.trials)
+    constant, count = trials.constant, len(trials.pairs)
     findings = []
     for i, name in enumerate(subject.names):
         if constant[i]:
@@ -43,7 +43,7 @@ def find_partition(subject: Subject, trials: Trials, error_probability: float) -
     return findings
 
 
-def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
+def _at_once(subject: Subject, trials: Trials) -> dict[int, Effect]:
     """Columns that another action changes in the same step, in states of the trials that are set.
 
     There are more of these than trials, and all actions are tried. Nothing is said if some action
@@ -52,18 +52,14 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
     if not subject.puts or not trials.repeats or not trials.is_even:
         return {}
     rng, actions = trials.rng, _few_actions(subject, trials.rng)
-    known = np.concatenate([np.ones_like(trials.counts[:, :, :1]), trials.counts], axis=2)
-    places = np.argwhere(known)
+    places = np.argwhere(trials.known)
     places = places[rng.permutation(len(places))[:MAX_SET]]
     rows = np.unique(trials.rows[tuple(places.T)], axis=0)
     seen = np.zeros(rows.shape, dtype=np.bool_)
     for lane, row in enumerate(rows):
         seed, noise = rng.integers(NUM_SEEDS // 2, size=2).tolist()
-        taken: list[PlayedStep] = []
-        for action in actions:
-            step = subject.step(action, noise) if subject.try_put(row, seed) else None
-            if step is not None and not step.terminated:
-                taken.append(step)
+        steps = [subject.step(a, noise) for a in actions if subject.try_put(row, seed)]
+        taken = [step for step in steps if not step.terminated]
         for step in taken[1:]:
             if step.noise != taken[0].noise:
                 return {}
@@ -71,7 +67,7 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Evidence]:
     shares = seen.mean(axis=0)
     what = "another action changes it"
     return {
-        int(i): Evidence(1, float(shares[i]), 0.0, what) for i in np.flatnonzero(seen.any(axis=0))
+        int(i): Effect(1, float(shares[i]), 0.0, what) for i in np.flatnonzero(seen.any(axis=0))
     }
 
 
@@ -96,42 +92,24 @@ def _unmoved(trials: Trials, column: int) -> str:
     )
 
 
-def _moved(subject: Subject, trials: Trials, column: int, shown: Evidence) -> Finding:
+def _moved(subject: Subject, trials: Trials, column: int, shown: Effect) -> Finding:
     name, way = subject.names[column], DIRECTLY
     through: tuple[str, ...] = ()
     if shown.steps > 1:
         way, through = _trace(subject, trials, column)
-    parts = [shown.seen]
-    if shown.share:
-        parts.append(f"in {shown.share:.0%} of the states")
-    if way == DIRECTLY:
-        parts.append("in the same step")
-    else:
-        parts.append(f"after {shown.steps} steps")
-    if through:
-        parts.append(f"through {', '.join(through)}")
-    elif way == OUT_OF_SIGHT:
-        parts.append("although nothing that is shown differs in between")
-    if shown.p_value > 0:
-        parts.append(f"p = {shown.p_value:.1g}")
-    return Finding(
-        name,
-        True,
-        ", ".join(parts),
-        way,
-        through,
-        shown.steps,
-        shown.share,
-        shown.p_value,
-        len(trials.trials),
+    how = f"through {', '.join(through)}" if through else ""
+    if way == OUT_OF_SIGHT:
+        how = "although nothing that is shown differs in between"
+    parts = (
+        shown.seen,
+        f"in {shown.share:.0%} of the states" if shown.share else "",
+        "in the same step" if way == DIRECTLY else f"after {shown.steps} steps",
+        how,
+        f"p = {shown.p_value:.1g}" if shown.p_value > 0 else "",
     )
-
-
-class _Place(NamedTuple):
-    """A trial and a step in which a variable differs first."""
-
-    trial: int
-    step: int
+    reason = ", ".join(filter(None, parts))
+    evidence = (shown.steps, shown.share, shown.p_value)
+    return Finding(name, True, reason, way, through, *evidence, len(trials.pairs))
 
 
 def _trace(subject: Subject, trials: Trials, column: int) -> tuple[str, tuple[str, ...]]:
@@ -139,17 +117,17 @@ def _trace(subject: Subject, trials: Trials, column: int) -> tuple[str, tuple[st
     if not trials.repeats:
         return THROUGH_OTHERS, ()  # nobody knows which
     differs = trials.differs & trials.in_step[:, :, None]
-    places = []
-    for trial in np.flatnonzero(differs[:, :, column].any(axis=1)).tolist():
-        step = int(np.flatnonzero(differs[trial, :, column])[0])
-        if step:
-            places.append(_Place(trial, step))
-    before = [np.flatnonzero(differs[p.trial, p.step - 1]).tolist() for p in places]
-    if not any(before):
+    first = differs[:, :, column].argmax(axis=1)  # the step in which it differs; else 0
+    before = {
+        (trial, step): np.flatnonzero(differs[trial, step - 1]).tolist()
+        for trial, step in enumerate(first.tolist())
+        if step
+    }
+    places = [place for place, causes in before.items() if causes]
+    if not places:
         return OUT_OF_SIGHT, ()
     if subject.puts:
-        places = [p for p, causes in zip(places, before, strict=True) if causes]
-        counted = Counter(i for causes in before for i in causes)
+        counted = Counter(i for causes in before.values() for i in causes)
         candidates = [i for i, _ in counted.most_common(MAX_CAUSES)]
         found = _causes(subject, trials, places[:NUM_TRACED], column, candidates)
         if found is not None:
@@ -172,7 +150,11 @@ def _herald(trials: Trials, column: int) -> int:
 
 
 def _causes(
-    subject: Subject, trials: Trials, places: list[_Place], column: int, candidates: list[int]
+    subject: Subject,
+    trials: Trials,
+    places: list[tuple[int, int]],
+    column: int,
+    candidates: list[int],
 ) -> set[int] | None:
     """Variables that change another one if they alone are changed in a state that was set.
 
@@ -205,7 +187,7 @@ def _step_from(
     subject: Subject, trials: Trials, trial: int, step: int, row: FloatArray
 ) -> PlayedStep | None:
     """The step of a trial from a state that is set; None if it cannot be, or ends the episode."""
-    own = trials.trials[trial]
+    own = trials.pairs[trial]
     if not subject.try_put(row, own.seed):
         return None
     taken = subject.step(own.action(0, step), own.noise[step])

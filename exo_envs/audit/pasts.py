@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exo_envs.audit.results import END, REWARD
+from exo_envs.contract.memory import THE_END, THE_REWARD
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray
 from exo_envs.core.statistics import Ranks
 from exo_envs.sources.access.episodes import Episodes
@@ -28,8 +28,6 @@ MEMORY = 0.8
 #: Numbers of a state that was set are rounded: differences below this part of what a column shows
 #: at most do not count.
 ROUNDING = 1e-5
-#: Numbers of an observation that are compared with the state that it is read as.
-MAX_LEFT_OUT = 16
 #: Variables of a state that are listed.
 MAX_SHOWN = 12
 
@@ -59,7 +57,7 @@ class SetStates:
     def __init__(
         self, env: Env, access: StateAccess, names: Sequence[str], played: Episodes
     ) -> None:
-        self.names, self.played = [*names, REWARD, END], played
+        self.names, self.played = [*names, THE_REWARD, THE_END], played
         self._env, self._access = env, access
 
     def compare(self, rng: np.random.Generator) -> None:
@@ -101,7 +99,7 @@ class SetStates:
             for _ in range(NUM_REPEATS)
         ]
         late = np.where(elapsed > np.median(elapsed), 1.0, -1.0)
-        weights = [None, late, *self._left_out(rng)]
+        weights = [None, late]
 
         def won(ranks: Ranks) -> float:
             """The logarithm of what the best bet won."""
@@ -128,23 +126,6 @@ class SetStates:
             if not np.array_equal(self.played.shown[i], self.played.shown[j]):
                 return j, i
         return None
-
-    def _left_out(self, rng: np.random.Generator) -> list[FloatArray]:
-        """How large numbers of an observation are for the state that it is read as.
-
-        Other episodes say how large they are to be expected there, by least squares.
-        """
-        if self.looks_alike() is None:
-            return []
-        count = len(self.played)
-        other = Episodes.record(self._env, self._access, rng, count, max_episode=count)
-        rows, shown = (
-            [np.column_stack([np.ones(count), own.rows]) for own in (other, self.played)],
-            [np.array(own.shown)[:, :MAX_LEFT_OUT] for own in (other, self.played)],
-        )
-        off = shown[1] - rows[1] @ np.linalg.lstsq(rows[0], shown[0], rcond=None)[0]
-        large = np.abs(off) > ROUNDING * np.abs(shown[1]).max(axis=0)
-        return list((off / off.std(axis=0)).T[large.any(axis=0)])
 
     def _apart(self, one: FloatArray, two: FloatArray) -> BoolArray:
         """Which numbers of outcomes differ by more than rounding; those after an end do not."""

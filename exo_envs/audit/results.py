@@ -21,11 +21,6 @@ UNSEEDED = "ignores the seed"
 #: Every kind of problem, see :class:`Problem`.
 KINDS = (MOVED, LEAK, HIDDEN, UNSEEDED)
 
-#: What a problem names if no variable but what is paid depends on the past.
-REWARD = "the reward"
-#: The same for the end of an episode.
-END = "the end of the episode"
-
 
 class Finding(NamedTuple):
     """What the audit says about one variable, and why.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium as gym
@@ -193,11 +194,7 @@ def _best_way(env: Env, rng: np.random.Generator) -> tuple[StateAccess, list[str
             tried = str(error).rpartition("; give")[0]
             return StateAccess(columns_of(env.observation_space)), [f"{tried}, {NOT_LOOKED}"]
     split = SplitState.shown_by(env)
-
-    def look(observation: Any) -> FloatArray:
-        return split.read(env, observation)
-
-    met = list(visits(env, rng, NUM_PROBES, look, max_episode=NUM_PROBES))
+    met = list(visits(env, rng, NUM_PROBES, partial(split.read, env), max_episode=NUM_PROBES))
     try:
         split.puts = split.astray(env, [visit.before for visit in met]) is None
     except REFUSALS:

@@ -35,7 +35,7 @@ MAX_LANES = 20
 NUM_AGAIN = 30
 
 
-class Trial(NamedTuple):
+class EpisodePair(NamedTuple):
     """A beginning that two episodes share, and how they go on."""
 
     seed: int
@@ -43,6 +43,19 @@ class Trial(NamedTuple):
     actions: tuple[Any, Any]
     after: list[Any]  # NUM_STEPS - 1 actions
     noise: list[int]  # NUM_STEPS seeds of random numbers, from the action on
+
+    @classmethod
+    def draw(cls, space: gym.Space[Any], rng: np.random.Generator) -> EpisodePair:
+        """A pair that is to be played."""
+        before = _sample_actions(space, int(rng.integers(MAX_BEFORE + 1)), rng)
+        after = _sample_actions(space, NUM_STEPS - 1, rng)
+        seed = int(rng.integers(NUM_SEEDS))
+        one = other = sample_action(space, rng)
+        for _ in range(100):  # there may be only one action
+            if not data_equivalence(one, other, exact=True):
+                break
+            other = sample_action(space, rng)
+        return cls(seed, before, (one, other), after, _draw_noise(rng))
 
     def action(self, arm: int, step: int) -> Any:
         """What one of the two episodes does, the step of the action being 0."""
@@ -64,7 +77,47 @@ class Run(NamedTuple):
         return self.taken & ~self.ended
 
 
-class Evidence(NamedTuple):
+def play_episode(
+    subject: Subject,
+    rng: np.random.Generator,
+    pair: EpisodePair,
+    arm: int,
+    noise: Sequence[int] | None = None,
+    start: FloatArray | None = None,
+) -> Run:
+    """One episode; from the action on, its random numbers follow from ``noise``.
+
+    With ``start``, that state is set, and the steps before are left out.
+    """
+    row = start
+    if row is None or not subject.try_put(row, int(rng.integers(NUM_SEEDS))):
+        row = _begin(subject, pair)
+    rows = np.zeros((1 + NUM_STEPS, len(row)))
+    rows[0] = row
+    rewards, flags = np.zeros(NUM_STEPS), np.zeros((2, NUM_STEPS), dtype=np.bool_)
+    states: list[str] = []
+    for step, seed in enumerate(pair.noise if noise is None else noise):
+        taken = subject.step(pair.action(arm, step), seed)
+        rows[step + 1], rewards[step] = taken.row, taken.reward
+        flags[:, step] = taken.terminated, True
+        states.append(taken.noise)
+        if taken.is_last:
+            break
+    return Run(rows, rewards, flags[0], flags[1], states)
+
+
+def _begin(subject: Subject, pair: EpisodePair) -> FloatArray:
+    """Play what both episodes share; the state in which the action is taken."""
+    row = subject.reset(pair.seed)
+    for action in pair.before:
+        taken = subject.step(action)
+        if taken.is_last:  # begin where it began
+            return subject.reset(pair.seed)
+        row = taken.row
+    return row
+
+
+class Effect(NamedTuple):
     """What shows that an action moves a column."""
 
     steps: int  # how many it took at least, 1 being that of the action
@@ -77,120 +130,84 @@ class Trials:
     """Pairs of episodes, played.
 
     Attributes:
-        trials: the pairs.
+        pairs: what is played.
         rows: shape (N, 2, 1 + NUM_STEPS, columns).
-        counts: which of these, but for the first, are states, shape (N, 2, NUM_STEPS).
-        both: which are in both episodes, shape (N, NUM_STEPS).
+        both: which steps led to a state in both episodes, shape (N, NUM_STEPS).
         differs: which columns differ, shape (N, NUM_STEPS, columns).
         in_step: whether both episodes used the same random numbers in a step and all before, shape
             (N, NUM_STEPS).
         is_even: whether that was so in all steps. If not, it may be so by chance: Poisson and
             normal numbers use as many random numbers as they like.
-        repeats: whether an episode that is played again is the same again.
-        is_carried: whether it is so only if every episode is played by a new copy: something is
+        restless: the outcomes of steps in which it shows first that an episode that is played again
+            is not the same, shape (columns + 2,): the numbers of a state, the reward, and the end.
+        is_carried: whether it is the same if every episode is played by a new copy: something is
             carried over from one episode to the next.
-        restless: the outcomes of steps in which that shows first, shape (columns + 2,): the numbers
-            of a state, the reward, and the end.
     """
 
-    restless: BoolArray
-    rows: FloatArray
-    counts: BoolArray
-    both: BoolArray
-    differs: BoolArray
-    in_step: BoolArray
-    is_even: bool
-
-    def __init__(self, subject: Subject, rng: np.random.Generator, trials: list[Trial]) -> None:
-        self.subject, self.rng, self.trials = subject, rng, trials
-        self.is_carried = False
-        self.repeats = True
-
-    @classmethod
-    def play(cls, subject: Subject, rng: np.random.Generator, count: int) -> Trials:
-        """So many pairs of episodes, played."""
-        trials = cls(subject, rng, [_draw(subject.space, rng) for _ in range(count)])
-        trials.restless = trials._play()
-        trials.repeats = not trials.restless.any()
-        own = subject.env
-        copies = None if trials.repeats else fresh_copies(own)
-        if copies is not None:
-            subject.env = copies
-            trials.repeats = trials.is_carried = not trials._play().any()
-            subject.env = copies if trials.is_carried else own
-        return trials
-
-    def _play(self) -> BoolArray:
-        """Play all pairs, and some again; the outcomes that differ then, shape (columns + 2,)."""
-        runs = [[self.run(trial, arm) for arm in (0, 1)] for trial in self.trials]
-        again = [self.run(trial, 0) for trial in self.trials[:NUM_AGAIN]]
-        pairs = list(zip((pair[0] for pair in runs[:NUM_AGAIN]), again, strict=True))
+    def __init__(
+        self,
+        subject: Subject,
+        rng: np.random.Generator,
+        pairs: list[EpisodePair],
+        runs: list[list[Run]],
+        restless: BoolArray,
+    ) -> None:
+        self.subject, self.rng, self.pairs = subject, rng, pairs
+        self.restless, self.is_carried = restless, False
         self.rows = np.array([[run.rows for run in pair] for pair in runs])
         taken = np.array([[run.taken for run in pair] for pair in runs])
-        self.counts = np.array([[run.counts for run in pair] for pair in runs])
-        self._ends_count = not self.counts.all(axis=1).any()  # one of two actions always ends it
+        self._counts = np.array([[run.counts for run in pair] for pair in runs])
+        self._ends_count = not self._counts.all(axis=1).any()  # one of two actions always ends it
         if self._ends_count:
-            self.counts = taken
-        self.both = np.asarray(self.counts.all(axis=1))
+            self._counts = taken
+        self.both = np.asarray(self._counts.all(axis=1))
         apart = ~are_same(self.rows[:, 0, 1:], self.rows[:, 1, 1:])
         self.differs = apart & self.both[:, :, None]
         alike = np.array([_used_alike(*pair) for pair in runs])
         self.in_step = np.logical_and.accumulate(alike, axis=1)
         self.is_even = bool(alike[taken.all(axis=1)].all())
-        return np.asarray(np.any([_first_apart(*pair) for pair in pairs], axis=0))
 
-    def run(
-        self,
-        trial: Trial,
-        arm: int,
-        noise: Sequence[int] | None = None,
-        start: FloatArray | None = None,
-    ) -> Run:
-        """One episode; from the action on, its random numbers follow from ``noise``.
+    @classmethod
+    def play(cls, subject: Subject, rng: np.random.Generator, count: int) -> Trials:
+        """So many pairs of episodes; by new copies each, if only then they are the same again."""
+        pairs = [EpisodePair.draw(subject.space, rng) for _ in range(count)]
+        trials, own = cls._of(subject, rng, pairs), subject.env
+        copies = None if trials.repeats else fresh_copies(own)
+        if copies is not None:
+            subject.env = copies
+            by_copies = cls._of(subject, rng, pairs)
+            if by_copies.repeats:
+                by_copies.is_carried, by_copies.restless = True, trials.restless
+                return by_copies
+            subject.env = own
+        return trials
 
-        With ``start``, that state is set, and the steps before are left out.
-        """
-        if start is None:
-            row = self.begin(trial)
-        else:
-            row = start
-            if not self.subject.try_put(start, int(self.rng.integers(NUM_SEEDS))):
-                row = self.begin(trial)
-        rows = np.zeros((1 + NUM_STEPS, len(row)))
-        rows[0] = row
-        rewards, flags = np.zeros(NUM_STEPS), np.zeros((2, NUM_STEPS), dtype=np.bool_)
-        states: list[str] = []
-        for step, seed in enumerate(trial.noise if noise is None else noise):
-            taken = self.subject.step(trial.action(arm, step), seed)
-            rows[step + 1], rewards[step] = taken.row, taken.reward
-            flags[:, step] = taken.terminated, True
-            states.append(taken.noise)
-            if taken.is_last:
-                break
-        return Run(rows, rewards, flags[0], flags[1], states)
+    @classmethod
+    def _of(cls, subject: Subject, rng: np.random.Generator, pairs: list[EpisodePair]) -> Trials:
+        """Play all pairs, and some episodes again."""
+        runs = [[play_episode(subject, rng, pair, arm) for arm in (0, 1)] for pair in pairs]
+        again = [play_episode(subject, rng, pair, 0) for pair in pairs[:NUM_AGAIN]]
+        first = zip((pair[0] for pair in runs[:NUM_AGAIN]), again, strict=True)
+        restless = np.any([_first_apart(*both) for both in first], axis=0)
+        return cls(subject, rng, pairs, runs, np.asarray(restless))
 
-    def counted(self, run: Run) -> BoolArray:
-        """Which steps of an episode led to a state that is compared, shape (NUM_STEPS,)."""
-        return run.taken if self._ends_count else run.counts
+    @property
+    def repeats(self) -> bool:
+        """Whether an episode that is played again is the same again."""
+        return self.is_carried or not self.restless.any()
 
-    def begin(self, trial: Trial) -> FloatArray:
-        """Play what both episodes share; the state in which the action is taken."""
-        row = self.subject.reset(trial.seed)
-        for action in trial.before:
-            taken = self.subject.step(action)
-            if taken.is_last:  # begin where it began
-                return self.subject.reset(trial.seed)
-            row = taken.row
-        return row
+    @property
+    def known(self) -> BoolArray:
+        """Which of ``rows`` are states, shape (N, 2, 1 + NUM_STEPS)."""
+        return np.concatenate([np.ones_like(self._counts[:, :, :1]), self._counts], axis=2)
 
     @property
     def constant(self) -> BoolArray:
         """Columns that had one value all the time, shape (columns,)."""
-        known = np.concatenate([np.ones_like(self.counts[:, :, :1]), self.counts], axis=2)
-        rows = self.rows[known]
+        rows = self.rows[self.known]
         return np.asarray((rows == rows[:1]).all(axis=0))
 
-    def evidence(self, error_probability: float) -> dict[int, Evidence]:
+    def effects(self, error_probability: float) -> dict[int, Effect]:
         """Columns that actions move.
 
         One that they do not move is among them with at most ``error_probability`` in all.
@@ -202,14 +219,14 @@ class Trials:
             for i in np.flatnonzero(certain.any(axis=(0, 1))).tolist():
                 first = int(np.flatnonzero(certain[:, :, i].any(axis=0))[0])
                 share = float(certain[:, :, i].any(axis=1).mean())
-                found[i] = Evidence(first + 1, share, 0.0, "another action changes it")
+                found[i] = Effect(first + 1, share, 0.0, "another action changes it")
             maybe &= self.differs.any(axis=(0, 1))
         maybe[list(found)] = False
         if maybe.any():
             found |= self._compare(np.flatnonzero(maybe), error_probability)
         return found
 
-    def _compare(self, columns: NDArray[np.intp], error_probability: float) -> dict[int, Evidence]:
+    def _compare(self, columns: NDArray[np.intp], error_probability: float) -> dict[int, Effect]:
         """Columns whose distribution another action changes, and how that showed."""
         where = np.asarray(self.differs.any(axis=1) | (not self.repeats))  # (trials, columns)
         lanes = self._lanes(columns, where)
@@ -222,7 +239,7 @@ class Trials:
                 p_value = tests * _p_value(*draws[whole][:, :, :, step, j].swapaxes(0, 1))
                 if p_value <= error_probability:
                     seen = "another action changes its distribution"
-                    found[column] = Evidence(step + 1, 0.0, p_value, seen)
+                    found[column] = Effect(step + 1, 0.0, p_value, seen)
                     break
         return found
 
@@ -248,9 +265,10 @@ class Trials:
         for k in self.rng.permutation(len(jobs)).tolist():
             i, arm, draw = jobs[k]
             start = self.rows[lanes[i], 0, 0] if is_set else None
-            run = self.run(self.trials[lanes[i]], arm, draw_noise(self.rng), start)
+            noise, pair = _draw_noise(self.rng), self.pairs[lanes[i]]
+            run = play_episode(self.subject, self.rng, pair, arm, noise, start)
             rows[i, arm, draw] = run.rows[1:, columns]
-            counts[i, arm, draw] = self.counted(run)
+            counts[i, arm, draw] = run.taken if self._ends_count else run.counts
         return rows, counts
 
 
@@ -281,37 +299,16 @@ def are_same(one: Any, two: Any) -> BoolArray:
     return np.asarray(np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True))
 
 
-def sample_actions(space: gym.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
-    """Some actions, one after another.
-
-    Half of the time they are alike: random walks hardly leave where they started.
-    """
+def _sample_actions(space: gym.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
+    """Some actions. Half of the time they are alike: random walks hardly leave where they began."""
     if count and rng.random() < 0.5:
         return [sample_action(space, rng)] * count
     return [sample_action(space, rng) for _ in range(count)]
 
 
-def _draw(space: gym.Space[Any], rng: np.random.Generator) -> Trial:
-    """A pair of episodes that is to be played."""
-    before = sample_actions(space, int(rng.integers(MAX_BEFORE + 1)), rng)
-    after = sample_actions(space, NUM_STEPS - 1, rng)
-    seed, pair = int(rng.integers(NUM_SEEDS)), _two_different(space, rng)
-    return Trial(seed, before, pair, after, draw_noise(rng))
-
-
-def draw_noise(rng: np.random.Generator) -> list[int]:
+def _draw_noise(rng: np.random.Generator) -> list[int]:
     """Seeds of the random numbers of each step."""
     return rng.integers(NUM_SEEDS // 2, size=NUM_STEPS).tolist()
-
-
-def _two_different(space: gym.Space[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Two actions; if there is only one, it twice."""
-    one = other = sample_action(space, rng)
-    for _ in range(100):
-        if not data_equivalence(one, other, exact=True):
-            break
-        other = sample_action(space, rng)
-    return one, other
 
 
 def _first_apart(one: Run, two: Run) -> BoolArray:

@@ -1,4 +1,4 @@
-"""What a model returned, checked and in the one type that everything else computes with."""
+"""What a model says, checked: what it declares, and its answers in the one type to compute with."""
 
 from __future__ import annotations
 
@@ -7,17 +7,30 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.arguments import kind_of
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable
-
-kernels = LazyModule("exo_envs.compiled.ranges")
+from exo_envs.core.arguments import check_discount, kind_of, whole
+from exo_envs.core.batches import flat_rows
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ContractError, unknown_name
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.core.model import batch_shape, kernels
 
 Part = Literal["endogenous", "exogenous"]
-INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
+FLOAT64, BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 #: Variables that an error message shows of a state at most.
 MAX_SHOWN = 12
+#: How far the probabilities of all n' may be from 1 in all.
+TOLERANCE = 1e-9
+#: The methods that answer about states, and what each is given.
+METHODS = {
+    "sample_exogenous": ("exogenous", "rng"),
+    "sample_endogenous": ("state", "action", "rng"),
+    "reward_terms": ("state", "action"),
+    "endogenous_reward": ("endogenous", "action"),
+    "is_terminal": ("state",),
+}
+#: Those that draw, and the part of the state that they draw.
+DRAWN: dict[str, Part] = {"sample_exogenous": "exogenous", "sample_endogenous": "endogenous"}
+#: The methods in the order in which an episode asks.
+EPISODE = ("is_terminal", "reward_terms", "endogenous_reward", *DRAWN)
 
 
 class NotFiniteError(ArgumentError):
@@ -32,9 +45,18 @@ class Question(NamedTuple):
     action: IntArray | None = None  # (...)
 
     @classmethod
-    def of(cls, state: State, action: IntArray | None = None) -> Question:
-        """A whole state, with or without an action."""
-        return cls(state.endogenous, state.exogenous, action)
+    def to(cls, method: str, state: State, action: IntArray) -> Question:
+        """What one of the :data:`METHODS` is given of a state and an action."""
+        if method == "sample_exogenous":
+            return cls(None, state.exogenous)
+        if method == "endogenous_reward":
+            return cls(state.endogenous, None, action)
+        return cls(*state, action)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The batch dimensions of what was asked."""
+        return batch_shape(self.exogenous if self.endogenous is None else self.endogenous)
 
     def show(self, mdp: ExoMDP, lane: int) -> str:
         """What one lane of the batch was asked, by name."""
@@ -67,9 +89,19 @@ def is_plain(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
     )
 
 
-def for_kernels(values: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in an array as kernels take it: contiguous and writable."""
-    return values if values.flags.carray else values.copy()
+def check_answer(mdp: ExoMDP, method: str, values: Any, asked: Question) -> Any:
+    """What a method returned to a question, in the type of its part of a state, float64 or bool.
+
+    Raises:
+        TypeError: it is no array, or one of another kind.
+        ValueError: its shape is wrong, or a value is out of range.
+        NotFiniteError: a reward or a probability is not finite.
+    """
+    if method in DRAWN:
+        return check_part(mdp, method, DRAWN[method], values, asked.shape, asked)
+    if method == "is_terminal":
+        return check_flags(method, values, asked.shape)
+    return check_numbers(mdp, method, values, asked.shape, asked)
 
 
 def check_part(
@@ -83,30 +115,19 @@ def check_part(
     """The values of n or of x that a method returned, shape (*batch_shape, variables).
 
     They are 64-bit integers, or 64-bit floats if the part has a real variable.
-
-    Raises:
-        TypeError: they are no array, or their type is not one of whole numbers.
-        ValueError: their shape is wrong, or a value is out of range.
     """
-    sizes = mdp.endogenous_sizes if part == "endogenous" else mdp.exogenous_sizes
-    shape, ranges = (*batch_shape, len(sizes)), mdp.ranges_of(part)
-    if ranges.is_real:
-        if not is_plain(values, FLOAT64, shape):
+    ranges = mdp.ranges_of(part)
+    shape = (*batch_shape, len(ranges.variables))
+    if not is_plain(values, ranges.dtype, shape):
+        if ranges.is_real:
             values = _numbers(method, values)
             _check_shape(mdp, method, part, values, shape)
-            values = for_kernels(values)
-        limits = ranges.low, ranges.high, ranges.whole
-        if not kernels.all_within(values.reshape(-1, len(sizes)), *limits):
-            _refuse_value(mdp, method, part, values.reshape(-1, len(sizes)), question)
-        return values
-    if not is_plain(values, INT64, shape):
-        values = _whole_numbers(mdp, method, part, values, shape, question)
-    if not len(sizes):
-        return values
-    rows = for_kernels(values if values.ndim == 2 else values.reshape(-1, len(sizes)))
-    if not kernels.all_in_range(rows, sizes):
+        else:
+            values = _whole_numbers(mdp, method, part, values, shape, question)
+    rows = flat_rows(values)
+    if not ranges.fit(rows):
         _refuse_value(mdp, method, part, rows, question)
-    return values
+    return rows if rows.shape == shape else rows.reshape(shape)
 
 
 def check_initial(mdp: ExoMDP, state: Any, size: int) -> State:
@@ -132,7 +153,7 @@ def _whole_numbers(
             if len(wrong):
                 where = tuple(wrong[0])
                 lane = int(np.ravel_multi_index(where[:-1], shape[:-1])) if shape[:-1] else 0
-                name = _variables(mdp, part)[where[-1]].name
+                name = mdp.ranges_of(part).variables[where[-1]].name
                 raise ArgumentTypeError(
                     f"{method} returned {array[where]} for {name!r}{question.show(mdp, lane)}; "
                     f"{hint}, in the range of their variable"
@@ -148,7 +169,7 @@ def _check_shape(
     mdp: ExoMDP, method: str, part: Part, array: NDArray[Any], shape: tuple[int, ...]
 ) -> None:
     if array.shape != shape:
-        names = ", ".join(v.name for v in _variables(mdp, part)[:MAX_SHOWN])
+        names = ", ".join(v.name for v in mdp.ranges_of(part).variables[:MAX_SHOWN])
         raise ArgumentError(
             f"{method} returned the shape {array.shape}; it should be {shape}, the last "
             f"dimension for {names or 'nothing'}"
@@ -167,68 +188,58 @@ def _refuse_value(
     )
 
 
-def check_terms(
-    mdp: ExoMDP, values: Any, batch_shape: tuple[int, ...], question: Question
+def check_numbers(
+    mdp: ExoMDP, method: str, values: Any, shape: tuple[int, ...], question: Question
 ) -> FloatArray:
-    """The reward terms that a model returned, shape (*batch_shape, scopes of the reward).
-
-    Raises:
-        TypeError: they are no array of numbers.
-        ValueError: their shape is wrong.
-        NotFiniteError: one is not finite.
-    """
-    method, m = "reward_terms", len(mdp.reward_scopes)
-    terms = _numbers(method, values)
-    if terms.shape != (*batch_shape, m):
-        hint = "one column for each of its reward_scopes"
-        if all(len(scope) == 1 for scope in mdp.reward_scopes):
-            hint = "one column for each exogenous variable, zeros for those that do not pay"
-        if terms.shape == batch_shape:
-            hint += "; what depends on none of them goes into endogenous_reward"
+    """Rewards or probabilities of shape ``shape``, or the terms of such rewards."""
+    scopes = mdp.reward_scopes if method == "reward_terms" else None
+    numbers, wanted = _numbers(method, values), shape
+    if scopes is not None:
+        wanted = (*shape, len(scopes))
+    if numbers.shape != wanted:
+        hint = "one number for each state"
+        if scopes is not None:
+            hint = "one column for each of its reward_scopes"
+            if all(len(scope) == 1 for scope in scopes):
+                hint = "one column for each exogenous variable, zeros for those that do not pay"
+            if numbers.shape == shape:
+                hint += "; what depends on none of them goes into endogenous_reward"
         raise ArgumentError(
-            f"{method} returned the shape {terms.shape}; it should be {(*batch_shape, m)}, {hint}"
+            f"{method} returned the shape {numbers.shape}; it should be {wanted}, {hint}"
         )
-    if not _is_finite(terms):
-        lane, i = np.argwhere(~np.isfinite(terms.reshape(-1, m)))[0]
+    flat = numbers if numbers.flags.carray else numbers.copy()
+    if not kernels.all_finite(flat.reshape(-1)):
+        found = int(np.flatnonzero(~np.isfinite(flat))[0])
+        lane, column = divmod(found, 1 if scopes is None else len(scopes))
+        of = "" if scopes is None else f" for {' and '.join(map(repr, scopes[column]))}"
         raise NotFiniteError(
-            f"{method} returned {terms.reshape(-1, m)[lane, i]} for {_joined(mdp.reward_scopes[i])}"
-            f"{question.show(mdp, int(lane))}; rewards are finite numbers"
-        )
-    return terms
-
-
-def check_rewards(
-    mdp: ExoMDP, method: str, values: Any, batch_shape: tuple[int, ...], question: Question
-) -> FloatArray:
-    """Rewards that a model returned, shape ``batch_shape``.
-
-    Raises:
-        TypeError: they are no array of numbers.
-        ValueError: their shape is wrong.
-        NotFiniteError: one is not finite.
-    """
-    rewards = _numbers(method, values)
-    if rewards.shape != batch_shape:
-        raise ArgumentError(
-            f"{method} returned the shape {rewards.shape}; it should be {batch_shape}, "
-            "one number for each state"
-        )
-    if not _is_finite(rewards):
-        lane = int(np.flatnonzero(~np.isfinite(rewards))[0])
-        raise NotFiniteError(
-            f"{method} returned {rewards.reshape(-1)[lane]}{question.show(mdp, lane)}; "
+            f"{method} returned {flat.reshape(-1)[found]}{of}{question.show(mdp, lane)}; "
             "rewards are finite numbers"
         )
-    return rewards
+    return numbers
+
+
+def check_successors(mdp: ExoMDP, values: Successors, asked: Question) -> Successors:
+    """All n' that a model says may follow; whether their probabilities are some is looked at."""
+    method = "endogenous_distribution"
+    shape = (*asked.shape, *np.shape(values.probabilities)[-1:])
+    chances = check_numbers(mdp, method, values.probabilities, shape, Question())
+    state = (np.asarray(part) for part in (asked.endogenous, asked.exogenous))
+    each = Question(*(np.repeat(part[..., None, :], shape[-1], axis=-2) for part in state))
+    n = check_part(mdp, method, "endogenous", values.endogenous, shape, each)
+    return Successors(n, chances)
+
+
+def are_distributions(probabilities: FloatArray) -> bool:
+    """Whether none is negative, and those of each row add up to 1."""
+    off = np.abs(probabilities.sum(axis=-1) - 1.0)
+    return bool((probabilities >= 0).all() and (off <= TOLERANCE).all())
 
 
 def check_flags(method: str, values: Any, batch_shape: tuple[int, ...]) -> BoolArray:
-    """Booleans that a model returned, shape ``batch_shape``.
-
-    Raises:
-        TypeError: they are no array of booleans.
-        ValueError: their shape is wrong.
-    """
+    """Booleans that a model returned, shape ``batch_shape``."""
+    if is_plain(values, BOOL, batch_shape):
+        return values
     flags = _array(method, values)
     if flags.dtype != np.bool_:
         raise ArgumentTypeError(
@@ -260,14 +271,71 @@ def _numbers(method: str, values: Any) -> FloatArray:
     return array.astype(np.float64)
 
 
-def _is_finite(values: FloatArray) -> bool:
-    """Whether all numbers are finite."""
-    return bool(kernels.all_finite(for_kernels(values).reshape(-1)))
+# --- declarations -----------------------------------------------------------------------------
+
+#: The methods that follow from others, and where what they would say belongs.
+COMPOSED = {
+    "reward": "put it into reward_terms, in a column for each of its reward_scopes "
+    '(variables that pay only together share one: reward_scopes = (("price", "load"), ...)), '
+    "and what depends on no exogenous variable into endogenous_reward",
+    "sample_next": "put it into sample_endogenous and sample_exogenous",
+    "transition": "put it into sample_endogenous, sample_exogenous and reward_terms",
+}
 
 
-def _joined(names: tuple[str, ...]) -> str:
-    return " and ".join(map(repr, names))
+def check_declaration(mdp: Any) -> None:
+    """Rule ``declaration`` of the contract.
+
+    Raises:
+        TypeError: it is no model.
+        ContractError: an attribute is missing or makes no sense.
+    """
+    if not isinstance(mdp, ExoMDP):
+        what = f"the class {mdp.__name__}" if isinstance(mdp, type) else type(mdp).__name__
+        raise ArgumentTypeError(f"needed: an ExoMDP, not {what}")
+    _check_composed(mdp)
+    for attribute in ("endogenous_variables", "exogenous_variables"):
+        variables = getattr(mdp, attribute, None)
+        if not isinstance(variables, tuple) or not all(isinstance(v, Variable) for v in variables):
+            _fail(f"{attribute} should be a tuple of Variable, not {variables!r}")
+    names = [v.name for v in mdp.endogenous_variables + mdp.exogenous_variables]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        _fail(f"two variables are called {twice!r}")
+    _check_scopes(mdp)
+    for attribute, check, wanted in (
+        ("num_actions", whole(1), "a whole number, at least 1"),
+        ("horizon", whole(1), "a whole number, at least 1"),
+        ("discount", check_discount, "in (0, 1]"),
+    ):
+        value = getattr(mdp, attribute, None)
+        try:
+            check(attribute, value)
+        except ArgumentError:
+            _fail(f"{attribute} should be {wanted}, not {value!r}")
 
 
-def _variables(mdp: ExoMDP, part: Part) -> tuple[Variable, ...]:
-    return mdp.endogenous_variables if part == "endogenous" else mdp.exogenous_variables
+def _check_composed(mdp: ExoMDP) -> None:
+    """Refuse a method that nobody would ask: learners and planners compose it themselves."""
+    for name, advice in COMPOSED.items():
+        if getattr(getattr(mdp, name), "__func__", None) is not getattr(ExoMDP, name):
+            _fail(
+                f"{type(mdp).__name__} has a method {name!r} of its own, which would be ignored: "
+                f"ExoMDP.{name} follows from other methods; {advice}"
+            )
+
+
+def _check_scopes(mdp: ExoMDP) -> None:
+    known, scopes = {v.name for v in mdp.exogenous_variables}, mdp.reward_scopes
+    if not isinstance(scopes, tuple) or not all(isinstance(scope, tuple) for scope in scopes):
+        _fail(f"reward_scopes should be a tuple of tuples of names, not {scopes!r}")
+    for scope in scopes:
+        if not scope or len(set(scope)) < len(scope):
+            _fail(f"a scope of the reward has one name at least, and none twice, not {scope!r}")
+        for name in scope:
+            if name not in known:
+                _fail(f"reward_scopes: {unknown_name('exogenous variable', name, sorted(known))}")
+
+
+def _fail(message: str) -> None:
+    raise ContractError("declaration", message)

@@ -7,28 +7,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exo_envs.contract.answers import check_declaration
 from exo_envs.contract.checked_mdp import CountedMDP, unchecked
-from exo_envs.contract.declaration import check_declaration
 from exo_envs.contract.memory import MAX_CALLS, check_memory
 from exo_envs.contract.original import HasOriginal, HasOwnSteps
 from exo_envs.contract.own_steps import check_exogeneity, check_mean_payment, check_payment
-from exo_envs.contract.probe import (
+from exo_envs.contract.rules import (
     BATCH_SHAPES,
     Probe,
-    check_initial,
-    check_shapes,
-    collect_states,
-    draw_initial,
-)
-from exo_envs.contract.rules import (
     check_batching,
     check_distribution,
+    check_finite,
     check_given,
-    check_lanes,
     check_neighbours,
     check_purity_and_determinism,
-    check_reward,
-    check_terms,
+    check_scopes,
+    check_shapes,
+    check_single_states,
+    collect_states,
+    draw_initial,
     gives_distribution,
     shares_noise,
 )
@@ -113,7 +110,8 @@ def _check_exactly(
     mdp: ExoMDP, effort: _Effort, any_state: bool, rng: np.random.Generator
 ) -> Probe:
     """Look at the rules that hold or do not, and return the states at which they were tried."""
-    check_initial(mdp, rng)
+    for size in (1, 5):
+        draw_initial(mdp, size, rng)
     first = Probe.of(mdp, draw_initial(mdp, effort.first_states, rng), rng)
     # First, because what it remembers may not fit other shapes.
     check_memory(first, rounds=1, max_calls=effort.first_calls)
@@ -122,9 +120,9 @@ def _check_exactly(
     check_shapes(probe, effort.later_shapes, effort.repeats)
     check_memory(probe, rounds=effort.rounds, max_calls=effort.calls)
     check_purity_and_determinism(probe)
-    check_reward(probe)
-    check_terms(probe.strict())
-    check_lanes(probe.strict())
+    check_finite(probe)
+    check_scopes(probe.strict())
+    check_single_states(probe.strict())
     return probe
 
 

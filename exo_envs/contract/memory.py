@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.contract.probe import Probe, fail
+from exo_envs.contract.answers import DRAWN, EPISODE, METHODS
+from exo_envs.contract.checked_mdp import ask
+from exo_envs.contract.rules import Probe, differs, fail
 from exo_envs.core.mdp import ExoMDP, IntArray, State
 
 #: Calls between two questions, at most.
@@ -49,13 +51,6 @@ class Query(NamedTuple):
     action: IntArray  # (lanes,)
     seed: int
     order: IntArray  # (lanes,) which of the states they are
-
-
-class Answer(NamedTuple):
-    """What a method answered, of which a lane and a column may differ."""
-
-    method: str
-    values: NDArray[Any]
 
 
 class Remembered(NamedTuple):
@@ -135,7 +130,7 @@ class _Study:
                 yield from self._explain(query, found, is_restless=True)
                 return
             for _ in range(3):
-                self._perform(self.mdp, self._past(int(self.rng.integers(1, 1 + self.max_calls))))
+                self._perform(int(self.rng.integers(1, 1 + self.max_calls)))
                 found = list(_differing(first, self._ask(self.mdp, query)))
                 if found:
                     yield from self._explain(query, found, is_restless=False)
@@ -149,31 +144,21 @@ class _Study:
         action = self.rng.integers(self.mdp.num_actions, size=self.lanes)
         return Query(state, action, int(self.rng.integers(2**31)), order)
 
-    def _past(self, calls: int) -> list[Query]:
-        return [self._query() for _ in range(calls)]
-
-    def _ask(self, mdp: ExoMDP, query: Query) -> list[Answer]:
+    def _ask(self, mdp: ExoMDP, query: Query) -> dict[str, NDArray[Any]]:
         """Every answer to a question, in the order in which an episode asks."""
-        state, action, seed, _ = query
-        ended = mdp.is_terminal(_copied(state))
-        terms = mdp.reward_terms(_copied(state), action.copy())
-        fees = mdp.endogenous_reward(state.endogenous.copy(), action.copy())
-        x = mdp.sample_exogenous(state.exogenous.copy(), np.random.default_rng([seed, 0]))
-        n = mdp.sample_endogenous(_copied(state), action.copy(), np.random.default_rng([seed, 1]))
-        answers = {
-            "sample_exogenous": x,
-            "sample_endogenous": n,
-            "reward_terms": terms,
-            "endogenous_reward": fees,
-            "is_terminal": ended,
-        }
-        return [Answer(method, np.array(values)) for method, values in answers.items()]
+        answers = {}
+        for k, method in enumerate(EPISODE):
+            rng = np.random.default_rng([query.seed, k])
+            state = State(*(part.copy() for part in query.state))
+            answers[method] = np.array(ask(mdp, method, state, query.action.copy(), rng))
+        return {method: answers[method] for method in METHODS}
 
-    def _perform(self, mdp: ExoMDP, past: list[Query]) -> None:
+    def _perform(self, calls: int) -> None:
         """Begin anew, and ask one question after another."""
-        mdp.sample_initial(self.lanes, np.random.default_rng(past[0].seed))
+        past = [self._query() for _ in range(calls)]
+        self.mdp.sample_initial(self.lanes, np.random.default_rng(past[0].seed))
         for query in past:
-            self._ask(mdp, query)
+            self._ask(self.mdp, query)
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -208,31 +193,23 @@ class _Study:
         return {(method, self._name(method, column)) for method, _, column in _differing(one, two)}
 
     def _name(self, method: str, column: int) -> str:
-        names = {
-            "sample_exogenous": self.mdp.exogenous_names,
-            "sample_endogenous": tuple(v.name for v in self.mdp.endogenous_variables),
-        }.get(method, ())
-        if column < len(names):
-            return names[column]
+        variables = self.mdp.ranges_of(DRAWN[method]).variables if method in DRAWN else ()
+        if column < len(variables):
+            return variables[column].name
         return THE_END if method == "is_terminal" else THE_REWARD
 
 
-def _differing(one: list[Answer], two: list[Answer]) -> Iterator[tuple[str, int, int]]:
+def _differing(
+    one: dict[str, NDArray[Any]], two: dict[str, NDArray[Any]]
+) -> Iterator[tuple[str, int, int]]:
     """The methods, lanes and columns in which answers differ; a lane for each column.
 
     Answers of the wrong shape are somebody else's business.
     """
-    for first, second in zip(one, two, strict=True):
-        a, b = first.values, second.values
-        if a.shape != b.shape or a.ndim not in (1, 2) or a.dtype.kind not in "biuf":
+    for method, a in one.items():
+        b = two[method]
+        if a.shape != b.shape or a.ndim not in (1, 2) or {a.dtype.kind, b.dtype.kind} - {*"biuf"}:
             continue
-        apart = a != b
-        if a.dtype.kind == "f" and b.dtype.kind == "f":
-            apart &= ~(np.isnan(a) & np.isnan(b))
-        places = apart.reshape(len(a), -1) if len(a) else apart.reshape(0, 0)
+        places = differs(a, b).reshape(len(a), -1) if len(a) else np.zeros((0, 0), np.bool_)
         for column in np.flatnonzero(places.any(axis=0)).tolist():
-            yield first.method, int(places[:, column].argmax()), column
-
-
-def _copied(state: State) -> State:
-    return State(*(part.copy() for part in state))
+            yield method, int(places[:, column].argmax()), column

@@ -9,7 +9,7 @@ step of the model asks for the reward that was paid in this very step
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -17,13 +17,6 @@ from exo_envs.core.mdp import FloatArray, IntArray, State
 
 #: The state and the action of a step, and how many steps of the episode came before.
 WatchStep: TypeAlias = Callable[[int, State, int], object]
-
-
-class Outcome(NamedTuple):
-    """What one step from each of some states gave, without x'."""
-
-    endogenous: IntArray  # (..., k) n'
-    reward: FloatArray  # (...)
 
 
 @runtime_checkable

@@ -8,8 +8,7 @@ from itertools import product
 import numpy as np
 
 from exo_envs.contract.original import HasOwnSteps
-from exo_envs.contract.probe import Probe, fail
-from exo_envs.contract.rules import ROUNDING
+from exo_envs.contract.rules import ROUNDING, Probe, fail
 from exo_envs.core.mdp import ExoMDP, IntArray, State
 from exo_envs.core.statistics import find_difference
 

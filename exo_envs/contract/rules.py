@@ -1,4 +1,4 @@
-"""The rules of the contract, one function each: they refuse a model, or return.
+"""A model under test, and the rules of the contract, one function each: they refuse it, or return.
 
 Exact rules hold or do not at every state that is looked at. Those about distributions are
 statistical: a model that keeps them fails with at most a stated probability.
@@ -6,42 +6,197 @@ statistical: a model that keeps them fails with at most a stated probability.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from exo_envs.contract.answers import Question, check_part, check_rewards
-from exo_envs.contract.probe import Probe, check_answer, draw_initial, fail, rule
-from exo_envs.core.mdp import FloatArray, IntArray, State, Successors
-from exo_envs.core.statistics import find_difference
+from exo_envs.contract.answers import (
+    DRAWN,
+    METHODS,
+    NotFiniteError,
+    Question,
+    are_distributions,
+    check_answer,
+    check_initial,
+    check_successors,
+)
+from exo_envs.contract.checked_mdp import ask, checked
+from exo_envs.core.errors import ContractError
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors
+from exo_envs.core.statistics import find_difference, hoeffding_margin
 
 _SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16
 _OTHER_CALLS = 8  # of every method, between two calls that should give the same
 ROUNDING = {"rtol": 1e-9, "atol": 1e-9}  # a batch may be added up in another order
 _BATCH_STATES = 4  # states whose samples `batching` compares
-#: Methods that draw, and the part of the state that they draw.
-_METHODS = {"sample_exogenous": "exogenous", "sample_endogenous": "endogenous"}
 _KEPT = 8  # lanes that stay as they are, at most
 _COLUMNS = 4  # variables of n and of x whose least and greatest value other lanes are given
 _SEEDS = 16  # batches that are drawn to look at their noise
 _STATES = 4  # states that many lanes of a batch are in, to look at their noise
 _DISTRIBUTION_STATES = 12  # states whose n' is drawn many times
-_SUM_TOLERANCE = 1e-9  # how far probabilities may be from summing to 1
+
+
+def fail(rule: str, message: str) -> NoReturn:
+    """Say which rule is broken, and how it shows."""
+    raise ContractError(rule, message)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A model with the states and actions to try it on."""
+
+    mdp: ExoMDP
+    states: State  # (B, ...)
+    actions: NDArray[np.int64]  # (B,)
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, mdp: ExoMDP, states: State, rng: np.random.Generator) -> Probe:
+        """The states, each with a random action."""
+        return cls(mdp, states, rng.integers(mdp.num_actions, size=len(states.endogenous)), rng)
+
+    def strict(self) -> Probe:
+        """The same, each answer looked at: a model may break the form of some now and then."""
+        return replace(self, mdp=checked(self.mdp))
+
+    def at(self, index: Any) -> tuple[State, NDArray[np.int64]]:
+        """Copies of some states and actions."""
+        state = State(self.states.endogenous[index].copy(), self.states.exogenous[index].copy())
+        return state, np.array(self.actions[index])
+
+    def show(self, index: Any) -> str:
+        """Some state and action, by name."""
+        state, action = self.at(index)
+        parts = []
+        for variables, values in zip(
+            (self.mdp.endogenous_variables, self.mdp.exogenous_variables), state, strict=True
+        ):
+            named = [f"{v.name}={x}" for v, x in zip(variables, values, strict=True)]
+            parts.append(", ".join(named[:24]) + (", ..." if len(named) > 24 else ""))
+        return f"at n: {parts[0]}; x: {parts[1]}; action {action}"
+
+    def ask(self, method: str, index: Any, rng: np.random.Generator | None = None) -> Any:
+        """What a method returns for some states and actions, as it is."""
+        return ask(self.mdp, method, *self.at(index), self.rng if rng is None else rng)
+
+    def drawn(self, method: str, seed: int) -> Any:
+        """What a method returns for all of them, with the generator of a seed."""
+        return self.ask(method, EVERYTHING, np.random.default_rng(seed))
+
+    def answer(self, method: str, index: Any) -> Any:
+        """What :meth:`ask` returns, if it keeps the rules ``shapes`` and ``reward``."""
+        return asked(self.mdp, method, *self.at(index), self.rng)
+
+
+#: Leading dimensions of the states that a model is asked about.
+BATCH_SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (5,), (2, 3))
+EVERYTHING = slice(None)
+
+
+@contextmanager
+def rule(name: str, *, not_finite: str = "reward") -> Iterator[None]:
+    """What :mod:`exo_envs.contract` refuses within breaks this rule, or the one about numbers."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        broken = not_finite if isinstance(error, NotFiniteError) else name
+        raise ContractError(broken, str(error)) from None
+
+
+def draw_initial(mdp: ExoMDP, size: int, rng: np.random.Generator) -> State:
+    """Initial states of the right shape and kind."""
+    state = mdp.sample_initial(size, rng)
+    with rule("shapes"):
+        check_initial(mdp, state, size)
+    return state
+
+
+def asked(mdp: ExoMDP, method: str, state: State, action: Any, rng: np.random.Generator) -> Any:
+    """What a method returns, if it keeps the rules ``shapes`` and ``reward``."""
+    answer = ask(mdp, method, state, action, rng)
+    with rule("shapes"):
+        check_answer(mdp, method, answer, Question.to(method, state, action))
+    return answer
+
+
+def collect_states(
+    mdp: ExoMDP, num_states: int, any_state: bool, rng: np.random.Generator
+) -> State:
+    """States met by a random walk of the agent, and half of them uniform if asked for.
+
+    Of a model whose x was recorded none are uniform: nobody knows what follows any other x.
+    """
+    lanes, any_state = 8, any_state and not mdp.is_recorded
+    state = draw_initial(mdp, lanes, rng)
+    walk = [state]
+    for _ in range(min(mdp.horizon, -(-num_states // lanes))):
+        action = rng.integers(mdp.num_actions, size=lanes)
+        # As sample_next does, but each answer is looked at before anything is made of it.
+        ended, x, n = (
+            asked(mdp, method, state, action, rng)
+            for method in ("is_terminal", "sample_exogenous", "sample_endogenous")
+        )
+        parts = zip(state, (n, x), strict=True)
+        state = State(*(np.where(ended[:, None], old, new) for old, new in parts))
+        walk.append(state)
+    joined = (np.concatenate(part) for part in zip(*walk, strict=True))
+    met = State(*map(np.ndarray.astype, joined, map(mdp.dtype_of, State._fields)))
+    chosen = rng.permutation(len(met.endogenous))[: num_states // 2 if any_state else num_states]
+    met = State(met.endogenous[chosen], met.exogenous[chosen])
+    if not any_state:
+        return met
+    anywhere = mdp.sample_uniform(num_states - len(chosen), rng)
+    return State(*(np.concatenate(part) for part in zip(met, anywhere, strict=True)))
 
 
 # --- exact rules -----------------------------------------------------------------------------
 
 
+def check_shapes(probe: Probe, batch_shapes: tuple[tuple[int, ...], ...], repeats: int) -> None:
+    """Rule ``shapes`` for every other method, last with all states at once."""
+    everything = np.arange(len(probe.actions))
+    for batch_shape in (*batch_shapes, *[everything.shape] * repeats):
+        index = probe.rng.integers(len(probe.actions), size=batch_shape)
+        if batch_shape == everything.shape:
+            index = everything
+        for method in METHODS:
+            try:
+                answer = probe.ask(method, index)
+            except Exception as error:
+                _explain_dimensions(probe, method, index, error)
+                raise
+            with rule("shapes"):
+                check_answer(probe.mdp, method, answer, Question.to(method, *probe.at(index)))
+
+
+def _explain_dimensions(probe: Probe, method: str, index: Any, error: Exception) -> None:
+    """Refuse a method that fails, if it is written for batches of one dimension only."""
+    if np.ndim(index) == 1:
+        return
+    try:
+        probe.ask(method, np.reshape(index, -1))
+    except Exception:  # noqa: BLE001 - then it was not the shape
+        return
+    what = f"a batch of shape {np.shape(index)}" if np.ndim(index) else "a single state"
+    raise ContractError(
+        "shapes",
+        f"{method} fails for {what}, with x of shape {probe.at(index)[0].exogenous.shape}: "
+        f"{error}. States have any leading dimensions, or none: write x[..., 0], not x[:, 0], "
+        "and sum over axis=-1, not axis=1",
+    ) from error
+
+
 def check_purity_and_determinism(probe: Probe) -> None:
     """Rules ``purity`` and ``determinism``."""
-    everything = slice(None)
     seed = int(probe.rng.integers(2**31))
     first: dict[str, Any] = {}
-    for name, call in probe.calls().items():
-        state, action = probe.at(everything)
-        result = call(state, action, np.random.default_rng(seed))
+    for name in METHODS:
+        state, action = probe.at(EVERYTHING)
+        result = ask(probe.mdp, name, state, action, np.random.default_rng(seed))
         for given, kept in zip((*state, action), (*probe.states, probe.actions), strict=True):
             changed = np.argwhere(given != kept)
             if len(changed):
@@ -54,20 +209,30 @@ def check_purity_and_determinism(probe: Probe) -> None:
     for k in range(len(names)):  # each method once right after other questions
         _ask_other_things(probe, 1)
         for name in (names[k:] + names[:k]) * 2 if batched else names[k : k + 1]:
-            _compare_again(probe, name, first[name], np.random.default_rng(seed))
+            _compare_again(probe, name, first[name], seed)
 
 
-def _compare_again(probe: Probe, name: str, first: Any, rng: np.random.Generator) -> None:
+def _compare_again(probe: Probe, name: str, first: Any, seed: int) -> None:
     """Rule ``determinism``: a method gives what it gave before."""
-    again = np.array(probe.calls()[name](*probe.at(slice(None)), rng))
-    _numbers(name, again, first.shape)
-    changed = np.argwhere((again != first) & ~(_is_nan(again) & _is_nan(first)))
+    again = np.array(probe.drawn(name, seed))
+    if again.shape != first.shape or again.dtype.kind not in "biuf":
+        fail(
+            "shapes",
+            f"{name} does not always return numbers of the same shape: {again.dtype} of shape "
+            f"{again.shape} instead of {first.shape}",
+        )
+    changed = np.argwhere(differs(first, again))
     if len(changed):
         fail(
             "determinism",
             f"{name} gives another result for the same seed {probe.show(changed[0][0])} "
             "(does it keep a generator, a state, an action or an array that it returned?)",
         )
+
+
+def differs(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two answers differ; what is no number twice does not."""
+    return np.asarray((one != other) & ~(np.isnan(one) & np.isnan(other)))
 
 
 def _ask_other_things(probe: Probe, rounds: int) -> None:
@@ -82,46 +247,24 @@ def _ask_other_things(probe: Probe, rounds: int) -> None:
     for k in range(rounds):
         state, action = probe.at(order)[0], probe.at(lanes)[1]
         action = (action + 1 + k) % probe.mdp.num_actions
-        for call in probe.calls().values():
-            call(state, action, rng)
+        for method in METHODS:
+            ask(probe.mdp, method, state, action, rng)
 
 
-def _numbers(name: str, answer: Any, shape: tuple[int, ...]) -> Any:
-    """An answer as an array; not all models that passed :func:`check_shapes` once always do."""
-    array = np.asarray(answer)
-    if array.shape != shape or array.dtype.kind not in "biuf":
-        fail(
-            "shapes",
-            f"{name} does not always return numbers of the same shape: {array.dtype} of shape "
-            f"{array.shape} instead of {shape}",
-        )
-    return array
-
-
-def _is_nan(array: Any) -> Any:
-    """Where there is no number, which :func:`check_reward` reports."""
-    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=np.bool_)
-
-
-def check_lanes(probe: Probe) -> None:
+def check_single_states(probe: Probe) -> None:
     """Rule ``batching`` for what is certain: a lane is what the state gives by itself."""
     for name in ("reward_terms", "endogenous_reward", "is_terminal"):
-        call = probe.calls()[name]
-        lanes = len(probe.actions)
-        shape = (lanes, len(probe.mdp.reward_scopes)) if name == "reward_terms" else (lanes,)
-        together = _numbers(name, call(*probe.at(slice(None)), probe.rng), shape)
-        singles = (call(*probe.at(lane), probe.rng) for lane in range(lanes))
-        alone = np.stack([_numbers(name, answer, shape[1:]) for answer in singles])
+        together = probe.ask(name, EVERYTHING)
+        alone = np.stack([probe.ask(name, lane) for lane in range(len(probe.actions))])
         differ = np.argwhere(~np.isclose(together, alone, **ROUNDING, equal_nan=True))
         if len(differ):
             fail("batching", f"{name} gives something else in a batch {probe.show(differ[0][0])}")
 
 
-def check_terms(probe: Probe) -> None:
+def check_scopes(probe: Probe) -> None:
     """Rule ``terms``: change some variables, and the terms that look at others stay."""
-    mdp, (state, action) = probe.mdp, probe.at(slice(None))
-    shape = (len(action), len(mdp.reward_scopes))
-    terms = _numbers("reward_terms", mdp.reward_terms(state, action), shape)
+    mdp, (state, action) = probe.mdp, probe.at(EVERYTHING)
+    terms = mdp.reward_terms(state, action)
     looks_at = np.zeros((len(mdp.reward_scopes), len(mdp.exogenous_variables)), dtype=np.bool_)
     for column, scope in enumerate(mdp.scope_indices):
         looks_at[column, list(scope)] = True
@@ -129,7 +272,7 @@ def check_terms(probe: Probe) -> None:
         other = state.exogenous[probe.rng.permutation(len(action))]
         kept = probe.rng.random(state.exogenous.shape) < 0.5
         mixed = State(state.endogenous, np.where(kept, state.exogenous, other))
-        paid = _numbers("reward_terms", mdp.reward_terms(mixed, action), terms.shape)
+        paid = mdp.reward_terms(mixed, action)
         changed = ~np.isclose(paid, terms, **ROUNDING, equal_nan=True)
         if changed.any():
             lanes, columns = np.nonzero(changed)
@@ -160,14 +303,12 @@ def _blame(probe: Probe, lane: int, column: int, other: IntArray) -> NoReturn:
     )
 
 
-def check_reward(probe: Probe) -> None:
+def check_finite(probe: Probe) -> None:
     """Rule ``reward``."""
-    mdp, (state, action) = probe.mdp, probe.at(slice(None))
-    terms, fees = mdp.reward_terms(state, action), mdp.endogenous_reward(state.endogenous, action)
-    ended = mdp.is_terminal(state)
-    check_answer(mdp, "reward_terms", terms, state, action)
-    check_answer(mdp, "endogenous_reward", fees, state, action)
-    check_answer(mdp, "is_terminal", ended, state, action)
+    terms, fees, ended = (
+        probe.answer(name, EVERYTHING)
+        for name in ("reward_terms", "endogenous_reward", "is_terminal")
+    )
     total = np.where(ended, 0.0, terms.sum(axis=-1) + fees)
     infinite = np.argwhere(~np.isfinite(total))
     if len(infinite):
@@ -185,34 +326,28 @@ def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -
     may do otherwise for good reasons, so only then ``num_samples`` of both are compared. A good
     model fails with at most ``error_probability``.
     """
-    lanes, here = np.arange(len(probe.actions)), probe.at(slice(None))
+    lanes = np.arange(len(probe.actions))
     order, few = probe.rng.permutation(len(lanes)), min(_KEPT, len(lanes) // 2)
     others = [
         (kept, _with_others(probe, np.delete(lanes, kept), place))
         for kept in (order[:few], order[few : 2 * few])  # so each lane is moved at least once
         for place in _extreme_lanes(probe)
     ]
-    for method in _METHODS:
+    for method in DRAWN:
         seed = int(probe.rng.integers(2**31))
-        drawn = _draw(probe, method, here, seed)
+        drawn = probe.drawn(method, seed)
         changes = [
-            int(np.count_nonzero((_draw(probe, method, there, seed) != drawn)[kept]))
+            int(np.count_nonzero((there.drawn(method, seed) != drawn)[kept]))
             for kept, there in others
         ]
         if any(changes):
             kept, there = others[int(np.argmax(changes))]
             seeds = probe.rng.integers(2**31, size=(2, num_samples))
             samples = [
-                np.stack([_draw(probe, method, batch, int(k))[kept] for k in own])
-                for batch, own in zip((here, there), seeds, strict=True)
+                np.stack([batch.drawn(method, int(k))[kept] for k in own])
+                for batch, own in zip((probe, there), seeds, strict=True)
             ]
-            _compare_lanes(probe, method, kept, samples, error_probability / len(_METHODS))
-
-
-def _draw(probe: Probe, method: str, batch: tuple[State, IntArray], seed: int) -> IntArray:
-    state, action = batch
-    copies = State(*(part.copy() for part in state)), action.copy()
-    return probe.calls()[method](*copies, np.random.default_rng(seed))
+            _compare_lanes(probe, method, kept, samples, error_probability / len(DRAWN))
 
 
 def _extreme_lanes(probe: Probe) -> list[int]:
@@ -224,12 +359,12 @@ def _extreme_lanes(probe: Probe) -> list[int]:
     return sorted(found)
 
 
-def _with_others(probe: Probe, moved: IntArray, place: int) -> tuple[State, IntArray]:
+def _with_others(probe: Probe, moved: IntArray, place: int) -> Probe:
     """The batch with some lanes in the state of one of them, all with its action."""
-    state, action = probe.at(slice(None))
+    state, action = probe.at(EVERYTHING)
     for values in (*state, action):
         values[moved] = values[place]
-    return state, action
+    return replace(probe, states=state, actions=action)
 
 
 def _compare_lanes(
@@ -247,7 +382,7 @@ def _compare_lanes(
     one, other = (sample[:, lane, column] for sample in samples)
     found = find_difference(one, other, error_probability)
     if found:
-        variable = getattr(probe.mdp, f"{_METHODS[method]}_variables")[column]
+        variable = getattr(probe.mdp, f"{DRAWN[method]}_variables")[column]
         fail(
             "batching",
             f"{method} looks at other lanes of the batch: {variable.name!r} is {found.value} in "
@@ -275,10 +410,9 @@ def shares_noise(probe: Probe) -> bool:
     """
     seed, count = int(probe.rng.integers(2**31)), min(_STATES, len(probe.actions))
     same = np.arange(len(probe.actions)) % count
-    for method in _METHODS:
-        call = probe.calls()[method]
+    for method in DRAWN:
         seeds = range(seed, seed + _SEEDS)
-        drawn = np.stack([call(*probe.at(same), np.random.default_rng(k)) for k in seeds])
+        drawn = np.stack([probe.ask(method, same, np.random.default_rng(k)) for k in seeds])
         for state in range(count):
             lanes = drawn[:, state::count]
             alike = (lanes == lanes[:, :1]).all(axis=(0, 1))
@@ -297,9 +431,9 @@ def check_batching(probe: Probe, num_samples: int, error_probability: float) -> 
         apart = State(*(np.concatenate(part) for part in zip(*singles, strict=True)))
         yield "sample_initial", "", draw_initial(mdp, num_samples, rng), apart
         lanes = rng.integers(len(probe.actions), size=_BATCH_STATES)
-        batch = _draw_next(probe, *probe.at(np.tile(lanes, num_samples)))
+        batch = _draw_next(probe, np.tile(lanes, num_samples))
         for k, lane in enumerate(lanes):
-            singles = [_draw_next(probe, *probe.at(lane)) for _ in range(num_samples)]
+            singles = [_draw_next(probe, lane) for _ in range(num_samples)]
             apart = State(*(np.array(part) for part in zip(*singles, strict=True)))
             together = State(*(part[k::_BATCH_STATES] for part in batch))
             yield "sample_{part}", probe.show(lane), together, apart
@@ -322,13 +456,9 @@ def check_batching(probe: Probe, num_samples: int, error_probability: float) -> 
                     )
 
 
-def _draw_next(probe: Probe, state: State, action: Any) -> State:
+def _draw_next(probe: Probe, index: Any) -> State:
     """Both parts of the next state, also of a terminal one."""
-    mdp = probe.mdp
-    n = mdp.sample_endogenous(state, action, probe.rng)
-    check_answer(mdp, "sample_endogenous", n, state, action)
-    x = mdp.sample_exogenous(state.exogenous, probe.rng)
-    check_answer(mdp, "sample_exogenous", x, state, action)
+    n, x = (probe.answer(method, index) for method in ("sample_endogenous", "sample_exogenous"))
     return State(n, x)
 
 
@@ -337,7 +467,7 @@ def _draw_next(probe: Probe, state: State, action: Any) -> State:
 
 def gives_distribution(probe: Probe) -> bool:
     """Whether the model gives probabilities of n' at all."""
-    return probe.mdp.endogenous_distribution(*probe.at(slice(None))) is not None
+    return probe.mdp.endogenous_distribution(*probe.at(EVERYTHING)) is not None
 
 
 def check_given(probe: Probe) -> Successors:
@@ -351,27 +481,27 @@ def check_distribution(probe: Probe, num_samples: int, error_probability: float)
     """Every n' that is drawn is among those given, and as often as is said."""
     everything = np.arange(len(probe.actions))
     found = check_given(probe)
-    drawn = probe.mdp.sample_endogenous(*probe.at(everything), probe.rng)
+    drawn = probe.ask("sample_endogenous", everything)
     for lane in everything:
-        alone = _ask_distribution(probe, lane)
-        _refuse_unknown(probe, lane, drawn[lane : lane + 1], alone)
-        together = Successors(found.endogenous[lane], found.probabilities[lane])
-        if not _are_equal(alone, together):
+        alone = _table(_ask_distribution(probe, lane))
+        _frequencies(probe, lane, drawn[lane : lane + 1], alone)
+        together = _table(Successors(found.endogenous[lane], found.probabilities[lane]))
+        if alone.keys() != together.keys() or not np.allclose(
+            [*alone.values()], [together[n] for n in alone], rtol=1e-9, atol=0.0
+        ):
             fail(
                 "distribution",
                 f"endogenous_distribution gives something else in a batch {probe.show(lane)}",
             )
     share = error_probability / _DISTRIBUTION_STATES
     for lane in probe.rng.integers(len(probe.actions), size=_DISTRIBUTION_STATES):
-        state, action = probe.at(np.full(num_samples, lane))
-        _compare_frequencies(
-            probe, lane, probe.mdp.sample_endogenous(state, action, probe.rng), share
-        )
+        drawn = probe.ask("sample_endogenous", np.full(num_samples, lane))
+        _compare_frequencies(probe, lane, drawn, share)
 
 
 def _ask_distribution(probe: Probe, index: Any) -> Successors:
     """What the model gives, of the right shape and kind."""
-    (state, action), shape = probe.at(index), np.shape(index)
+    state, action = probe.at(index)
     found = probe.mdp.endogenous_distribution(state, action)
     method = "endogenous_distribution"
     if not isinstance(found, Successors):
@@ -380,18 +510,13 @@ def _ask_distribution(probe: Probe, index: Any) -> Successors:
             "distribution",
             f"{method} returns {what}; it should be Successors in all states, or None",
         )
-    for given, kept in zip(
-        (*state, action), (*probe.at(index)[0], probe.at(index)[1]), strict=True
-    ):
+    states, actions = probe.at(index)
+    for given, kept in zip((*state, action), (*states, actions), strict=True):
         if not np.array_equal(given, kept):
             fail("purity", f"{method} writes to its arguments")
-    width = np.shape(found.probabilities)[-1:] or (0,)
     with rule("shapes", not_finite="distribution"):
-        probabilities = (found.probabilities, (*shape, *width), Question())
-        check_rewards(probe.mdp, method, *probabilities)
-        check_part(probe.mdp, method, "endogenous", found.endogenous, (*shape, *width), Question())
-    total = np.asarray(found.probabilities.sum(axis=-1))
-    if (found.probabilities < 0).any() or not (np.abs(total - 1.0) <= _SUM_TOLERANCE).all():
+        check_successors(probe.mdp, found, Question(*state, action))
+    if not are_distributions(found.probabilities):
         fail("distribution", f"the probabilities of {method} are negative or do not sum to 1")
     return found
 
@@ -405,22 +530,6 @@ def _table(found: Successors) -> dict[tuple[int, ...], float]:
     return table
 
 
-def _are_equal(first: Successors, second: Successors) -> bool:
-    one, two = _table(first), _table(second)
-    return one.keys() == two.keys() and all(math.isclose(one[n], two[n]) for n in one)
-
-
-def _refuse_unknown(probe: Probe, lane: Any, drawn: IntArray, found: Successors) -> None:
-    table = _table(found)
-    for n in drawn.tolist():
-        if tuple(n) not in table:
-            fail(
-                "distribution",
-                f"sample_endogenous gives n' = {n}, to which endogenous_distribution gives no "
-                f"probability, {probe.show(lane)}",
-            )
-
-
 def _compare_frequencies(
     probe: Probe, lane: Any, drawn: IntArray, error_probability: float
 ) -> None:
@@ -430,15 +539,12 @@ def _compare_frequencies(
     whether they are: by more than sqrt(log(1 / p) / (2 N)) with a probability of at most p
     (Hoeffding's inequality).
     """
-    found = _ask_distribution(probe, lane)
-    _refuse_unknown(probe, lane, drawn, found)
-    table = _table(found)
-    cut = len(drawn) // 3
-    first, rest = _frequencies(drawn[:cut], table), _frequencies(drawn[cut:], table)
+    table, cut = _table(_ask_distribution(probe, lane)), len(drawn) // 3
+    first, rest = (_frequencies(probe, lane, part, table) for part in (drawn[:cut], drawn[cut:]))
     said = np.array(list(table.values()))
     event = first > said
     excess = (rest - said)[event].sum()
-    if excess > math.sqrt(math.log(1 / error_probability) / (2 * max(1, len(drawn) - cut))):
+    if excess > hoeffding_margin(error_probability, max(1, len(drawn) - cut)):
         most = int(np.abs(rest - said).argmax())
         fail(
             "distribution",
@@ -447,7 +553,17 @@ def _compare_frequencies(
         )
 
 
-def _frequencies(drawn: IntArray, table: dict[tuple[int, ...], float]) -> FloatArray:
+def _frequencies(
+    probe: Probe, lane: Any, drawn: IntArray, table: dict[tuple[int, ...], float]
+) -> FloatArray:
+    """How often each n' of a table was drawn; one that is not there is refused."""
     place = {n: k for k, n in enumerate(table)}
+    for n in drawn.tolist():
+        if tuple(n) not in place:
+            fail(
+                "distribution",
+                f"sample_endogenous gives n' = {n}, to which endogenous_distribution gives no "
+                f"probability, {probe.show(lane)}",
+            )
     codes = [place[tuple(n)] for n in drawn.tolist()]
     return np.bincount(codes, minlength=len(place)) / max(1, len(codes))

@@ -8,28 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from exo_envs.compiled.lazy import LazyModule
-from exo_envs.contract.answers import (
-    Question,
-    check_flags,
-    check_part,
-    check_rewards,
-    check_terms,
-)
-from exo_envs.contract.checked_mdp import checked
+from exo_envs.contract.answers import EPISODE, Question, check_answer, check_flags
+from exo_envs.contract.checked_mdp import ask, checked
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
-
-kernels = LazyModule("exo_envs.compiled.ranges")
-
-BOOL = np.dtype(np.bool_)
+from exo_envs.core.model import kernels
 
 
 def check_terminal(mdp: ExoMDP, state: State) -> BoolArray:
     """Ask whether a batch of states is terminal; what comes back is an array of booleans."""
-    flags, batch_shape = mdp.is_terminal(state), (len(state.endogenous),)
-    if type(flags) is np.ndarray and flags.dtype is BOOL and flags.shape == batch_shape:
-        return flags
-    return check_flags("is_terminal", flags, batch_shape)
+    return check_flags("is_terminal", mdp.is_terminal(state), (len(state.endogenous),))
 
 
 def take_step(
@@ -68,15 +55,17 @@ def check_transition(
                 return transition
         except kernels.UNKNOWN_TO_KERNELS:  # most other types can be converted
             pass
-    shape, asked = action.shape, Question.of(state, action)
-    return Transition(
-        State(
-            check_part(mdp, "sample_endogenous", "endogenous", n, shape, asked),
-            check_part(mdp, "sample_exogenous", "exogenous", x, shape, Question(None, asked[1])),
-        ),
-        reward_terms=check_terms(mdp, terms, shape, asked),
-        reward=check_rewards(mdp, "endogenous_reward", reward, shape, asked),
+    n, x, terms = (
+        check_answer(mdp, method, answer, Question.to(method, state, action))
+        for method, answer in (
+            ("sample_endogenous", n),
+            ("sample_exogenous", x),
+            ("reward_terms", terms),
+        )
     )
+    asked = Question(*state, action)
+    reward = check_answer(mdp, "endogenous_reward", reward, asked)
+    return Transition(State(n, x), reward_terms=terms, reward=reward)
 
 
 def _explain_error(mdp: ExoMDP, state: State, action: IntArray) -> None:
@@ -86,8 +75,5 @@ def _explain_error(mdp: ExoMDP, state: State, action: IntArray) -> None:
     from. Each method is asked once more, by itself. If all is well, the error stays as it is.
     """
     model, rng = checked(mdp), np.random.default_rng(0)
-    model.is_terminal(state)
-    model.reward_terms(state, action)
-    model.endogenous_reward(state.endogenous, action)
-    model.sample_exogenous(state.exogenous, rng)
-    model.sample_endogenous(state, action, rng)
+    for method in EPISODE:
+        ask(model, method, state, action, rng)

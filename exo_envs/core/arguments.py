@@ -132,13 +132,35 @@ def check_real(name: str, number: Any, least: float = -math.inf) -> float:
     return real
 
 
+def _check_that(name: str, number: Any, fits: Callable[[float], bool], wanted: str) -> float:
+    """A parameter as a Python float; one that does not fit is refused."""
+    real = check_real(name, number)
+    if not fits(real):
+        raise ArgumentError(f"{name} is {wanted}, not {shown(number)}")
+    return real
+
+
 def check_positive(name: str, number: Any, unit: str = "") -> float:
     """A positive number as a Python float."""
-    real = check_real(name, number)
-    if not real > 0:
-        of = f" of {unit}" if unit else ""
-        raise ArgumentError(f"{name} is a positive number{of}, not {shown(number)}")
-    return real
+    of = f" of {unit}" if unit else ""
+    return _check_that(name, number, lambda x: x > 0, f"a positive number{of}")
+
+
+def check_probability(name: str, number: Any) -> float:
+    """A probability as a Python float."""
+    return _check_that(name, number, lambda p: 0 <= p <= 1, "a probability, 0 ... 1")
+
+
+def check_level(name: str, number: Any) -> float:
+    """The level of a test or of an interval as a Python float."""
+    _check_that(name, number, lambda p: 0 < p < 1, "a probability between 0 and 1")
+    wanted = f"a probability of at least {MIN_LEVEL:g}"
+    return _check_that(name, number, lambda p: p >= MIN_LEVEL, wanted)
+
+
+def check_discount(name: str, number: Any) -> float:
+    """The paper's gamma as a Python float."""
+    return _check_that(name, number, lambda gamma: 0 < gamma <= 1, "in (0, 1]")
 
 
 def check_flag(name: str, number: Any) -> bool:
@@ -146,34 +168,6 @@ def check_flag(name: str, number: Any) -> bool:
     if not isinstance(number, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} is True or False, not {shown(number)}")
     return bool(number)
-
-
-def check_probability(name: str, number: Any) -> float:
-    """A parameter as a Python float; one that is not a probability is refused."""
-    real = check_real(name, number)
-    if not 0 <= real <= 1:
-        raise ArgumentError(f"{name} is a probability, 0 ... 1, not {shown(number)}")
-    return real
-
-
-def check_level(name: str, number: Any) -> float:
-    """The level of a test or of an interval as a Python float."""
-    real = check_real(name, number)
-    if not 0 < real < 1:
-        raise ArgumentError(f"{name} is a probability between 0 and 1, not {shown(number)}")
-    if real < MIN_LEVEL:
-        raise ArgumentError(
-            f"{name} is a probability of at least {MIN_LEVEL:g}, not {shown(number)}"
-        )
-    return real
-
-
-def check_discount(name: str, number: Any) -> float:
-    """The paper's gamma as a Python float."""
-    real = check_real(name, number)
-    if not 0 < real <= 1:
-        raise ArgumentError(f"{name} is in (0, 1], not {shown(number)}")
-    return real
 
 
 def check_horizon(name: str, number: Any) -> int:

@@ -1,4 +1,4 @@
-"""States and actions that come in, checked, and as the flat batches that compiled kernels take.
+"""States, actions and masks that come in, checked; batches as compiled kernels take them.
 
 The kernels are plain Numba functions with a loop over lanes. (Numba's generalised ufuncs would
 broadcast by themselves, but two processes that compile them at the same time can leave a cache
@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled.lazy import LazyModule
-from exo_envs.core.arguments import as_array, as_integers, check_lanes, kind_of
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
+from exo_envs.core.arguments import as_array, as_integers, check_lanes, kind_of, shown
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
 from exo_envs.core.mdp import ExoMDP, State, Variable, as_pair
-from exo_envs.core.variable import Ranges
-
-kernels = LazyModule("exo_envs.compiled.ranges")
+from exo_envs.core.model import Ranges, kernels
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -127,16 +125,9 @@ def as_part(mdp: ExoMDP, part: str, values: Any, *, check: bool = True) -> NDArr
         and values.ndim == 2
         and values.shape[1] == len(ranges.variables)
         and values.flags.carray
+        and (not check or ranges.fit(values))
     ):
-        if not check:
-            return values
-        if ranges.is_real:
-            fits = kernels.all_within(values, ranges.low, ranges.high, ranges.whole)
-        else:
-            sizes = mdp.endogenous_sizes if part == "endogenous" else mdp.exogenous_sizes
-            fits = kernels.all_in_range(values, sizes)
-        if fits:
-            return values
+        return values
     return as_values(part, values, ranges.variables, in_range=check)
 
 
@@ -252,35 +243,19 @@ def as_lanes(
         TypeError: if n, x or the actions are not whole numbers.
         ValueError: if a shape or a value is wrong; it names the variable and its values.
     """
-    n: Any
-    x: Any
     n, x = state if type(state) is State else as_pair(state)
-    shape, a = getattr(action, "shape", ()), action
-    if len(shape) != 1 or type(x) is not np.ndarray or not x.flags.c_contiguous:
-        n, x, a = _flat(shape, n, x, action)
-    k, m, num_actions = mdp.endogenous_sizes, mdp.exogenous_sizes, mdp.num_actions
-    try:
-        fits = n is not None and kernels.is_batch(n, x, a, k, m, num_actions, check_exogenous)
-    except kernels.UNKNOWN_TO_KERNELS:
-        fits = False
-    if fits:
-        return shape, Lanes(n, x, a)
+    ready = _ready(mdp, n, x, action, mdp.exogenous_sizes, check_exogenous)
+    if ready is not None:
+        return ready
     shape, *flat = as_batch(mdp, state, action, check_exogenous=check_exogenous)
     return shape, Lanes(*flat)
 
 
 def as_pairs(mdp: ExoMDP, endogenous: Any, action: Any) -> tuple[Shape, Ints, Ints]:
     """The same for pairs of n and an action: the shape of the batch, n (B, k) and actions (B,)."""
-    shape, n, a = getattr(action, "shape", ()), endogenous, action
-    if len(shape) != 1:
-        n, _, a = _flat(shape, n, n, action)
-    sizes = mdp.endogenous_sizes
-    try:
-        fits = n is not None and kernels.is_batch(n, n, a, sizes, sizes, mdp.num_actions, False)
-    except kernels.UNKNOWN_TO_KERNELS:
-        fits = False
-    if fits:
-        return shape, n, a
+    ready = _ready(mdp, endogenous, endogenous, action, mdp.endogenous_sizes, False)
+    if ready is not None:
+        return ready[0], ready[1].endogenous, ready[1].action
     n = as_values("endogenous", endogenous, mdp.endogenous_variables)
     shape, (n,), actions = flatten(mdp, (n,), action)
     return shape, n, actions
@@ -310,22 +285,138 @@ def endogenous_column(mdp: ExoMDP, state: Any, i: int) -> Ints:
     return as_values("endogenous", endogenous, mdp.endogenous_variables)[..., i]
 
 
-def _flat(shape: Shape, n: Any, x: Any, action: Any) -> tuple[Any, Any, Any]:
-    """A batch with one dimension and in one piece, or None if there is more to be done than that.
+def _ready(
+    mdp: ExoMDP, n: Any, x: Any, action: Any, x_sizes: Ints, look: bool
+) -> tuple[Shape, Lanes] | None:
+    """The shape of a batch and its lanes, or None if there is more to be done than to reshape it.
 
     Numba takes up to a millisecond to refuse an array. So a single state, which has no batch
     dimension, is made a batch of one before it is shown to a kernel, and columns that were picked
     from a state are put in order.
     """
-    a = action if shape else np.atleast_1d(action) if isinstance(action, SCALARS) else None
-    if (
-        a is None
-        or not type(n) is type(x) is np.ndarray
-        or not n.ndim == x.ndim == len(shape) + 1
-        or not n.shape[:-1] == x.shape[:-1] == shape
-        or not n.dtype == x.dtype == a.dtype == INT64
-    ):
-        return None, None, None
-    lanes = math.prod(shape)
-    n, x = (np.ascontiguousarray(part).reshape(lanes, part.shape[-1]) for part in (n, x))
-    return n, x, a.reshape(lanes)
+    shape, a = getattr(action, "shape", ()), action
+    if len(shape) != 1 or type(x) is not np.ndarray or not x.flags.c_contiguous:
+        a = action if shape else np.atleast_1d(action) if isinstance(action, SCALARS) else None
+        if (
+            a is None
+            or not type(n) is type(x) is np.ndarray
+            or not n.ndim == x.ndim == len(shape) + 1
+            or not n.shape[:-1] == x.shape[:-1] == shape
+            or not n.dtype == x.dtype == a.dtype == INT64
+        ):
+            return None
+        lanes = math.prod(shape)
+        n, x = (np.ascontiguousarray(part).reshape(lanes, part.shape[-1]) for part in (n, x))
+        a = a.reshape(lanes)
+    try:
+        if kernels.is_batch(n, x, a, mdp.endogenous_sizes, x_sizes, mdp.num_actions, look):
+            return shape, Lanes(n, x, a)
+    except kernels.UNKNOWN_TO_KERNELS:
+        pass
+    return None
+
+
+# --- masks ---------------------------------------------------------------------------------
+
+
+def as_mask(mdp: ExoMDP, mask: Any) -> tuple[str, ...]:
+    """Check a mask over the exogenous variables of ``mdp``.
+
+    A mask is any collection of names (``["object", "guard"]``), of patterns as in file names
+    (``["occupancy_*", "object_?"]``), or of both; or of indices; or of booleans, one for each
+    variable; or a mapping from names to booleans, in which those that are not named are left out.
+    A name that a variable has is no pattern, and is given once; patterns may overlap with anything.
+
+    >>> from exo_envs.domains.grid import GridMDP
+    >>> as_mask(GridMDP(), ["guard*", "object"])
+    ('object', 'guard', 'guard_intent')
+    >>> as_mask(GridMDP(), {"object": True, "weather": False})
+    ('object',)
+
+    Returns:
+        The names of the variables that the mask keeps, in the order of the model.
+
+    Raises:
+        TypeError: if it is something else, or a mixture.
+        ValueError: if a variable does not exist, or is given twice.
+    """
+    names = mdp.exogenous_names
+    if isinstance(mask, Mapping):
+        wrong = [value for value in mask.values() if not isinstance(value, (bool, np.bool_))]
+        if wrong:
+            raise ArgumentTypeError(
+                f"a mapping as a mask has True or False for a name, not {wrong[0]!r}"
+            )
+        mdp.exogenous_indices(list(mask))
+        return tuple(name for name in names if mask.get(name, False))
+    entries = _entries(mask)
+    kinds = {_kind(entry) for entry in entries}
+    if len(kinds) > 1:
+        raise ArgumentTypeError(
+            f"a mask has names, indices or booleans, not {' and '.join(sorted(kinds))}"
+        )
+    if kinds == {"booleans"}:
+        if isinstance(mask, Set):
+            raise ArgumentTypeError(f"a set of booleans is no mask: it has no order, {mask!r}")
+        if len(entries) != len(names):
+            raise ArgumentError(f"a boolean mask has {len(names)} entries, not {len(entries)}")
+        return tuple(name for name, kept in zip(names, entries, strict=True) if kept)
+    if kinds == {"indices"}:
+        indices = [operator.index(entry) for entry in entries]
+        wrong = [index for index in indices if not 0 <= index < len(names)]
+        if wrong:
+            raise ArgumentError(
+                f"there is no variable {wrong[0]}; indices are 0 ... {len(names) - 1}"
+            )
+        given = [names[index] for index in indices]
+        matched: set[str] = set()
+    else:
+        known = frozenset(names)
+        patterns = {entry for entry in entries if entry not in known and set(entry) & set("*?[")}
+        given = [str(entry) for entry in entries if entry not in patterns]
+        mdp.exogenous_indices(given)
+        matched = {name for pattern in sorted(patterns) for name in _matching(names, pattern)}
+    if len(set(given)) != len(given):
+        raise _given_twice(given, entries, names)
+    kept = matched.union(given)
+    return tuple(name for name in names if name in kept)
+
+
+def _given_twice(given: list[str], entries: list[Any], names: tuple[str, ...]) -> ValueError:
+    """What is wrong if a name is there twice; flags that are no booleans look like that."""
+    twice = next(name for name in given if given.count(name) > 1)
+    hint = ""
+    if len(entries) == len(names) and all(entry in (0, 1) for entry in entries):
+        flags = ", ".join(str(bool(entry)) for entry in entries[:3])
+        hint = f": these are indices; if they are flags, give booleans, [{flags}, ...]"
+    return ArgumentError(f"the mask names {twice!r} more than once{hint}")
+
+
+def _entries(mask: Any) -> list[Any]:
+    """What a mask holds."""
+    if isinstance(mask, (str, bytes, bytearray, memoryview)):
+        what = "bytes in memory" if isinstance(mask, memoryview) else f"the string {mask!r}"
+        raise ArgumentTypeError(f"a mask is a sequence of names, not {what}")
+    try:
+        return list(mask)
+    except TypeError:
+        raise ArgumentTypeError(f"a mask is a sequence of names, not {shown(mask)}") from None
+
+
+def _kind(entry: Any) -> str:
+    """What an entry of a mask is."""
+    if isinstance(entry, str):
+        return "names"
+    if isinstance(entry, (bool, np.bool_)):
+        return "booleans"
+    if isinstance(entry, (int, np.integer)):
+        return "indices"
+    raise ArgumentTypeError(f"a mask has names, indices or booleans, not {shown(entry)}")
+
+
+def _matching(names: tuple[str, ...], pattern: str) -> list[str]:
+    """The names that a pattern matches, at least one."""
+    found = [name for name in names if fnmatchcase(name, pattern)]
+    if not found:
+        raise ArgumentError(f"no exogenous variable matches {pattern!r}; {hint_at(pattern, names)}")
+    return found

@@ -83,7 +83,7 @@ class CarriedEnd(EndCarryingMDP):
         )
 
     @property
-    def held_out(self) -> ExoMDP:
+    def held_out(self) -> CarriedEnd:
         """That of the model, with its end carried as well."""
         own = self.model.held_out
         return self if own is self.model else CarriedEnd(own, self.looks_at)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,30 @@ from numpy.typing import NDArray
 MANY_VALUES = 2**18
 #: Random numbers that are drawn at a time: 256 kB.
 BLOCK = 2**15
+
+
+class LazyModule:
+    """Stands for a module until one of its names is asked for.
+
+    Compiled functions need Numba, which takes longer to import than everything else. Whoever only
+    makes an environment, or asks for its spaces, does not wait for that.
+
+    >>> json = LazyModule("json")
+    >>> json.dumps([1])
+    '[1]'
+    """
+
+    def __init__(self, name: str) -> None:
+        """Take the whole name of the module."""
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Import the module, and keep what was asked for."""
+        if attribute.startswith("_"):  # of this object, when it is copied or pickled
+            raise AttributeError(attribute)
+        value = getattr(import_module(self._name), attribute)
+        setattr(self, attribute, value)
+        return value
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Distributions and tests that everything else builds on: chi-squared, Student, binomial, G.
+"""Distributions and tests that everything else builds on: chi-squared, normal, binomial, G.
 
 Probabilities of strong effects underflow, so tails are given as logarithms. Where a ``level`` is a
 probability of errors, it is the probability itself. SciPy is imported on first use.
@@ -190,41 +190,6 @@ def normal_quantile(probability: float) -> float:
     return float(special.ndtri(probability))
 
 
-def student_quantile(probability: float, freedom: float) -> float:
-    """The value that a variable with Student's t-distribution stays below.
-
-    >>> round(student_quantile(0.975, 9), 4)
-    2.2622
-    """
-    from scipy import special
-
-    return float(special.stdtrit(freedom, probability))
-
-
-def beta_quantile(probability: float, a: float, b: float) -> float:
-    """The value that a beta variable stays below.
-
-    >>> round(beta_quantile(0.5, 2, 2), 6)
-    0.5
-    """
-    from scipy import special
-
-    return float(special.betaincinv(a, b, probability))
-
-
-def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact confidence interval of a probability.
-
-    >>> [round(bound, 4) for bound in clopper_pearson(0, 10)]
-    [0.0, 0.3085]
-    """
-    tail = (1.0 - level) / 2.0
-    failures = trials - successes
-    low = beta_quantile(tail, successes, failures + 1) if successes else 0.0
-    high = beta_quantile(1.0 - tail, successes + 1, failures) if failures else 1.0
-    return low, high
-
-
 def fair_coins_log_tail(heads: int, coins: int) -> float:
     """The logarithm of P(at least so many of some fair coins fall on heads).
 
@@ -376,8 +341,7 @@ def find_difference(
 
     event = frequencies(one[:cut]) > frequencies(two[:other_cut])
     gap = (frequencies(one[cut:]) - frequencies(two[other_cut:]))[event].sum()
-    spread = 1 / len(one[cut:]) + 1 / len(two[other_cut:])
-    if gap <= math.sqrt(math.log(1 / error_probability) / 2 * spread):
+    if gap <= hoeffding_margin(error_probability, len(one) - cut, len(two) - other_cut):
         return None
     in_first, in_second = frequencies(one), frequencies(two)
     most = int(np.abs(in_first - in_second).argmax())

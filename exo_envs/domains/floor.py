@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -64,6 +65,11 @@ class Floor:
     def position(self, cell: int) -> tuple[int, int]:
         """The row and column of a cell."""
         return divmod(int(cell), self.columns)
+
+    def plan(self, signs: Sequence[str]) -> list[str]:
+        """The rows of a floor plan in letters, with a sign for each cell."""
+        starts = range(0, self.num_cells, self.columns)
+        return [" ".join(signs[start : start + self.columns]).rstrip() for start in starts]
 
     @cached_property
     def moves(self) -> NDArray[np.int64]:

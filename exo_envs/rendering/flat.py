@@ -28,12 +28,13 @@ from exo_envs.rendering.palette import (
     SKIN,
     TABLE,
     Colour,
+    Emphasis,
     Frame,
     faded,
     mix,
 )
+from exo_envs.rendering.things import MACHINE_TOP, TABLE_TOP, Point, Thing
 
-Point: TypeAlias = tuple[float, float]
 Fill: TypeAlias = Colour | tuple[int, int, int, int]  # the fourth number is the opacity, to 255
 
 SUPERSAMPLING = 3
@@ -193,6 +194,47 @@ class Canvas:
     def frame(self) -> Frame:
         """The picture, shape (height, width, 3)."""
         return np.asarray(self._image.reduce(SUPERSAMPLING), dtype=np.uint8).copy()
+
+
+# --- things on a floor -------------------------------------------------------------------------
+
+
+def nearness(thing: Thing) -> tuple[int, float]:
+    """What is drawn later hides what is drawn earlier; nothing may hide a goal."""
+    layer = {"table": 0, "machine": 0, "goal": 2}.get(thing.kind, 1)
+    return layer, thing.spot[1]
+
+
+def stand(canvas: Canvas, thing: Thing, emphasis: Emphasis) -> None:
+    """Draw a thing where it stands."""
+    (x, y), variables = thing.spot, thing.variables
+    pen, colour = canvas.at(thing.spot), emphasis.paint(thing.colour, *variables)
+    accent = None if thing.accent is None else emphasis.paint(thing.accent, *variables)
+    if thing.kind == "robot":
+        robot(canvas.at((x, y - 0.1), 0.85))
+    elif thing.kind == "person":
+        if emphasis.marks(*variables):
+            ring(canvas.at((x, y), 0.6))
+        skin = emphasis.paint(SKIN, *variables)
+        person(canvas.at((x, y - 0.05), 0.6), colour, head=skin, cap=accent)
+    elif thing.kind == "table":
+        table(pen, *TABLE_TOP, colour)
+    elif thing.kind == "machine":
+        table(pen, *MACHINE_TOP, colour)
+        pen.disc((0.27, 0.0), 0.10, fill=accent, outline=PAPER, width=0.03)
+    elif thing.kind == "parcel":
+        parcel(canvas.at((x, y), 0.17), colour)
+    else:
+        pen.disc((0.0, 0.0), 0.32, fill=(*colour, 60), outline=PAPER, width=0.03)
+        goal_star(canvas.at((x, y), 0.95), colour)
+
+
+def footprint(canvas: Canvas, thing: Thing, emphasis: Emphasis) -> None:
+    """Draw the shadow of a body on its floor, or the ring around somebody whom a mask keeps."""
+    if emphasis.marks(*thing.variables) and thing.kind == "person":
+        canvas.disc(thing.spot, 0.33, outline=MARK, width=0.09)
+    elif thing.kind in ("robot", "person"):
+        canvas.disc(thing.spot, 0.4 if thing.kind == "robot" else 0.27, fill=SHADOW)
 
 
 # --- figures: each is drawn around (0, 0) -------------------------------------------------------

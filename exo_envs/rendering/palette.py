@@ -80,12 +80,12 @@ class Emphasis:
         return self._names is not None
 
     def shows(self, *names: str) -> bool:
-        """Whether a thing with these variables keeps its colours."""
-        return self._names is None or any(name in self._names for name in names)
+        """Whether a thing with these variables, or without any, keeps its colours."""
+        return self._names is None or not names or any(name in self._names for name in names)
 
     def marks(self, *names: str) -> bool:
         """Whether a thing with these variables is marked as kept."""
-        return self._names is not None and self.shows(*names)
+        return self._names is not None and bool(names) and self.shows(*names)
 
     def paint(self, colour: Colour, *names: str) -> Colour:
         """The colour of a part of a thing with these variables."""

@@ -13,19 +13,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exo_envs.rendering.palette import (
-    FLOOR_OTHER,
-    GOLD,
-    INK,
-    MARK,
-    PAPER,
-    PURPLE,
-    SKIN,
-    Colour,
-    Emphasis,
-    mix,
-)
+from exo_envs.rendering.palette import GOLD, INK, PAPER, PURPLE, SKIN, Colour, Emphasis
 from exo_envs.rendering.scene import Mesh, Scene
+from exo_envs.rendering.things import (
+    MACHINE_HEIGHT,
+    MACHINE_TOP,
+    TABLE_HEIGHT,
+    TABLE_TOP,
+    Thing,
+)
 
 
 def merge(*meshes: Mesh) -> Mesh:
@@ -108,17 +104,6 @@ def ball(radius: float, *, sides: int = 12) -> Mesh:
     return Mesh(solid.vertices, solid.vertices / radius, solid.indices)
 
 
-def disc(radius: float, *, height: float = 0.0, sides: int = 24) -> Mesh:
-    """A disc at a height that is seen from above."""
-    return lathe([(radius, height), (0.0, height)], sides=sides)
-
-
-def ring(inner: float, outer: float, *, thickness: float = 0.01, sides: int = 24) -> Mesh:
-    """A flat ring on z = 0."""
-    profile = [(outer, 0.0), (outer, thickness), (inner, thickness), (inner, 0.0)]
-    return lathe(profile, sides=sides)
-
-
 def star(radius: float, thickness: float) -> Mesh:
     """A star of five points that lies on z = 0."""
     outline = [
@@ -131,9 +116,7 @@ def star(radius: float, thickness: float) -> Mesh:
 
 # --- figures ---------------------------------------------------------------------------------
 
-SHADE: Colour = mix(FLOOR_OTHER, INK, 0.22)
-
-ROBOT = {
+ROBOT: dict[str, tuple[Mesh, Colour | str]] = {
     "base": (
         lathe([(0.30, 0.0), (0.32, 0.05), (0.30, 0.16), (0.20, 0.20), (0.0, 0.20)]),
         PURPLE,
@@ -169,7 +152,6 @@ ROBOT = {
         ),
         GOLD,
     ),
-    "shadow": (disc(0.40, height=0.012), SHADE),
 }
 PERSON = lathe(
     [(0.21, 0.0), (0.22, 0.05), (0.15, 0.22), (0.09, 0.42), (0.12, 0.46), (0.07, 0.49)], sides=14
@@ -179,38 +161,44 @@ CAP = merge(
     lathe([(0.13, 0.66), (0.12, 0.72), (0.07, 0.76), (0.0, 0.77)], sides=12),
     box(0.20, 0.09, 0.025).at(0.0, -0.13, 0.665),  # a peak
 )
-PERSON_SHADOW = disc(0.27, height=0.012, sides=16)
-PERSON_RING = ring(0.24, 0.33, thickness=0.05)
 BEACON = glowing(
     merge(
         lathe([(0.03, 0.0), (0.03, 0.85)], sides=6),
         raised(star(0.34, 0.05), 40.0).at(0.0, 0.0, 1.1),  # towards the camera
     )
 )
+_LEG = box(0.06, 0.06, TABLE_HEIGHT - 0.05)
+DESK = merge(
+    box(*TABLE_TOP, 0.05).at(0.0, 0.0, TABLE_HEIGHT - 0.05),
+    *(
+        _LEG.at(side * (TABLE_TOP[0] / 2 - 0.05), end * (TABLE_TOP[1] / 2 - 0.05), 0.0)
+        for side in (-1, 1)
+        for end in (-1, 1)
+    ),
+)
+LAMP = merge(
+    lathe([(0.05, MACHINE_HEIGHT), (0.05, MACHINE_HEIGHT + 0.06)], sides=8),
+    ball(0.13).at(0.0, 0.0, MACHINE_HEIGHT + 0.17),
+)
+#: The parts of each kind of thing, and their colours, or which of the thing's they have.
+BODIES: dict[str, dict[str, tuple[Mesh, Colour | str]]] = {
+    "robot": ROBOT,
+    "person": {"body": (PERSON, "colour"), "head": (HEAD, SKIN), "cap": (CAP, "accent")},
+    "table": {"desk": (DESK, "colour")},
+    "machine": {
+        "cabinet": (box(*MACHINE_TOP, MACHINE_HEIGHT), "colour"),
+        "lamp": (LAMP.at(0.15, 0.0, 0.0), "accent"),
+    },
+    "parcel": {"box": (box(0.18, 0.18, 0.18), "colour")},
+    "goal": {"beacon": (BEACON, "colour")},
+}
 
 
-def robot(scene: Scene, x: float, y: float) -> None:
-    """The robot: a gold body, a purple head and a purple base."""
-    for part, (mesh, colour) in ROBOT.items():
-        scene.show(f"robot {part}", mesh, colour, (x, -y, 0.0))
-
-
-def person(
-    scene: Scene,
-    name: str,
-    spot: tuple[float, float],
-    colour: Colour,
-    cap: Colour | None,
-    emphasis: Emphasis,
-    variables: Sequence[str],
-) -> None:
-    """Somebody who is not the robot, as a mask has it."""
-    place = (spot[0], -spot[1], 0.0)
-    scene.show(f"{name} body", PERSON, emphasis.paint(colour, *variables), place)
-    scene.show(f"{name} head", HEAD, emphasis.paint(SKIN, *variables), place)
-    if cap is not None:
-        scene.show(f"{name} cap", CAP, emphasis.paint(cap, *variables), place)
-    if emphasis.marks(*variables):
-        scene.show(f"{name} ring", PERSON_RING, MARK, place)
-    elif not emphasis.active:  # several shadows would hide the disc on an occupied cell
-        scene.show(f"{name} shadow", PERSON_SHADOW, SHADE, place)
+def stand(scene: Scene, thing: Thing, emphasis: Emphasis) -> None:
+    """Show the bodies of a thing where it stands."""
+    x, y = thing.spot
+    for part, (mesh, own) in BODIES[thing.kind].items():
+        colour = getattr(thing, own) if isinstance(own, str) else own
+        if colour is not None:
+            painted = emphasis.paint(colour, *thing.variables)
+            scene.show(f"{thing.name} {part}", mesh, painted, (x, -y, thing.height))

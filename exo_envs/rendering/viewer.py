@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,10 +15,10 @@ from exo_envs.core.arguments import check_choice, check_whole
 from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentTypeError, NotInstalledError
 from exo_envs.core.mdp import ExoMDP, State
-from exo_envs.rendering import flat
-from exo_envs.rendering.flat import Point
+from exo_envs.rendering import flat, solid
 from exo_envs.rendering.palette import Emphasis, Frame
 from exo_envs.rendering.scene import Scene
+from exo_envs.rendering.things import Thing
 
 SIZES = {"bullet": (480, 360), "flat": (640, 480)}  # pybullet's renderer works on the CPU
 HEADROOM = 1.8  # above the far edge of a 3-D picture, in cells
@@ -167,20 +164,12 @@ class SceneViewer(Viewer, ABC):
         """The left, upper, right and lower edge of the floor plan, in cells."""
 
     @abstractmethod
-    def lay_out(self, state: State) -> Any:
-        """Where everything is, as the methods below take it."""
+    def lay_out(self, state: State) -> list[Thing]:
+        """What stands on the floor."""
 
     @abstractmethod
-    def draw_ground(self, canvas: flat.Canvas, layout: Any) -> None:
-        """Draw what lies on the floor, on a canvas whose units are cells: for both pictures."""
-
-    @abstractmethod
-    def draw_figures(self, canvas: flat.Canvas, layout: Any) -> None:
-        """Draw what stands on the floor, flat."""
-
-    @abstractmethod
-    def pose(self, scene: Scene, layout: Any) -> None:
-        """Show the bodies that stand on the floor; those not shown are hidden."""
+    def draw_ground(self, canvas: flat.Canvas, state: State) -> None:
+        """Draw the floor and what lies on it, on a canvas whose units are cells."""
 
     @abstractmethod
     def key(self, state: State) -> flat.Key:
@@ -200,13 +189,14 @@ class SceneViewer(Viewer, ABC):
 
     def _draw_flat(self, state: State) -> Frame:
         """The floor plan on the left, what the signs mean on the right."""
-        canvas, layout = flat.Canvas(self.width, self.height), self.lay_out(state)
+        canvas = flat.Canvas(self.width, self.height)
         left, top, right, bottom = self.extent
         scale = min(0.76 * self.width / (right - left), self.height / (bottom - top))
         above = (self.height - scale * (bottom - top)) / 2 - top * scale
         canvas.set_units(scale, (-left * scale, above))
-        self.draw_ground(canvas, layout)
-        self.draw_figures(canvas, layout)
+        self.draw_ground(canvas, state)
+        for thing in sorted(self.lay_out(state), key=flat.nearness):
+            flat.stand(canvas, thing, self.emphasis)
         beside = scale * (right - left + 0.1)
         canvas.set_units(1.0, (beside, above))
         flat.column_key(canvas, self.width - beside, self.height / 13, self.key(state))
@@ -214,17 +204,19 @@ class SceneViewer(Viewer, ABC):
 
     def _draw_scene(self, state: State) -> Frame:
         """The scene in 3-D, and what the signs mean below it."""
-        layout, times = self.lay_out(state), self.supersampling
+        times, emphasis = self.supersampling, self.emphasis
         left, top, right, bottom = self.extent
         if self._scene is None:
             heights = ((top, HEADROOM), (bottom, 0.0))
             self._scene = Scene([(x, -y, z) for x in (left, right) for y, z in heights])
-        self.pose(self._scene, layout)
-        self._scene.hide_others()
         scale = times * self.width / (right - left)
         plan = flat.Canvas(round(scale * (right - left)), round(scale * (bottom - top)))
         plan.set_units(scale, (-left * scale, -top * scale))
-        self.draw_ground(plan, layout)
+        self.draw_ground(plan, state)
+        for thing in self.lay_out(state):
+            flat.footprint(plan, thing, emphasis)
+            solid.stand(self._scene, thing, emphasis)
+        self._scene.hide_others()
         strip = self._strip(state)
         size = (times * self.width, times * (self.height - len(strip)))
         frame = self._scene.picture(*size, plan.frame(), (left, top), scale)
@@ -248,41 +240,3 @@ class SceneViewer(Viewer, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the client behind too: copies open their own."""
         return {**super().__getstate__(), "_scene": None}
-
-
-def side_by_side(
-    groups: Iterable[tuple[int, Any]], room: Callable[[int], tuple[Point, float, float]]
-) -> dict[Any, Point]:
-    """Where members stand, side by side with those of the same cell.
-
-    Args:
-        groups: pairs of a cell and a member.
-        room: the middle, width and depth of the room that a cell has for them.
-    """
-    members: dict[int, list[Any]] = defaultdict(list)
-    for cell, member in groups:
-        members[cell].append(member)
-    spots = {}
-    for cell, group in members.items():
-        (x, y), width, depth = room(cell)
-        for member, (right, down) in zip(group, slots(len(group), width, depth), strict=True):
-            spots[member] = (x + right, y + down)
-    return spots
-
-
-def slots(count: int, width: float, depth: float) -> list[tuple[float, float]]:
-    """``count`` points side by side around (0, 0), in rows if they are many.
-
-    >>> slots(1, 0.8, 0.4), slots(2, 0.8, 0.4)
-    ([(0.0, 0.0)], [(-0.2, 0.0), (0.2, 0.0)])
-    """
-    if count == 0:
-        return []
-    columns = min(count, max(2, math.ceil(math.sqrt(count * width / depth))))
-    rows = math.ceil(count / columns)
-    points = []
-    for index in range(count):
-        row, column = divmod(index, columns)
-        in_row = min(columns, count - row * columns)
-        points.append((((column + 0.5) / in_row - 0.5) * width, ((row + 0.5) / rows - 0.5) * depth))
-    return points

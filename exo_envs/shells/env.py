@@ -15,16 +15,13 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from exo_envs.contract.answers import check_initial
-from exo_envs.contract.declaration import check_declaration
+from exo_envs.contract.answers import check_declaration, check_initial
 from exo_envs.contract.steps import check_terminal, take_step
 from exo_envs.core.arguments import check_choice, check_whole, kind_of, shown
-from exo_envs.core.batches import PARTS, as_action, as_state
+from exo_envs.core.batches import PARTS, as_action, as_mask, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.kernels import Noise
-from exo_envs.core.masks import as_mask
-from exo_envs.core.mdp import BoolArray, ExoMDP, State
-from exo_envs.core.variable import Ranges
+from exo_envs.core.mdp import BoolArray, ExoMDP, Ranges, State
 
 if TYPE_CHECKING:
     from exo_envs.rendering.viewer import Viewer
@@ -93,10 +90,6 @@ def _make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
     return viewer
 
 
-def _given(viewer: Viewer, _: ExoMDP) -> Viewer:
-    return viewer
-
-
 def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     """A snapshot of as many lanes, () for a single environment, whole and of the right types."""
     if not isinstance(snapshot, Snapshot):
@@ -148,7 +141,7 @@ class Shell:
 
     metadata: ClassVar[dict[str, Any]] = TEXT_ONLY
     mdp: ExoMDP
-    make_viewer: MakeViewer
+    drawn_by: Viewer | MakeViewer  # or what makes it, when something is first drawn
     render_mode: str | None
     _lanes: tuple[int, ...] = ()  # (num_envs,) in a vector environment
     _state: State | None = None  # always a batch
@@ -181,8 +174,7 @@ class Shell:
 
             if not isinstance(viewer, Viewer):
                 raise ArgumentTypeError(f"viewer is a Viewer or None, not {shown(viewer)}")
-            viewer = partial(_given, viewer)
-        self.make_viewer = viewer
+        self.drawn_by = viewer
         if render_mode is not None:
             check_choice("render mode", render_mode, modes)
         self.render_mode = render_mode
@@ -190,7 +182,7 @@ class Shell:
     @cached_property
     def viewer(self) -> Viewer:
         """The viewer, made when it is first asked for."""
-        return self.make_viewer(self.mdp)
+        return self.drawn_by(self.mdp) if callable(self.drawn_by) else self.drawn_by
 
     @property
     def state(self) -> State:
@@ -220,6 +212,21 @@ class Shell:
         self._noise = copy.deepcopy(snapshot.noise)
         self._np_random = copy.deepcopy(snapshot.np_random)
         self._np_random_seed = snapshot.np_random_seed
+
+    def render(self) -> Any:
+        """Draw the current state as ``render_mode`` says, or a tuple of those of all lanes."""
+        mode = self.render_mode
+        if mode is None:
+            gym.logger.warn(
+                "render() without a render mode draws nothing; give one to "
+                f"{'gym.make_vec' if self._lanes else 'gym.make'}: {self.metadata['render_modes']}"
+            )
+            return None
+        viewer = self.viewer
+        draw = {"ansi": viewer.text, "rgb_array": viewer.draw, "human": viewer.show}[mode]
+        if not self._lanes:
+            return draw(self.state)
+        return tuple(draw(State(*lane)) for lane in zip(*self.state, strict=True))
 
     def _require_state(self) -> State:
         if self._state is None:
@@ -299,20 +306,6 @@ class ExoEnv(Shell, gym.Env[Observation, np.int64]):
             self.render()
         info = {"reward_terms": terms[0].copy()}
         return self._observe(), float(reward[0]), terminated, truncated, info
-
-    def render(self) -> Any:
-        """Draw the current state as ``render_mode`` says."""
-        if self.render_mode is None:
-            gym.logger.warn(
-                "render() without a render mode draws nothing; give one to gym.make: "
-                f"{self.metadata['render_modes']}"
-            )
-            return None
-        if self.render_mode == "ansi":
-            return self.viewer.text(self.state)
-        if self.render_mode == "rgb_array":
-            return self.viewer.draw(self.state)
-        return self.viewer.show(self.state)
 
     def show_mask(self, mask: Any) -> None:
         """Draw a mask over the picture, see :func:`as_mask`; None takes it away."""

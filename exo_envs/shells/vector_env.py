@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
@@ -175,17 +174,6 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
                 self._restart((self._state, shown), ended)
         return as_observation(shown), rewards, terminations, truncations, infos
 
-    def render(self) -> tuple[Any, ...] | None:
-        """Draw the state of every lane as ``render_mode`` says."""
-        if self.render_mode is None:
-            gym.logger.warn(
-                "render() without a render mode draws nothing; give one to gym.make_vec: "
-                f"{self.metadata['render_modes']}"
-            )
-            return None
-        draw = self.viewer.text if self.render_mode == "ansi" else self.viewer.draw
-        return tuple(draw(State(*lane)) for lane in zip(*self.state, strict=True))
-
     def close_extras(self, **kwargs: Any) -> None:
         """Free what drawing needed."""
         if "viewer" in vars(self):
@@ -268,6 +256,6 @@ class VectorTwin(ExoVectorEnv):
             max_episode_steps=max_episode_steps,
             autoreset_mode=autoreset_mode,
             render_mode=env.render_mode,
-            viewer=env.make_viewer,
+            viewer=env.drawn_by,
             reward_terms=reward_terms,
         )

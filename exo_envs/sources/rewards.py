@@ -75,6 +75,11 @@ class SplitReward:
         base = pay(self.changed(x, frozenset()), np.arange(len(x)))
         return np.asarray(base + self.terms(x, pay).sum(axis=1))
 
+    def error(self, row: NDArray[Any], subset: Scope, pay: Pay) -> float:
+        """How far off the terms are if only the variables of a set are as in a row (1, m)."""
+        x = self.changed(row, subset)
+        return float(abs(pay(x, np.zeros(1, dtype=np.intp)) - self.totals(x, pay))[0])
+
     def changed(self, x: NDArray[Any], subset: Scope) -> NDArray[Any]:
         """The reference, except for the variables of a set, which are as in x."""
         changed = np.repeat(self.reference[None].astype(x.dtype), len(x), axis=0)
@@ -130,12 +135,12 @@ def find_scopes(
     joint: set[Scope] = set()
     tolerance = ROUNDING * (1.0 + np.abs(paid).max(initial=0.0))
     for lane in np.flatnonzero(np.abs(paid - split.totals(x, pay)) > tolerance).tolist():
-        here = _Here(x[lane : lane + 1], lane, pay, tolerance)
+        here, row = _remembered(pay, lane), x[lane : lane + 1]
         differing = frozenset(np.flatnonzero(x[lane] != reference).tolist())
-        while here.is_off(split, differing):
+        while split.error(row, differing, here) > tolerance:
             found = differing
             for i in sorted(differing):
-                if here.is_off(split, found - {i}):
+                if split.error(row, found - {i}, here) > tolerance:
                     found -= {i}
             joint = {scope for scope in joint if not scope < found} | {found}
             split = SplitReward([*joint, *singles], reference)
@@ -155,24 +160,16 @@ def find_scopes(
     return sorted(joint | {s for s in singles if not s <= covered}, key=lambda s: (min(s), *s))
 
 
-class _Here:
-    """The reward in one lane; nothing is asked twice."""
+def _remembered(pay: Pay, lane: int) -> Pay:
+    """The reward in one lane, wherever it is asked for; nothing is asked twice."""
+    known: dict[bytes, float] = {}
 
-    def __init__(self, x: NDArray[Any], lane: int, pay: Pay, tolerance: float) -> None:
-        self._x, self._lane, self._pay, self._tolerance = x, lane, pay, tolerance
-        self._paid: dict[bytes, float] = {}
-
-    def is_off(self, split: SplitReward, subset: Scope) -> bool:
-        """Whether the terms do not add up if only the variables of a set are as in x."""
-        x = split.changed(self._x, subset)
-        paid, total = self.pay(x, np.zeros(1, dtype=np.intp)), split.totals(x, self.pay)
-        return bool(abs(paid[0] - total[0]) > self._tolerance)
-
-    def pay(self, x: NDArray[Any], _: NDArray[np.intp]) -> FloatArray:
-        """What is paid at x (B, m), shape (B,)."""
+    def paid(x: NDArray[Any], _: NDArray[np.intp]) -> FloatArray:
         keys = [row.tobytes() for row in x]
-        new = {key: row for key, row in zip(keys, x, strict=True) if key not in self._paid}
+        new = {key: row for key, row in zip(keys, x, strict=True) if key not in known}
         if new:
-            paid = self._pay(np.array(list(new.values())), np.full(len(new), self._lane))
-            self._paid.update(zip(new, paid.tolist(), strict=True))
-        return np.array([self._paid[key] for key in keys])
+            asked = pay(np.array(list(new.values())), np.full(len(new), lane))
+            known.update(zip(new, asked.tolist(), strict=True))
+        return np.array([known[key] for key in keys])
+
+    return paid

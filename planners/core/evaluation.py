@@ -30,7 +30,7 @@ from exo_envs.core.arguments import (
 )
 from exo_envs.core.batches import as_actions
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import ExoMDP, FloatArray, State
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.rare_events import Mixture, about_events, split
 
 #: Standard errors that decide a comparison: wrong less than once in 1,000 times, with eight looks.
@@ -236,7 +236,7 @@ def play(
 ) -> Iterator[Step]:
     """Run a policy through scenarios, step by step, until all rollouts have ended.
 
-    With rewards, each step has what was paid for it (:meth:`CheckedMDP.sample_outcome`).
+    With rewards, each step has what was paid for it (:func:`sample_outcome`).
     """
     check_function("policy", policy)
     check_kind("scenarios", scenarios, Scenarios)
@@ -255,11 +255,25 @@ def play(
                 break
         actions = as_actions(mdp, policy(state), (len(alive),))
         if with_rewards:
-            endogenous, rewards = mdp.sample_outcome(state, actions, noise)
+            endogenous, rewards = sample_outcome(mdp, state, actions, noise)
             yield Step(alive, state, actions, rewards)
         else:
             yield Step(alive, state, actions, np.zeros(0))
             endogenous = mdp.sample_endogenous(state, actions, noise)
+
+
+def sample_outcome(
+    mdp: CheckedMDP, state: State, action: IntArray, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Draw n' and the reward of one step, of shapes (..., k) and (...).
+
+    The reward is what the model says, or, if the model was made of something that can be played
+    itself (:class:`exo_envs.contract.original.HasOriginal`), what that paid in this very step.
+    """
+    if mdp.original is not None:
+        return mdp.sample_outcome(state, action, rng)
+    reward = mdp.reward(state, action)
+    return mdp.sample_endogenous(state, action, rng), reward
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 #: Bytes that the entries of a shelf may take unless it says otherwise.
-SMALL = 2**25
+SHELF_BYTES = 2**25
 #: Bytes that they may take where entries are large, and take long to make again.
-LARGE = 2**28
+MORE_BYTES = 2**28
 #: Bytes that an entry takes besides its arrays: its key, and the objects that hold the arrays.
 ENTRY_BYTES = 256
 
@@ -58,7 +58,7 @@ class Shelf(Generic[K, V]):
     """
 
     name: str
-    limit: int = SMALL
+    limit: int = SHELF_BYTES
     at_least: int = 0
     about: Callable[[K], list[int] | slice] | None = None
     narrow: Callable[[V, NDArray[np.bool_]], V] | None = None

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from exo_envs.contract.declaration import check_declaration
+from exo_envs.contract.answers import check_declaration
 from exo_envs.core.arguments import check_kind, check_real
 from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray

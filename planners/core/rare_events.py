@@ -100,10 +100,10 @@ def most_per_episode(seen: int, episodes: int, level: float = 0.95) -> float:
     return chi_squared_quantile(2.0 * seen + 2.0, (1.0 - level) / 2.0) / (2.0 * episodes)
 
 
-def shown(number: float) -> str:
+def readable(number: float) -> str:
     """A number for people.
 
-    >>> shown(-10_000.4), shown(0.0312)
+    >>> readable(-10_000.4), readable(0.0312)
     ('-10,000', '0.031')
     """
     return f"{number:,.0f}" if abs(number) >= 10.0 else f"{number:.2g}"

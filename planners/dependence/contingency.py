@@ -25,9 +25,9 @@ from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints
 
 #: An entry that was never counted in its row is dropped if smoothing gives it less than this.
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE_PROBABILITY = 1e-4
 #: Cells of a table that is counted whole, at most; more if each sample has few of them.
-SMALL_TABLE, LARGE_TABLE, CELLS_PER_SAMPLE = 2**12, 2**15, 4
+SMALL_TABLE_CELLS, LARGE_TABLE_CELLS, CELLS_PER_SAMPLE = 2**12, 2**15, 4
 #: Samples, over all candidates whose tables are counted, that make a second thread worth while.
 SAMPLES_PER_THREAD = 2**22
 #: Cells that a table of counts may have: 4 GB.
@@ -163,7 +163,9 @@ def column_information(
     if cases.count == cases.rows.count:
         return found[0], found[1]
     samples = len(cases.rows.row)
-    is_large = sizes * cases.count > max(SMALL_TABLE, min(LARGE_TABLE, CELLS_PER_SAMPLE * samples))
+    is_large = sizes * cases.count > max(
+        SMALL_TABLE_CELLS, min(LARGE_TABLE_CELLS, CELLS_PER_SAMPLE * samples)
+    )
     for k in np.flatnonzero(is_large).tolist():
         found[:, k] = _large_information(cases, columns[k], int(sizes[k]))
     small = np.flatnonzero(~is_large)
@@ -217,8 +219,8 @@ def smooth(counts: IntArray, weight: float) -> FloatArray:
     without the last one, that towards the row without the last two, and so on to the overall
     distribution, which is not smoothed. A row never seen so takes what is known without its last
     parents. A value that was never seen in a row of many samples all but disappears; if less than
-    ``NEGLIGIBLE`` is left it is dropped, so that what is deterministic stays so and rows stay
-    short.
+    ``NEGLIGIBLE_PROBABILITY`` is left it is dropped, so that what is deterministic stays so and
+    rows stay short.
     """
     counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim == 1:
@@ -226,7 +228,7 @@ def smooth(counts: IntArray, weight: float) -> FloatArray:
     coarser = smooth(counts.sum(axis=-2), weight)[..., None, :]
     totals = counts.sum(axis=-1, keepdims=True)
     table = (counts + weight * coarser) / (totals + weight)
-    table[(counts == 0) & (totals > 0) & (table < NEGLIGIBLE)] = 0.0
+    table[(counts == 0) & (totals > 0) & (table < NEGLIGIBLE_PROBABILITY)] = 0.0
     return table / table.sum(axis=-1, keepdims=True)
 
 

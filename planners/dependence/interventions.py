@@ -29,7 +29,7 @@ from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.arguments import as_positions
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from exo_envs.core.statistics import g_test
-from planners.core.memory import LARGE, Memory, Shelf, every_variable
+from planners.core.memory import MORE_BYTES, Memory, Shelf, every_variable
 from planners.dependence.contingency import Rows, count_table
 from planners.discretization.bins import NUM_STAND_INS, Bins
 from planners.discretization.coarse import CoarseMDP, coarsened
@@ -47,9 +47,9 @@ NUM_STATES, NUM_DRAWS = 16, 32
 #: Without common random numbers: the level of the test, as a logarithm.
 LOG_LEVEL = np.log(1e-4)
 #: Variables that are changed one at a time at most; of more, many are changed at once.
-ONE_BY_ONE = 1_000
+MAX_ONE_BY_ONE = 1_000
 #: Variables that are changed at once then, and how often all variables are put in groups anew.
-GROUP, GROUPINGS = 32, 3
+GROUP_SIZE, NUM_GROUPINGS = 32, 3
 #: States in which a target has to change with a group, of NUM_CHANGED.
 MIN_CHANGED = 2
 
@@ -59,12 +59,12 @@ NUM_WITHIN = 256
 RARE_SHARE = 0.05
 
 #: number of states -> that many x from the rollouts, and the x' that follow them.
-BASE_STATES = Shelf[int, tuple[IntArray, IntArray]]("base_states", LARGE, about=every_variable)
+BASE_STATES = Shelf[int, tuple[IntArray, IntArray]]("base_states", MORE_BYTES, about=every_variable)
 #: j -> how much a change of x_j changes each variable, (m,).
-INFLUENCE = Shelf[int, FloatArray]("influence", LARGE, about=every_variable)
+INFLUENCE = Shelf[int, FloatArray]("influence", MORE_BYTES, about=every_variable)
 #: k -> the k-th groups of variables, (m,), and which variables each of these acts on.
 GROUP_INFLUENCE = Shelf[int, tuple[NDArray[np.int64], NDArray[np.bool_]]](
-    "group_influence", LARGE, about=every_variable
+    "group_influence", MORE_BYTES, about=every_variable
 )
 
 
@@ -81,7 +81,7 @@ def actors_of(
     The strength is the share of the states in which x'_i changed with x_j; without common random
     numbers, the total variation between the distributions of x'_i where it is significant.
 
-    More than ``ONE_BY_ONE`` variables are first changed in groups, and one by one where a group
+    More than ``MAX_ONE_BY_ONE`` variables are first changed in groups, and one by one where a group
     acts on a target. A variable that changes a target in a tenth of the states is overlooked with a
     probability of 4 %, in a fifth of them with 1 in 10,000; variables that act more rarely are
     mostly not found. If the model does not honour common random numbers none of so many are found.
@@ -106,7 +106,7 @@ def actors_of(
             found = memory.keep(INFLUENCE, j, _influence(coarse, data, j, memory))
         return found
 
-    if len(data.names) <= ONE_BY_ONE:
+    if len(data.names) <= MAX_ONE_BY_ONE:
         effects = np.stack([influence_of(j) for j in changed.tolist()])
         return [
             {int(changed[k]): float(effects[k, i]) for k in np.flatnonzero(effects[:, i])}
@@ -120,7 +120,7 @@ def actors_of(
         return [{} for _ in targets]
     suspected = np.zeros((len(targets), len(data.names)), dtype=np.bool_)
     suspected[:, changed] = True
-    for k in range(GROUPINGS):
+    for k in range(NUM_GROUPINGS):
         if (grouped := memory.find(GROUP_INFLUENCE, k)) is None:
             grouped = memory.keep(GROUP_INFLUENCE, k, _group_influence(coarse, data, k))
         group, acts = grouped
@@ -148,12 +148,12 @@ def _group_influence(
     rng = np.random.default_rng([data.seed, width + 2 + number])
     order = rng.permutation(width)
     group = np.empty(width, dtype=np.int64)
-    group[order] = np.arange(width) // GROUP
+    group[order] = np.arange(width) // GROUP_SIZE
     x = data.sample(NUM_CHANGED, rng)
     before = mdp.sample_exogenous(x, np.random.default_rng(data.seed))
-    acts = np.zeros((-(-width // GROUP), width), dtype=np.bool_)
+    acts = np.zeros((-(-width // GROUP_SIZE), width), dtype=np.bool_)
     for k in range(len(acts)):
-        own = order[k * GROUP : (k + 1) * GROUP]
+        own = order[k * GROUP_SIZE : (k + 1) * GROUP_SIZE]
         kept, sizes = x[:, own], data.sizes[own]
         other = (kept + 1 + (rng.random(kept.shape) * (sizes - 1)).astype(np.int64)) % sizes
         x[:, own] = np.where(rng.random(kept.shape) < 0.5, other, kept)

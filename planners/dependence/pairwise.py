@@ -55,7 +55,7 @@ COPIED_SAMPLES = 4096
 #: Words of 64 samples, over all pairs of rows, that make a second thread worth while.
 WORDS_PER_THREAD = 2**20
 #: Words of a row that are counted at a time, and rows that stay in the second cache meanwhile.
-WORDS, TILE = 512, 64
+WORDS_PER_BLOCK, ROWS_PER_TILE = 512, 64
 #: Pairs of rows of bits that are counted at once.
 MAX_COUNTS = 2**24
 
@@ -115,7 +115,7 @@ def pairwise_information(
     samples = len(chosen) * data.num_steps
     if samples == 0:
         raise ArgumentError("there is nothing to count: no transition in the chosen rollouts")
-    columns, states = Columns.of(data, chosen), Columns.of(data, chosen, last=True)
+    columns, states = SampledColumns.of(data, chosen), SampledColumns.of(data, chosen, last=True)
     statistic, freedom = np.full((2, len(wanted), variables), np.nan)
     if not given_self:
         _count_all_bits(states, data.num_steps, wanted, statistic, freedom)
@@ -133,7 +133,11 @@ def pairwise_information(
 
 
 def _count_all_bits(
-    states: Columns, num_steps: int, targets: Ints, statistic: FloatArray, freedom: FloatArray
+    states: SampledColumns,
+    num_steps: int,
+    targets: Ints,
+    statistic: FloatArray,
+    freedom: FloatArray,
 ) -> None:
     """Write what is counted as bits of all pairs at once: every bit is made once for all pairs."""
     sizes = np.where(states.num_bits > 0, states.sizes, 0)
@@ -177,7 +181,7 @@ def _rows(starts: Ints, variables: IntArray) -> Ints:
 
 
 @dataclass(eq=False)
-class Columns:
+class SampledColumns:
     """Values of many variables in the same samples: a column each, counted against any cases."""
 
     values: NDArray[np.integer[Any]]  # (states, variables)
@@ -185,7 +189,7 @@ class Columns:
     sizes: Ints  # (variables,): how many values each has
 
     @classmethod
-    def of(cls, data: ExogenousData, rollouts: IntArray, *, last: bool = False) -> Columns:
+    def of(cls, data: ExogenousData, rollouts: IntArray, *, last: bool = False) -> SampledColumns:
         """All variables where the transitions of some rollouts begin; with the last states too."""
         rows = data.num_rollouts * (data.num_steps + 1)  # not -1: there may be no variables
         values = np.ascontiguousarray(data.values).reshape(rows, len(data.names))
@@ -393,14 +397,14 @@ def _shared_bits(begin: int, end: int, first: Any, own: Any, second: Any, other:
     """:func:`shared_bits` of some words; a word of one row is compared with four others at once."""
     counts = np.zeros((len(own), len(other)), np.int32)
     most = len(other) - 1
-    for low in range(begin, end, WORDS):
-        high = min(end, low + WORDS)
-        for tile in range(0, len(own), TILE):
+    for low in range(begin, end, WORDS_PER_BLOCK):
+        high = min(end, low + WORDS_PER_BLOCK)
+        for tile in range(0, len(own), ROWS_PER_TILE):
             for j in range(0, len(other), 4):
                 a, b = second[other[j], low:high], second[other[min(j + 1, most)], low:high]
                 c = second[other[min(j + 2, most)], low:high]
                 d = second[other[min(j + 3, most)], low:high]
-                for i in range(tile, min(tile + TILE, len(own))):
+                for i in range(tile, min(tile + ROWS_PER_TILE, len(own))):
                     row = first[own[i], low:high]
                     na = nb = nc = nd = np.uint64(0)
                     for w in range(high - low):

@@ -40,38 +40,43 @@ from exo_envs.core.arguments import (
 )
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import GTest, chi_squared_log_tail
-from planners.core.memory import LARGE, Key, Memory, Shelf, every_variable
-from planners.dependence.contingency import Cases, Rows, column_information
-from planners.dependence.pairwise import Columns
+from planners.core.memory import MORE_BYTES, Key, Memory, Shelf, every_variable
+from planners.dependence.contingency import (
+    Cases,
+    Rows,
+    column_information,
+    conditional_information,
+)
+from planners.dependence.pairwise import SampledColumns
 from planners.samples.rollouts import ExogenousData
 
 #: Transitions that all candidates are ranked on; those that look best are tested on all.
-SCREENING = 12_000
+SCREENED_TRANSITIONS = 12_000
 #: Values of all variables together, from which on they are ranked on fewer transitions.
 SCREENED_VALUES = 60_000
 #: Candidates that are tested on all transitions before a parent is chosen.
-TESTED = 6
+TESTED_CANDIDATES = 6
 #: Candidates that are ranked again once the first parent is chosen.
-LIVE = 32
+LIVE_CANDIDATES = 32
 #: Decimals of a gain that count: what differs by rounding is the same.
-TIED = 6
+GAIN_DECIMALS = 6
 #: Cells, rows times values, of a table with several parents.
 MAX_CELLS = 2**18
 #: Cells of a table with one parent.
 MAX_CELLS_ONE_PARENT = 2**22
 
-#: Rollouts are shifted against each other by 1 ... SHIFTS to measure the inflation of G.
-SHIFTS = 6
+#: Rollouts are shifted against each other by 1 ... NUM_SHIFTS to measure the inflation of G.
+NUM_SHIFTS = 6
 #: Rollouts are shifted by 1 ... MORE_SHIFTS where the inflation is noticeable.
 MORE_SHIFTS = 32
 #: A variable that agrees with another rollout of it beyond chance, by this share of what chance
 #: leaves, is a clock: it tells the step, and another rollout of it tells as much.
-CLOCK = 0.9
+CLOCK_AGREEMENT = 0.9
 #: Where nothing is to be found, a mean of G / freedom as large as this counts as inflated.
-NOTICEABLE = 1.25
+NOTICEABLE_INFLATION = 1.25
 
 
-class Evidence(NamedTuple):
+class ParentEvidence(NamedTuple):
     """What the data says for one parent, given the others."""
 
     information: float  # conditional mutual information in nats, less the bias, not below 0
@@ -95,7 +100,7 @@ class Null(NamedTuple):
         """From G / freedom of pairs of rollouts that have nothing to do with each other."""
         mean = max(1.0, float(np.mean(ratios))) if ratios else 1.0
         variance = float(np.var(ratios, ddof=1)) if len(ratios) > 1 else 0.0
-        if mean < NOTICEABLE or variance == 0.0:
+        if mean < NOTICEABLE_INFLATION or variance == 0.0:
             return cls(mean, None)
         return cls(mean, 2.0 * mean**2 / variance)
 
@@ -120,7 +125,7 @@ def _counted_variables(key: Key) -> list[int]:
 # held out, k for every k-th of them.
 
 #: stride -> the values of all variables where transitions begin.
-COLUMNS = Shelf[int, Columns]("columns", LARGE, about=every_variable)
+COLUMNS = Shelf[int, SampledColumns]("columns", MORE_BYTES, about=every_variable)
 #: (stride, i) -> x_i where transitions end.
 LATER = Shelf[Key, IntArray]("later", at_least=4, about=every_variable)
 #: (stride, *given) -> the samples by the joint value of some variables.
@@ -148,10 +153,10 @@ class TransitionCounts:
         self.rollouts = data.fitted[:: self.stride]
         self.count = len(self.rollouts) * data.num_steps
 
-    def columns(self) -> Columns:
+    def columns(self) -> SampledColumns:
         """All variables where the transitions begin."""
         if (columns := self.memory.find(COLUMNS, self.stride)) is None:
-            columns = Columns.of(self.data, self.rollouts)
+            columns = SampledColumns.of(self.data, self.rollouts)
             self.memory.keep(COLUMNS, self.stride, columns)
         return columns
 
@@ -220,8 +225,7 @@ class TransitionCounts:
         key = (self.stride, target, *given, -1, *group)
         if (found := self.memory.find(INFORMATION, key)) is None:
             rows, cases = self.rows(group), self.cases(target, given)
-            statistic, freedom = column_information(cases, rows.row[None], np.array([rows.count]))
-            found = GTest(float(statistic[0]), float(freedom[0]))
+            found = conditional_information(cases, rows.row, rows.count)
             self.memory.keep(INFORMATION, key, found)
         return found
 
@@ -233,9 +237,9 @@ class TransitionCounts:
         key = (self.stride, target, *given, -1, *group)
         if (null := self.memory.find(NULLS, key)) is None:
             cases, rows = self.cases(target, given), self.rows(group)
-            found = self._shifted(cases, rows, group, 1, SHIFTS)
-            if len(found) < SHIFTS or np.mean(found) >= NOTICEABLE:
-                found += self._shifted(cases, rows, group, 1 + SHIFTS, MORE_SHIFTS)
+            found = self._shifted(cases, rows, group, 1, NUM_SHIFTS)
+            if len(found) < NUM_SHIFTS or np.mean(found) >= NOTICEABLE_INFLATION:
+                found += self._shifted(cases, rows, group, 1 + NUM_SHIFTS, MORE_SHIFTS)
             null = self.memory.keep(NULLS, key, Null.of(found))
         return null
 
@@ -265,10 +269,10 @@ class TransitionCounts:
 def _is_clock(row: IntArray, count: int) -> bool:
     """Whether something, shape (rollouts, steps), is much the same in all rollouts."""
     agreement = np.mean(row[1:] == row[:-1]) if len(row) > 1 else 0.0
-    if agreement < CLOCK:
+    if agreement < CLOCK_AGREEMENT:
         return False
     chance = float(((np.bincount(row.reshape(-1), minlength=count) / row.size) ** 2).sum())
-    return bool(agreement - chance >= CLOCK * (1.0 - chance) > 0.0)
+    return bool(agreement - chance >= CLOCK_AGREEMENT * (1.0 - chance) > 0.0)
 
 
 @dataclass(eq=False)
@@ -301,7 +305,7 @@ class ParentSearch:
         check_fields(self)
         self.memory.bind(data=self.data)
         share = min(1.0, SCREENED_VALUES / max(1, int(self.data.sizes.sum())))
-        screened = math.ceil(share * SCREENING)
+        screened = math.ceil(share * SCREENED_TRANSITIONS)
         step = max(1, -(-len(self.data.fitted) * self.data.num_steps // screened))
         self.all, self.few = (TransitionCounts(self.data, k, self.memory) for k in (1, step))
 
@@ -350,7 +354,7 @@ class ParentSearch:
 
     def explain(
         self, target: int, parents: Sequence[int], suspects: Mapping[int, float] | None = None
-    ) -> dict[int, Evidence]:
+    ) -> dict[int, ParentEvidence]:
         """What the data says for each of some parents, given the others.
 
         Args:
@@ -366,7 +370,7 @@ class ParentSearch:
             others = [k for k in parents if k != j]
             found = self.all.information(target, others, j)
             null = Null(1.0, None) if j in exempt else self.few.null(target, others, j)
-            evidence[j] = Evidence(
+            evidence[j] = ParentEvidence(
                 max(0.0, found.statistic - found.freedom) / (2.0 * self.all.count),
                 found.statistic / (2.0 * self.all.count),
                 *found,
@@ -381,7 +385,7 @@ class ParentSearch:
 
         def order(live: IntArray, gain: FloatArray) -> IntArray:
             """The largest gain first; of those that say the same, what is known to act."""
-            return np.lexsort((live, ~acts[live], live != target, -np.round(gain, TIED)))
+            return np.lexsort((live, ~acts[live], live != target, -np.round(gain, GAIN_DECIMALS)))
 
         chosen: list[int] = []
         live = candidates
@@ -393,8 +397,8 @@ class ParentSearch:
             # The variable itself first, where others say just as much.
             live = live[order(live, statistic - 2.0 * freedom)]
             if chosen:
-                live = live[:LIVE]
-            best = live[:TESTED]
+                live = live[:LIVE_CANDIDATES]
+            best = live[:TESTED_CANDIDATES]
             statistic, freedom = self.all.screen(target, chosen, best)
             gain = statistic - 2.0 * freedom
             ranked = order(best, gain)

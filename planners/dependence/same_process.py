@@ -24,11 +24,11 @@ from planners.core.arrays import Ints
 from planners.dependence.contingency import count_table
 
 #: Trajectories of each model, and their steps at most, on which x' is compared.
-LANES, STEPS = 64, 15
+NUM_LANES, NUM_STEPS = 64, 15
 #: States in which x' is compared at most.
 MAX_STATES = 1_024
 #: A model that answers one question at a time is asked about this many times fewer states.
-SLOWER = 16
+SLOW_MODEL_DIVISOR = 16
 #: Without common random numbers: states, and draws of x' from each at most.
 NUM_STATES, NUM_DRAWS = 64, 1_024
 #: Values, over all variables, that are drawn at most in one comparison.
@@ -92,16 +92,16 @@ def compare_processes(
 
 def _share(first: ExoMDP, second: ExoMDP) -> int:
     """How many times fewer states than usual are asked about."""
-    return 1 if first.is_batched and second.is_batched else SLOWER
+    return 1 if first.is_batched and second.is_batched else SLOW_MODEL_DIVISOR
 
 
 def _states(first: ExoMDP, second: ExoMDP, rng: np.random.Generator) -> IntArray:
     """Some x that occur in either model, shape (states, m)."""
     share, width = _share(first, second), max(1, len(first.exogenous_variables))
-    lanes = max(1, min(LANES, MAX_VALUES // (2 * (STEPS + 1) * width)) // share)
+    lanes = max(1, min(NUM_LANES, MAX_VALUES // (2 * (NUM_STEPS + 1) * width)) // share)
     met = []
     for mdp in (first, second):
-        state, following = mdp.trajectories(lanes, min(STEPS, mdp.horizon), rng)
+        state, following = mdp.trajectories(lanes, min(NUM_STEPS, mdp.horizon), rng)
         met += [state.exogenous, *following]
     states = rng.permutation(np.concatenate(met))
     return np.asarray(states[: max(1, MAX_STATES // share)])
@@ -109,10 +109,10 @@ def _states(first: ExoMDP, second: ExoMDP, rng: np.random.Generator) -> IntArray
 
 def _compare_records(first: ExoMDP, second: ExoMDP, seed: int) -> ProcessComparison:
     """Whether two records are the same, where they are looked at."""
-    steps = min(STEPS, first.horizon, second.horizon)
+    steps = min(NUM_STEPS, first.horizon, second.horizon)
     windows = []
     for mdp in (first, second):
-        state, following = mdp.trajectories(LANES, steps, np.random.default_rng(seed))
+        state, following = mdp.trajectories(NUM_LANES, steps, np.random.default_rng(seed))
         windows.append(np.stack([state.exogenous, *following]))
     one, two = windows
     if first.is_recorded == second.is_recorded and np.array_equal(one, two):

@@ -33,6 +33,7 @@ from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import REAL_SIZE, ExoMDP, FloatArray, IntArray, State, Variable
 from planners.core.arrays import Ints
+from planners.core.evaluation import sample_outcome
 
 #: A variable of more values than this is seen in bins.
 MANY_VALUES = 256
@@ -165,9 +166,9 @@ class Responses:
             x[:, j] = value
             state = State(self.state.endogenous, x)
             noise = np.random.default_rng(self.seed)
-            outcome = self.mdp.sample_outcome(state, self.action, noise)
-            moved.append(outcome.endogenous)
-            paid.append(outcome.reward)
+            endogenous, reward = sample_outcome(self.mdp, state, self.action, noise)
+            moved.append(endogenous)
+            paid.append(reward)
         return np.array(paid), np.array(moved, dtype=np.float64)
 
     def changes(self, j: int, values: FloatArray) -> FloatArray:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from exo_envs.core.mdp import FloatArray, IntArray
 from exo_envs.core.statistics import chi_squared_log_tail
 from planners.core.arrays import Ints, joint_index
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import MORE_BYTES, Key, Memory, Shelf
 from planners.dependence.contingency import Cases, Rows
-from planners.dependence.pairwise import Columns
+from planners.dependence.pairwise import SampledColumns
 from planners.forecasting.forecasts import MAX_JOINT_VALUES, Rollouts
 
 #: Steps ahead at which it is tested whether a variable tells about another one.
@@ -36,7 +36,9 @@ def _of_the_same(scores: FloatArray, same: NDArray[np.bool_]) -> FloatArray:
 
 
 #: given -> score and log p of every candidate for a forecast, (2, m); not a number if unknown.
-FORECAST_SCORES = Shelf[Key, FloatArray]("forecast_scores", LARGE, about=list, narrow=_of_the_same)
+FORECAST_SCORES = Shelf[Key, FloatArray](
+    "forecast_scores", MORE_BYTES, about=list, narrow=_of_the_same
+)
 #: given -> the number of joint values of some variables that occur.
 FORECAST_ROWS = Shelf[Key, int]("forecast_rows", about=list)
 
@@ -115,7 +117,7 @@ class ForecastParentSearch:
         return [int(self.sizes[j]) for j in variables]
 
     @cached_property
-    def _lags(self) -> list[tuple[Columns, Ints]]:
+    def _lags(self) -> list[tuple[SampledColumns, Ints]]:
         """For each lag that fits the rollouts: all variables now, and the states it leads to."""
         number, steps, variables = self.rollouts.shape
         values = np.ascontiguousarray(self.rollouts).reshape(-1, variables)
@@ -124,7 +126,9 @@ class ForecastParentSearch:
             times = np.arange(0, steps - lag, lag)
             enough = min(number, -(-MAX_SAMPLES // len(times)))
             states = (np.arange(enough)[:, None] * steps + times).reshape(-1)
-            lags.append((Columns(values, states.astype(np.uint64), self.sizes), states + lag))
+            lags.append(
+                (SampledColumns(values, states.astype(np.uint64), self.sizes), states + lag)
+            )
         return lags
 
     def _scores(

@@ -21,14 +21,14 @@ from exo_envs.compiled.functions import njit
 from exo_envs.compiled.ranges import ROUNDING
 from exo_envs.core.arguments import check_whole, exact, exact_reals
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import IntArray
+from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, joint_index
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import MORE_BYTES, Key, Memory, Shelf
 
 Rollouts = NDArray[np.integer[Any]]  # (rollouts, steps + 1, m)
 
 #: The weight of the coarser forecast in a finer one, in samples.
-SHRINKAGE = 4.0
+SHRINKAGE_SAMPLES = 4.0
 #: Steps ahead that forecasts may go.
 MAX_HORIZON = 1_000_000
 #: Joint values that the forecast parents of a variable may have.
@@ -42,7 +42,7 @@ def _looked_at(key: Key) -> list[int]:
 #: (horizon, number of rollouts, *forecast parents) -> the row of each of their joint values, and
 #: the table. Fewer rollouts are those that are not held out.
 FORECASTS = Shelf[Key, tuple[NDArray[np.int32], NDArray[np.float32]]](
-    "forecasts", LARGE, about=_looked_at
+    "forecasts", MORE_BYTES, about=_looked_at
 )
 
 
@@ -139,47 +139,34 @@ def _fit_one(
     for j in parents[1:]:
         joint *= sizes[j]
         joint += by_variable()[j]
-    lookup, group = _number(joint, num_values, size)
+    # Joint values that never occur share the rows of the own values, behind the others.
+    occurs = np.zeros(num_values, dtype=np.bool_)
+    occurs[joint.reshape(-1)] = True
+    own_values = np.arange(num_values, dtype=np.int32) // (num_values // size)
+    group = own_values[occurs]
+    lookup = np.where(occurs, occurs.cumsum(dtype=np.int32) - 1, len(group) + own_values)
     all_counts = np.zeros((len(group) + size, horizon, size), dtype=np.int32)
     counts = all_counts[: len(group)]
     _count(lookup, joint, values, counts)
-    bounds = np.searchsorted(group, np.arange(size + 1))  # joint values come in this order
-    own = np.stack([counts[a:b].sum(axis=0, dtype=np.float64) for a, b in pairwise(bounds)])
+    # Joint values come in the order of the own value.
+    of_value = [slice(*bounds) for bounds in pairwise(np.searchsorted(group, np.arange(size + 1)))]
+    own = np.stack([counts[rows].sum(axis=0, dtype=np.float64) for rows in of_value])
     marginal = own.sum(axis=0) + 1.0 / size
-    marginal /= marginal.sum(axis=-1, keepdims=True)
-    coarse = np.empty((size, horizon, size))
-    _shrink(own, marginal[None], np.zeros(size, dtype=np.int64), coarse)
+    coarse = _shrunk(own, marginal / marginal.sum(axis=-1, keepdims=True))
     if len(parents) == 1:
         return np.arange(size, dtype=np.int32), coarse.astype(np.float32)
     table = all_counts.view(np.float32)  # in place of the counts: most time goes into new memory
-    _shrink(counts, coarse, group, table[: len(group)])
+    for rows, coarser in zip(of_value, coarse, strict=True):
+        table[rows] = _shrunk(counts[rows], coarser)
     table[len(group) :] = coarse
     return lookup, table
 
 
-@njit(cache=True)
-def _number(joint: Any, num_values: int, size: int) -> Any:
-    """The row of every joint value, and the own value in each row of one that occurs.
-
-    Joint values that never occur share the rows of the variable's own values, behind the others.
-    """
-    rows = np.full(num_values, -1, np.int32)
-    for value in joint.flat:
-        rows[value] = 0
-    occur = 0
-    for value in range(num_values):
-        occur += rows[value] == 0
-    own = np.empty(occur, np.int64)
-    found = 0
-    for value in range(num_values):
-        own_value = value // (num_values // size)
-        if rows[value] < 0:
-            rows[value] = len(own) + own_value
-        else:
-            own[found] = own_value
-            rows[value] = found
-            found += 1
-    return rows, own
+def _shrunk(counts: NDArray[Any], coarser: FloatArray) -> FloatArray:
+    """Frequencies, with ``SHRINKAGE_SAMPLES`` of the coarser distribution among the samples."""
+    total = SHRINKAGE_SAMPLES + counts.sum(axis=-1, keepdims=True)
+    frequencies: FloatArray = (counts + SHRINKAGE_SAMPLES * coarser) / total
+    return frequencies
 
 
 @njit(cache=True)
@@ -192,20 +179,3 @@ def _count(lookup: Any, joint: Any, values: Any, counts: Any) -> None:
             here = counts[lookup[joint[r, t]]]
             for h in range(min(horizon, steps - 1 - t)):
                 here[h, values[r, t + 1 + h]] += 1
-
-
-@njit(cache=True)
-def _shrink(counts: Any, coarser: Any, groups: Any, out: Any) -> None:
-    """Frequencies, with ``SHRINKAGE`` samples' worth of the coarser distribution.
-
-    They may take the place of the counts: each is read before anything is written over it.
-    """
-    rows, horizon, size = counts.shape
-    for row in range(rows):
-        for h in range(horizon):
-            total = SHRINKAGE
-            for v in range(size):
-                total += counts[row, h, v]
-            for v in range(size):
-                near = SHRINKAGE * coarser[groups[row], h, v]
-                out[row, h, v] = (counts[row, h, v] + near) / total

@@ -25,12 +25,13 @@ from exo_envs.core.arguments import (
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, Variable
-from planners.core.arrays import Ragged, joint_index
+from planners.core.arrays import joint_index
 from planners.core.evaluation import Scenarios
 from planners.core.files import Saved
 from planners.core.memory import Memory
+from planners.core.observer import as_names
 from planners.core.planner import Plan, check_problem
-from planners.core.policy import Policy, as_names
+from planners.core.policy import Policy
 from planners.discretization.binned_policy import with_values
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
 from planners.forecasting.compiled_model import (
@@ -48,6 +49,7 @@ from planners.forecasting.lookahead import look_ahead
 from planners.reduced.reduced_mdp import tabulate
 from planners.samples.rollouts import HOLD_OUT
 from planners.tables.factored_mdp import FactoredMDP
+from planners.tables.ragged import Ragged
 
 
 @dataclass(kw_only=True, eq=False)

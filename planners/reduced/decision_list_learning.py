@@ -34,9 +34,9 @@ from planners.samples.rollouts import Backgrounds, ExogenousData
 from planners.tables.decision_lists import Rule, count_outcomes, with_default
 
 #: Rows of a joint table that is made as it is, without a search for decisive conditions.
-SMALL_JOINT = 64
+SMALL_JOINT_ROWS = 64
 #: Rows of the largest joint table, made where no decisive conditions are found.
-LARGE_JOINT = 1024
+LARGE_JOINT_ROWS = 1024
 #: Comparisons that every condition, or every value of a variable, has to pass at first.
 FEW_TESTS = 16
 #: Comparisons for a condition that has passed FEW_TESTS. What makes a difference in a share q of
@@ -46,7 +46,7 @@ MANY_TESTS = 512
 MAX_CONDITIONS = 20_000
 #: Comparisons in one call of the model at least. All conditions are tried in the same states: with
 #: hundreds of variables, to draw others for each would take nearly all of the time.
-POOL = 512
+POOL_STATES = 512
 #: Values of the variables of a pair that one call of the model is given, if it has no more states.
 POOL_VALUES = 1_000_000
 #: Comparisons in which all variables change at once: if n' is always the same, none of them is
@@ -56,7 +56,7 @@ TOGETHER_TESTS = 4_096
 CERTAIN_DRAWS = 32
 
 
-class Draws(NamedTuple):
+class DrawLimits(NamedTuple):
     """Draws for each row of a table where n' is left to chance."""
 
     least: int
@@ -65,7 +65,7 @@ class Draws(NamedTuple):
 
 
 #: With a model that answers many questions at a time, and with one that answers one at a time.
-FAST_DRAWS, SLOW_DRAWS = Draws(200, 10_000, 5_000_000), Draws(24, 200, 100_000)
+FAST_DRAWS, SLOW_DRAWS = DrawLimits(200, 10_000, 5_000_000), DrawLimits(24, 200, 100_000)
 #: Values of single variables that are drawn for the rows of all tables together.
 DRAW_VALUES = 200_000_000
 
@@ -139,7 +139,11 @@ class ListSkeleton(NamedTuple):
     @property
     def is_small(self) -> bool:
         """Whether it is one small table, over all variables."""
-        return self.is_complete and len(self.rules) == 1 and len(self.rules[0].rows) <= SMALL_JOINT
+        return (
+            self.is_complete
+            and len(self.rules) == 1
+            and len(self.rules[0].rows) <= SMALL_JOINT_ROWS
+        )
 
 
 def learn_decision_list(
@@ -158,7 +162,7 @@ def learn_decision_list(
         if rules:
             left = comparisons.still_relevant(left, domain)
         rows = math.prod(int(data.sizes[j]) for j in left)
-        if rows <= SMALL_JOINT:
+        if rows <= SMALL_JOINT_ROWS:
             break
         conditions = comparisons.decisive(
             [((j, v),) for j in left for v in domain.values(j)], domain
@@ -172,7 +176,7 @@ def learn_decision_list(
             break
         rules += _rule_skeletons(conditions, domain)
         domain = domain.without(conditions)
-    if rows > LARGE_JOINT and len(left) > 1:
+    if rows > LARGE_JOINT_ROWS and len(left) > 1:
         return ListSkeleton(rules, is_complete=False)
     joint = tuple(sorted(left))
     return ListSkeleton([*rules, RuleSkeleton(joint, np.arange(rows), domain)], is_complete=True)
@@ -234,8 +238,8 @@ class _Comparisons:
     def _matter_together(self, variables: list[int], domain: Domain) -> bool:
         """Whether n' differs somewhere in the domain if all of some variables change at once."""
         changed = np.searchsorted(self.variables, variables)
-        for _ in range(TOGETHER_TESTS // POOL):
-            x, y = (self._draw(POOL, domain) for _ in range(2))
+        for _ in range(TOGETHER_TESTS // POOL_STATES):
+            x, y = (self._draw(POOL_STATES, domain) for _ in range(2))
             other = x.copy()
             other[:, changed] = y[:, changed]
             differs = self.sampler.differ_in(self.pair, self.variables, x, other, domain.data)
@@ -273,7 +277,7 @@ class _Comparisons:
         different = np.zeros(len(fixed), dtype=np.bool_)
         compared = np.zeros(len(fixed), dtype=np.int64)
         asked = next(chunks(len(fixed) * tests, len(domain.data.sizes)), slice(0, 0)).stop
-        lanes = max(POOL, min(asked, POOL_VALUES // max(1, len(self.variables))))
+        lanes = max(POOL_STATES, min(asked, POOL_VALUES // max(1, len(self.variables))))
         together = max(1, min(len(fixed), lanes // tests))
         pool = self._draw(together * tests, domain)
         others = self._draw(len(pool), domain) if everything_else else pool
@@ -383,7 +387,7 @@ class DecisionListEstimator:
         return lists, undecided
 
     @property
-    def _draws(self) -> Draws:
+    def _draws(self) -> DrawLimits:
         return FAST_DRAWS if self.sampler.mdp.is_batched else SLOW_DRAWS
 
     def _rules(

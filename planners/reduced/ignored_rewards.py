@@ -44,12 +44,12 @@ import numpy as np
 from exo_envs.core.arguments import check_choice
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_values
-from planners.core.memory import LARGE, Key, Shelf
+from planners.core.memory import MORE_BYTES, Key, Shelf
 from planners.dependence.contingency import smooth
-from planners.reduced.marginals import SMOOTHING, Informants, Question
+from planners.reduced.marginals import SMOOTHING, Informants, Unseen
 from planners.reduced.rewards import Rewards, disjoint_scopes
 from planners.reduced.survey import EndogenousSurvey
-from planners.tables.indexing import Scope, scope_rows, scope_shape
+from planners.tables.indexing import Scope, in_order, scope_rows, scope_shape
 
 IgnoredRewards = Literal["average", "zero", "optimistic"]
 
@@ -60,11 +60,11 @@ NUM_DRAWN = 64
 
 #: scope, kept -> which joint values of the dropped variables of a scope pay the same, (values,),
 #: and what they pay: (joint values of those that are kept, labels, pairs).
-PAID_AMOUNTS = Shelf[tuple[Scope, Key], tuple[Ints, FloatArray]]("paid_amounts", LARGE)
+PAID_AMOUNTS = Shelf[tuple[Scope, Key], tuple[Ints, FloatArray]]("paid_amounts", MORE_BYTES)
 #: scope, given -> how often a variable pays each of its amounts, and what each given one adds.
-AVERAGED_REWARDS = Shelf[tuple[Scope, Key], tuple[FloatArray, ...]]("averaged_rewards", LARGE)
+AVERAGED_REWARDS = Shelf[tuple[Scope, Key], tuple[FloatArray, ...]]("averaged_rewards", MORE_BYTES)
 #: scope, given -> what the variables of a scope pay on average given others, (rows, pairs).
-AVERAGED_SCOPES = Shelf[tuple[Scope, Key], FloatArray]("averaged_scopes", LARGE)
+AVERAGED_SCOPES = Shelf[tuple[Scope, Key], FloatArray]("averaged_scopes", MORE_BYTES)
 
 
 def check_ignored_rewards(rule: str) -> None:
@@ -94,7 +94,7 @@ def masked_rewards(
         else:
             lost[scope] = table
     if rule == "zero" or not lost:
-        return Rewards.of(survey.base_reward, terms)
+        return Rewards(survey.base_reward, in_order(terms))
     shape = survey.base_reward.shape
     base = survey.base_reward.reshape(-1)
     added: dict[Scope, FloatArray] = {}
@@ -107,7 +107,7 @@ def masked_rewards(
     for given, paid in added.items():
         own = tuple(place[j] for j in given)
         terms[own] = terms.get(own, 0.0) + paid.reshape(len(paid), *shape)
-    return Rewards.of(base.reshape(shape), terms)
+    return Rewards(base.reshape(shape), in_order(terms))
 
 
 def _means(
@@ -129,7 +129,7 @@ def _means(
     if not optimistic:
         where = np.arange(informants.backgrounds.num_independent)
         seen, number = label[informants.row(dropped, where)], amounts.shape[1]
-        question = Question(seen, number, where, number, key=("reward", scope))
+        question = Unseen(seen, number, where, number, key=("reward", scope))
         told = sorted(informants.informative(question, kept))
 
     def counts() -> Ints:

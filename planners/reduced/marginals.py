@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.statistics import GTest
 from planners.core.arrays import Ints, joint_index
-from planners.core.memory import LARGE, Key, Memory, Shelf
+from planners.core.memory import MORE_BYTES, Key, Memory, Shelf
 from planners.dependence.contingency import (
     Cases,
     Rows,
@@ -50,10 +50,12 @@ MIN_TESTED, MIN_SAMPLES = 5, 20
 SMOOTHING = 1.0
 
 #: j -> x_j in the states of the rollouts that averages are taken over.
-BACKGROUNDS = Shelf[int, Ints]("backgrounds", LARGE)
+BACKGROUNDS = Shelf[int, Ints]("backgrounds", MORE_BYTES)
 #: (rules, given, j) -> what x_j tells about the last rule's decision, and the rows it makes;
 #: (("reward", scope), given, j) -> the same about what the variables of a scope pay.
-RULE_INFORMATION = Shelf[tuple[Hashable, Key, int], tuple[GTest, int]]("rule_information", LARGE)
+RULE_INFORMATION = Shelf[tuple[Hashable, Key, int], tuple[GTest, int]](
+    "rule_information", MORE_BYTES
+)
 #: Variables that the rule which closes an undecided list may look at.
 MAX_OPEN = 8
 #: A rule that fewer backgrounds reach is averaged over all of them.
@@ -61,12 +63,12 @@ MIN_REACHING = 50
 
 #: rules -> the backgrounds that reach the last of them, what it says in each, and the number of
 #: different things that it says.
-RULE_QUESTIONS = Shelf[Hashable, tuple[Ints, Ints, int]]("rule_questions", LARGE)
+RULE_QUESTIONS = Shelf[Hashable, tuple[Ints, Ints, int]]("rule_questions", MORE_BYTES)
 #: (rules, given) -> the last of some rules, averaged over what it is not given.
-AVERAGED_RULES = Shelf[tuple[Hashable, Key], Rule]("averaged_rules", LARGE)
+AVERAGED_RULES = Shelf[tuple[Hashable, Key], Rule]("averaged_rules", MORE_BYTES)
 
 
-class Question(NamedTuple):
+class Unseen(NamedTuple):
     """Something that the mask does not show, in some backgrounds."""
 
     label: Ints  # (backgrounds,): which of the things that it can be
@@ -128,7 +130,7 @@ class Informants:
         counts = count_table(self.row(given, where), math.prod(shape), label, number)
         return counts.reshape(*shape, number)
 
-    def informative(self, question: Question, given: list[int]) -> list[int]:
+    def informative(self, question: Unseen, given: list[int]) -> list[int]:
         """Masked variables that tell, given others, what the answer is."""
         independent = question.where < self.backgrounds.num_independent
         if question.num_labels < 2 or not independent.any():
@@ -142,7 +144,7 @@ class Informants:
 
     def select(
         self,
-        question: Question,
+        question: Unseen,
         given: list[int],
         candidates: Sequence[int],
         limit: int,
@@ -167,7 +169,7 @@ class Informants:
         return chosen
 
     def _answers(
-        self, question: Question, given: list[int], candidates: list[int]
+        self, question: Unseen, given: list[int], candidates: list[int]
     ) -> dict[int, tuple[GTest, int]]:
         """What each candidate tells given others, and into how many rows it splits."""
 
@@ -251,7 +253,7 @@ class _Reduction:
             label = labels[self.informants.row(rule.variables, where)]
             asked = self.memory.keep(RULE_QUESTIONS, key, (where, label, len(label_of)))
         where, label, num_labels = asked
-        question = Question(label, num_labels, where, number, key=key)
+        question = Unseen(label, num_labels, where, number, key=key)
         given = kept + self.informants.informative(question, kept)
         averaged = self.memory.find(AVERAGED_RULES, (key, tuple(given)))
         if averaged is None:
@@ -289,7 +291,7 @@ class _Reduction:
         where = self._reaching(before)
         targets, label = np.unique(end[where], return_inverse=True)
         label, number = label.reshape(-1).astype(np.int64), len(targets)
-        question = Question(label, number, where, number)
+        question = Unseen(label, number, where, number)
         direct = [j for j in relevant if j in self.place]
         given = self.informants.select(question, [], direct, MAX_OPEN, MAX_CELLS)
         if len(given) < len(relevant):

@@ -31,6 +31,7 @@ from exo_envs.contract.checked_mdp import CheckedMDP, CountedMDP
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State
 from exo_envs.core.statistics import chi_squared_log_tail, g_tests
 from planners.core.arrays import Ints, chunks
+from planners.dependence.contingency import count_table
 from planners.discretization.coarse import CoarseMDP
 from planners.samples.rollouts import Backgrounds, ExogenousData
 
@@ -49,7 +50,7 @@ NUM_DRAWS = 64
 #: Values, over all states and variables, in which it is looked at whether noise is common.
 NOISE_VALUES = 200_000_000
 #: Level of the G-test between the n' that are drawn from two states.
-LEVEL = 1e-6
+DIFFERENCE_LEVEL = 1e-6
 
 
 def draw_probes(
@@ -256,23 +257,17 @@ class SuccessorSampler:
         out = np.empty(len(pairs), dtype=np.int64)
         rng = self.rng if seed is None else np.random.default_rng(seed)
         for part in chunks(len(pairs), x.shape[1]):
-            out[part] = self._ask(pairs[part], self.refine(x[part], rng), rng)
+            out[part] = self.draw_refined(pairs[part], self.refine(x[part], rng), rng)
         return out
 
-    def draw_refined(self, pairs: Ints, x: IntArray, seed: int | None = None) -> Ints:
+    def draw_refined(
+        self, pairs: Ints, x: IntArray, noise: np.random.Generator | int | None = None
+    ) -> Ints:
         """:meth:`draw` in one call of the model, where :meth:`refine` has been called before.
 
         So a few x that many pairs are asked about are put in place of their bins once.
         """
-        return self._ask(pairs, x, self.rng if seed is None else np.random.default_rng(seed))
-
-    def draw_in(self, pair: int, backgrounds: Backgrounds) -> Ints:
-        """The n' of one pair in all backgrounds, shape (backgrounds,)."""
-        parts = chunks(len(backgrounds), len(backgrounds.data.sizes))
-        rows = [backgrounds.rows(part) for part in parts]
-        return np.concatenate([self.draw(np.full(len(x), pair), x) for x in rows])
-
-    def _ask(self, pairs: Ints, x: IntArray, rng: np.random.Generator) -> Ints:
+        rng = self.rng if noise is None else np.random.default_rng(noise)
         n, action = np.divmod(pairs, self.mdp.num_actions)
         state = State(self.endogenous[n], x)
         if self._coarse is None:
@@ -282,6 +277,12 @@ class SuccessorSampler:
             if isinstance(self.mdp, CountedMDP):
                 self.mdp.endogenous_samples += len(pairs)
         return np.asarray(following @ self._weights)
+
+    def draw_in(self, pair: int, backgrounds: Backgrounds) -> Ints:
+        """The n' of one pair in all backgrounds, shape (backgrounds,)."""
+        parts = chunks(len(backgrounds), len(backgrounds.data.sizes))
+        rows = [backgrounds.rows(part) for part in parts]
+        return np.concatenate([self.draw(np.full(len(x), pair), x) for x in rows])
 
     @cached_property
     def _coarse(self) -> CoarseMDP | None:
@@ -370,7 +371,7 @@ class SuccessorSampler:
 def _distributions_differ(first: Ints, second: Ints) -> BoolArray:
     """A G-test for each of B states: two times (B * NUM_DRAWS,) draws of n' give (B,)."""
     values, label = np.unique(np.concatenate([first, second]), return_inverse=True)
-    num_rows = len(label) // NUM_DRAWS
-    cells = np.repeat(np.arange(num_rows), NUM_DRAWS) * len(values) + label.reshape(-1)
-    counts = np.bincount(cells, minlength=num_rows * len(values)).reshape(2, -1, len(values))
-    return chi_squared_log_tail(*g_tests(*counts)) < math.log(LEVEL)
+    rows = len(label) // NUM_DRAWS
+    row = np.repeat(np.arange(rows), NUM_DRAWS)
+    counts = count_table(row, rows, label.reshape(-1), len(values)).reshape(2, -1, len(values))
+    return chi_squared_log_tail(*g_tests(*counts)) < math.log(DIFFERENCE_LEVEL)

@@ -25,9 +25,8 @@ from exo_envs.core.arguments import (
     check_real,
     real_numbers,
 )
-from exo_envs.core.batches import as_lanes, as_pairs, as_size, as_values, exogenous_lanes
+from exo_envs.core.batches import as_lanes, as_mask, as_pairs, as_size, as_values, exogenous_lanes
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import (
     BoolArray,
     ExoMDP,
@@ -37,7 +36,6 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from planners.core.arrays import Ragged, SparseTables
 from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
@@ -45,7 +43,6 @@ from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
 from planners.discretization.coarse import coarsened
-from planners.reduced.factors import Fit, KnownParents, LaterFit
 from planners.reduced.ignored_rewards import (
     IgnoredRewards,
     SimulatedRewards,
@@ -58,8 +55,9 @@ from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.factors import Factor, Factors
+from planners.tables.factors import Factor, Factors, Fit, KnownParents, LaterFit
 from planners.tables.indexing import variables_of
+from planners.tables.ragged import Ragged, SparseTables
 
 
 class SampleCounts(NamedTuple):
@@ -163,7 +161,7 @@ class ReducedMDP(ExoMDP):
 
         Args:
             mdp: the full model; only its generative interface is used.
-            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.masks.as_mask`.
+            mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
             rng: a generator or a seed. It is used for the data and the survey only: with
                 both given the result depends on nothing else.
             data: rollouts of all variables, to share between masks; by default new ones.
@@ -238,6 +236,9 @@ class ReducedMDP(ExoMDP):
             "smoothing": smoothing,
             "ignored_rewards": ignored_rewards,
         }
+        if not survey.is_complete:
+            return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
+        informants = Informants(survey.backgrounds, columns, level, memory)
         again = partial(
             cls.estimate,
             mdp,
@@ -250,7 +251,14 @@ class ReducedMDP(ExoMDP):
             memory=memory,
             **limits,
         )
-        return _of_a_kind(mdp, columns, level, memory, is_shared, again, estimated)
+        pays = set(survey.paying)
+        return TabulatedReducedMDP(
+            tables=_tables(mdp, survey, informants, ignored_rewards),
+            paying=tuple(name for name in names if name in pays),
+            memory=memory.part(np.array(columns, np.intp)) if is_shared else None,
+            of_part=again,
+            **estimated,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
@@ -358,7 +366,7 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         )
         self._tables = tables
         if paying is None:
-            paying = tuple(self.mask[i] for i in variables_of(self.terms, self.joint_terms))
+            paying = tuple(self.mask[i] for i in variables_of(self.scoped_terms))
         self.paying = check_names("paying", paying, self.mask)
         self.moving = tuple(self.mask[i] for i in self.decision_lists.dependencies())
 
@@ -469,54 +477,31 @@ class SimulatedReducedMDP(ReducedMDP):
         return self.model.is_terminal(self._asked_rewards.anywhere(n, x)).reshape(shape)
 
 
-def _of_a_kind(
-    mdp: ExoMDP,
-    columns: Sequence[int],
-    level: float,
-    memory: Memory,
-    is_shared: bool,
-    again: Callable[[Mask], ReducedMDP],
-    estimated: Mapping[str, Any],
-) -> ReducedMDP:
-    """The tables of a mask if the survey has all n, else the model that is asked for n'.
-
-    Args:
-        mdp: the full model.
-        columns: the positions of the masked variables.
-        level: of the tests for variables that tell about dropped ones.
-        memory: with the survey of the model.
-        is_shared: whether models of other masks use the memory, too; else it is not kept.
-        again: estimates the model of part of the mask.
-        estimated: what every reduced model is given.
-    """
-    survey: EndogenousSurvey = memory.survey
-    if not survey.is_complete:
-        return SimulatedReducedMDP(model=mdp, survey=survey, **estimated)
-    informants = Informants(survey.backgrounds, columns, level, memory)
-    lists = reduce_lists(survey, informants)
-    rewards = masked_rewards(survey, informants, estimated["ignored_rewards"])
-    sizes = mdp.exogenous_sizes[list(columns)]
+def _tables(
+    mdp: ExoMDP, survey: EndogenousSurvey, informants: Informants, rule: IgnoredRewards
+) -> dict[str, Any]:
+    """What a :class:`FactoredMDP` takes for a mask, of a model whose survey has all n."""
+    lists, sizes = reduce_lists(survey, informants), mdp.exogenous_sizes[informants.columns]
+    rewards = masked_rewards(survey, informants, rule)
+    terms, joint_terms = {}, {}
+    for scope, table in sorted(rewards.scoped_terms.items()):
+        if len(scope) == 1:
+            terms[scope[0]] = table
+        else:
+            joint_terms[scope] = table
     tables = {
         "endogenous_variables": mdp.endogenous_variables,
-        "exogenous_variables": tuple(mdp.exogenous_variables[j] for j in columns),
+        "exogenous_variables": tuple(mdp.exogenous_variables[j] for j in informants.columns),
         "num_actions": mdp.num_actions,
         "discount": mdp.discount,
         "horizon": mdp.horizon,
         "decision_lists": DecisionLists.from_lists(lists, mdp.num_actions, sizes),
         "base_reward": rewards.base_reward,
-        "terms": rewards.terms,
+        "terms": terms,
         "terminal": survey.terminal,
     }
-    if rewards.joint_terms:  # files of models without are as they always were
-        tables["joint_terms"] = rewards.joint_terms
-    pays = set(survey.paying)
-    return TabulatedReducedMDP(
-        tables=tables,
-        paying=tuple(survey.names[j] for j in columns if survey.names[j] in pays),
-        memory=memory.part(np.array(columns, np.intp)) if is_shared else None,
-        of_part=again,
-        **estimated,
-    )
+    # Files of models without are as they always were.
+    return tables | ({"joint_terms": joint_terms} if joint_terms else {})
 
 
 def tabulate(mdp: ExoMDP, rng: np.random.Generator) -> FactoredMDP:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,7 +23,7 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, chunks, joint_values
 from planners.reduced.questions import draw_probes, find_relevant
 from planners.samples.rollouts import ExogenousData
-from planners.tables.indexing import Scope, by_scope, refuse_large_scope, scope_rows, scope_shape
+from planners.tables.indexing import Scope, in_order, refuse_large_scope, scope_rows, scope_shape
 
 Reward = Literal["terms", "total"]
 
@@ -52,23 +52,10 @@ class EndDependsOnExogenousError(ArgumentError):
 
 
 class Rewards(NamedTuple):
-    """R(n, a), the R^i of the variables that pay, and what several variables pay together."""
+    """R(n, a), and what pays by its scope, in the order of the last variable of each."""
 
     base_reward: FloatArray  # (S, A)
-    terms: dict[int, FloatArray]  # variable -> (size, S, A)
-    joint_terms: dict[Scope, FloatArray]  # scope -> (joint values, S, A)
-
-    @classmethod
-    def of(cls, base_reward: FloatArray, scoped_terms: Mapping[Scope, FloatArray]) -> Rewards:
-        """Terms by their scopes, in order."""
-        scoped = sorted(scoped_terms.items())
-        single = {scope[0]: table for scope, table in scoped if len(scope) == 1}
-        return cls(base_reward, single, {own: table for own, table in scoped if len(own) > 1})
-
-    @property
-    def scoped_terms(self) -> dict[Scope, FloatArray]:
-        """All terms by their scopes."""
-        return by_scope(self.terms, self.joint_terms)
+    scoped_terms: dict[Scope, FloatArray]  # (joint values, S, A) each
 
 
 def check_reward(reward: str) -> None:
@@ -217,7 +204,7 @@ def _as_rewards(
             base = base + paid[0]
         elif paid.any():
             kept[needed] = kept[needed] + paid if needed in kept else paid
-    return Rewards.of(base, kept)
+    return Rewards(base, in_order(kept))
 
 
 def _needed(scope: Scope, table: FloatArray, sizes: IntArray) -> tuple[Scope, FloatArray]:

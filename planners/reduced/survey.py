@@ -31,14 +31,14 @@ from planners.reduced.questions import NUM_TESTS, SuccessorSampler, draw_probes,
 from planners.reduced.rewards import Reward, check_reward, find_rewards, terminal_states
 from planners.samples.rollouts import Backgrounds, ExogenousData
 from planners.tables.decision_lists import Rule
-from planners.tables.indexing import Scope, along, by_scope, num_endogenous_states, variables_of
+from planners.tables.indexing import Scope, along, num_endogenous_states, variables_of
 
 #: Pairs (n, a) up to which all n are asked about.
 MAX_PAIRS = 100_000
 #: Different n that a sample has at most: met on rollouts, and drawn uniformly.
 NUM_MET, NUM_UNIFORM = 1_500, 500
 #: A sample for a model that answers one question at a time is smaller by this factor.
-SLOWER = 10
+SLOW_MODEL_DIVISOR = 10
 #: Steps taken for each n that is wanted from rollouts, since many n are met repeatedly.
 STEPS_PER_STATE = 4
 #: Comparisons in one round of group tests, over all pairs of all n, or of a sample of n.
@@ -47,9 +47,9 @@ MAX_TESTS, MAX_SAMPLE_TESTS = 4_000_000, 1_000_000
 #: a model that answers one question at a time.
 MIN_TESTS = SLOW_TESTS = 32
 #: A survey of another task asks about at most this many states at once: memory is used again.
-BLOCK = 8_192
+BLOCK_STATES = 8_192
 #: Its comparisons for what the survey before did not find are this many times fewer.
-FEWER = 4
+FEWER_TESTS_DIVISOR = 4
 
 
 def can_enumerate(mdp: ExoMDP) -> bool:
@@ -80,8 +80,8 @@ class EndogenousSurvey:
             backgrounds.
         terminal: which n are terminal.
         base_reward: R(n, a).
-        terms: the R^i of the variables that pay.
-        joint_terms: what several variables pay together.
+        scoped_terms: the R^i of the variables that pay, and what several pay together, by their
+            scopes.
         backgrounds: the x that occur, over which dropped variables are averaged.
         endogenous_samples: how many n' were drawn.
         reward_samples: how many rewards were asked for.
@@ -96,8 +96,7 @@ class EndogenousSurvey:
     undecided: dict[int, Ints]  # pair -> (backgrounds,)
     terminal: BoolArray  # (S,)
     base_reward: FloatArray  # (S, A)
-    terms: dict[int, FloatArray]  # (size, S, A)
-    joint_terms: dict[Scope, FloatArray]  # (joint values, S, A)
+    scoped_terms: dict[Scope, FloatArray]  # (joint values, S, A)
     backgrounds: Backgrounds
     endogenous_samples: int
     reward_samples: int
@@ -174,8 +173,7 @@ class EndogenousSurvey:
             terminal=terminal,
             backgrounds=backgrounds,
             base_reward=rewards.base_reward,
-            terms=rewards.terms,
-            joint_terms=rewards.joint_terms,
+            scoped_terms=rewards.scoped_terms,
             endogenous_samples=mdp.endogenous_samples,
             reward_samples=mdp.reward_samples,
             common_noise=sampler.common_noise,
@@ -189,7 +187,7 @@ class EndogenousSurvey:
     @property
     def paying(self) -> tuple[str, ...]:
         """The variables that pay, by themselves or together with others."""
-        return tuple(self.names[j] for j in variables_of(self.terms, self.joint_terms))
+        return tuple(self.names[j] for j in variables_of(self.scoped_terms))
 
     def terms_of(self, j: int) -> list[tuple[Scope, FloatArray]]:
         """The terms that variable j pays by, alone or with others.
@@ -204,15 +202,10 @@ class EndogenousSurvey:
             if j in scope
         ]
 
-    @property
-    def scoped_terms(self) -> dict[Scope, FloatArray]:
-        """``terms`` and ``joint_terms`` by their scopes."""
-        return by_scope(self.terms, self.joint_terms)
-
 
 def _some_endogenous(mdp: ExoMDP, rng: np.random.Generator) -> Ints:
     """Different n to ask about where there are too many: met by random actions, and uniform."""
-    share = 1 if mdp.is_batched else SLOWER
+    share = 1 if mdp.is_batched else SLOW_MODEL_DIVISOR
     affordable = max(2, MAX_PAIRS // mdp.num_actions)
     num_met, num_uniform = (min(own // share, affordable // 2) for own in (NUM_MET, NUM_UNIFORM))
     num_steps = STEPS_PER_STATE * num_met
@@ -282,7 +275,7 @@ def survey_again(
         if not np.array_equal(earlier.draw(asked, x, seed), sampler.draw(asked, x, seed)):
             return None
     if data.values is not survey.backgrounds.data.values:
-        tests //= FEWER
+        tests //= FEWER_TESTS_DIVISOR
         x, y = (draw_probes(data, tests, rng) for _ in range(2))
         for asked, test in _blocks(pairs, tests):
             other, seed = np.where(survey.relevant[asked], x[test], y[test]), sampler.seed()
@@ -293,8 +286,7 @@ def survey_again(
     return replace(
         survey,
         base_reward=rewards.base_reward,
-        terms=rewards.terms,
-        joint_terms=rewards.joint_terms,
+        scoped_terms=rewards.scoped_terms,
         backgrounds=backgrounds,
         undecided={pair: sampler.draw_in(pair, backgrounds) for pair in survey.undecided},
         endogenous_samples=mdp.endogenous_samples,
@@ -304,6 +296,6 @@ def survey_again(
 
 def _blocks(pairs: Ints, tests: int) -> Iterator[tuple[Ints, Ints]]:
     """Every pair with every test, in blocks of pairs and of numbers of tests."""
-    for start in range(0, len(pairs) * tests, BLOCK):
-        question = np.arange(start, min(start + BLOCK, len(pairs) * tests))
+    for start in range(0, len(pairs) * tests, BLOCK_STATES):
+        question = np.arange(start, min(start + BLOCK_STATES, len(pairs) * tests))
         yield pairs[question // tests], question % tests

@@ -40,13 +40,13 @@ HOLD_OUT = 8
 #: Transitions that are collected by default.
 NUM_TRANSITIONS = 100_000
 #: An environment that is stepped one state at a time is asked for this many times fewer.
-SLOWER = 10
+SLOW_MODEL_DIVISOR = 10
 #: Rollouts at least: what never changes within an episode is seen once in each.
 MIN_ROLLOUTS = 200
 #: Bytes, over all rollouts, steps and variables, up to which more than MIN_ROLLOUTS are taken.
 MAX_BYTES = 2**30
 #: Walks of an agent that acts at random, and their steps at most: they show which n occur.
-WALKS, WALK_STEPS = 80, 64
+NUM_WALKS, WALK_STEPS = 80, 64
 #: Values of one variable at most: tables of the counts of two of them have as many cells squared.
 MAX_SIZE = 2**14
 
@@ -116,7 +116,7 @@ class ExogenousData:
         if mdp.is_recorded:
             num_rollouts, steps = _of_record(mdp, num_rollouts, steps)
         if num_rollouts is None:
-            transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOWER)
+            transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOW_MODEL_DIVISOR)
             width = max(1, len(mdp.exogenous_variables))
             if (mdp.exogenous_sizes > MANY_VALUES).any():  # values take more bytes than bins
                 width *= np.dtype(_smallest_type(mdp.exogenous_sizes)).itemsize
@@ -276,7 +276,7 @@ def _fit_bins(
     """Bins for variables of very many values, then grids for the real variables of n."""
     many = np.flatnonzero(mdp.exogenous_sizes > MANY_VALUES).tolist()
     is_real = mdp.exogenous_ranges.is_real or mdp.endogenous_ranges.is_real
-    lanes = WALKS if mdp.is_batched else WALKS // SLOWER
+    lanes = NUM_WALKS if mdp.is_batched else NUM_WALKS // SLOW_MODEL_DIVISOR
     met = walk(mdp, lanes, min(mdp.horizon, WALK_STEPS), rng) if is_real else None
     responses = None if met is None else Responses(mdp, met, rng)
     bins = []

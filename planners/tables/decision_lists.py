@@ -35,7 +35,8 @@ from exo_envs.core.arguments import (
 )
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
-from planners.core.arrays import Ints, SparseTables, sparse_rows, starts_of, subset_index
+from planners.core.arrays import Ints, starts_of, subset_index
+from planners.tables.ragged import SparseTables, sparse_rows
 
 
 @dataclass(eq=False)

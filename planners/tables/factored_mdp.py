@@ -44,7 +44,7 @@ from planners.tables.decision_lists import DecisionLists, list_successors, sampl
 from planners.tables.factors import Factor, Factors
 from planners.tables.indexing import (
     Scope,
-    by_scope,
+    in_order,
     num_endogenous_states,
     refuse_large_scope,
     scope_rows,
@@ -213,7 +213,7 @@ class FactoredMDP(ExoMDP):
     @property
     def scoped_terms(self) -> dict[Scope, FloatArray]:
         """``terms`` and ``joint_terms`` by their scopes, in the order of their last variables."""
-        return by_scope(self.terms, self.joint_terms)
+        return in_order({(i,): table for i, table in self.terms.items()} | self.joint_terms)
 
     @cached_property
     def all_factors(self) -> Factors:

@@ -11,9 +11,9 @@ each joint value of its scope, in C order: its shape is (joint values, N, A).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -76,17 +76,15 @@ def format_count(number: int) -> str:
     return f"{number:,}" if number < 10**12 else f"10^{math.log10(number):.1f}"
 
 
-def by_scope(
-    terms: Mapping[int, FloatArray], joint_terms: Mapping[Scope, FloatArray]
-) -> dict[Scope, FloatArray]:
-    """All terms, by their scopes: in the order of the last variable that they look at."""
-    scoped = {(i,): table for i, table in terms.items()} | dict(joint_terms)
-    return {scope: scoped[scope] for scope in sorted(scoped, key=lambda scope: (scope[-1], scope))}
+def in_order(scoped_terms: Mapping[Scope, FloatArray]) -> dict[Scope, FloatArray]:
+    """Terms by their scopes, in the order of the last variable that they look at."""
+    scopes = sorted(scoped_terms, key=lambda scope: (scope[-1], scope))
+    return {scope: scoped_terms[scope] for scope in scopes}
 
 
-def variables_of(terms: Mapping[int, Any], joint_terms: Mapping[Scope, Any]) -> list[int]:
-    """The variables that some term looks at, increasing."""
-    return sorted({*terms, *(i for scope in joint_terms for i in scope)})
+def variables_of(scopes: Iterable[Scope]) -> list[int]:
+    """The variables that are in some scope, increasing."""
+    return sorted({i for scope in scopes for i in scope})
 
 
 def scope_shape(scope: Sequence[int], sizes: IntArray) -> list[int]:

@@ -16,8 +16,6 @@ the last few changes. (Smith, Ford and Sidi, 1987.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from planners.core.arrays import Floats
@@ -44,7 +42,6 @@ def sum_ahead(
     expectation: Expectation,
     discount: float,
     accuracy: float,
-    tick: Callable[[], None],
     *,
     roomy: bool = True,
 ) -> Floats:
@@ -55,7 +52,6 @@ def sum_ahead(
         expectation: P.
         discount: below 1.
         accuracy: how far off the sum may be. It stops earlier if rounding lets it get no closer.
-        tick: is called in every step, and may raise.
         roomy: whether there is memory for ``MORE_ARRAYS``.
     """
     gain = discount / (1.0 - discount)
@@ -64,7 +60,6 @@ def sum_ahead(
     best, since, extrapolating = np.inf, 0, roomy
     new, least, largest = total, 0.0, 0.0
     for k in range(MAX_STEPS):
-        tick()
         new = discount * expectation.of_exogenous(function + total)
         np.subtract(new, total, out=total)
         least, largest = float(total.min()), float(total.max())

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -29,14 +28,11 @@ ELEMENT_COST = 6
 #: Entries that the joint factor of several variables may have at most.
 MAX_JOINT_ENTRIES = 5_000_000
 
-#: Values of V in a chunk of states: few enough to stay in the cache.
-CHUNK_VALUES = 1 << 17
-
 Axis = tuple[int, bool]  # a variable, and whether it is its next-step value
 
 
 @dataclass(frozen=True)
-class Step:
+class SumStep:
     """Sum over the next-step values of ``group``, given ``parents`` (which contain the group)."""
 
     group: tuple[int, ...]
@@ -53,37 +49,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Elimination:
-    """The steps, and how they are laid out in memory.
-
-    The first ``num_global`` steps are taken for all x. After them the first ``num_leading``
-    variables are all current: for each of their joint values (a *unit*) the other steps are
-    independent, so these are taken for a few units at a time, while they are in the cache.
-    """
+    """The steps, one after another."""
 
     sizes: tuple[int, ...]  # of the exogenous variables
-    steps: tuple[Step, ...]
-    num_global: int
-    num_leading: int
-    chunk_units: int
+    steps: tuple[SumStep, ...]
 
     def size(self, axes: Iterable[Axis]) -> int:
         """The number of elements of a tensor with these axes, for one n."""
         return math.prod(self.sizes[variable] for variable, _ in axes)
 
-    @cached_property
-    def num_units(self) -> int:
-        """The number of joint values of the leading variables."""
-        return math.prod(self.sizes[: self.num_leading])
-
-    @cached_property
-    def buffers(self) -> tuple[int, ...]:
-        """The elements, for one n, of two arrays for all x and of two for a chunk."""
+    def buffers(self) -> tuple[int, int]:
+        """The elements, for one n, of two arrays that the steps write to in turn."""
         sizes = [self.size(step.after) for step in self.steps]
-        chunks = [size // self.num_units * self.chunk_units for size in sizes[self.num_global :]]
-        if not sizes:
-            chunks = [math.prod(self.sizes) // self.num_units * self.chunk_units]
-        halves = (part[k::2] for part in (sizes[: self.num_global], chunks) for k in (0, 1))
-        return tuple(max(half, default=0) for half in halves)
+        return max(sizes[::2], default=0), max(sizes[1::2], default=0)
 
     def nbytes(self, num_endogenous: int, itemsize: int) -> int:
         """What the buffers and the tables of the steps take, and making the largest table."""
@@ -93,7 +71,7 @@ class Elimination:
             entries = _num_entries(self.sizes, step)
             tables += 16 * middle + (8 + itemsize) * entries
             making = max(making, 8 * 8 * entries)
-        return making + tables + sum(self.buffers) * num_endogenous * itemsize
+        return making + tables + sum(self.buffers()) * num_endogenous * itemsize
 
 
 def eliminate(
@@ -101,25 +79,15 @@ def eliminate(
 ) -> Elimination:
     """Choose the steps for factors over variables of these sizes."""
     sizes = tuple(int(size) for size in sizes)
-    steps = _search(sizes, factors, num_endogenous)
-    unit = math.prod(sizes) * num_endogenous
-    num_global = num_leading = 0
-    while unit > CHUNK_VALUES and num_global < len(steps):
-        num_global += 1
-        remaining = (i for step in steps[num_global:] for i in step.group)
-        num_leading = min(remaining, default=len(sizes))
-        unit = math.prod(sizes[num_leading:]) * num_endogenous
-    units = math.prod(sizes[:num_leading])
-    chunk_units = max(1, min(units, CHUNK_VALUES // max(unit, 1)))
-    return Elimination(sizes, tuple(steps), num_global, num_leading, chunk_units)
+    return Elimination(sizes, tuple(_search(sizes, factors, num_endogenous)))
 
 
-def _num_entries(sizes: Sequence[int], step: Step) -> int:
+def _num_entries(sizes: Sequence[int], step: SumStep) -> int:
     """The entries of a step's joint factor, at most."""
     return math.prod(sizes[parent] for parent in step.parents) * step.entries
 
 
-def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int) -> list[Step]:
+def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int) -> list[SumStep]:
     """All steps: those first that let the tensor grow least, and joint ones where that is cheaper.
 
     A variable whose parents were eliminated adds no axis. Of a component of variables that depend
@@ -132,13 +100,15 @@ def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int
     ]
     entries = [int(np.diff(factor.starts).max(initial=1)) for factor in factors]
 
-    def step(axes: tuple[Axis, ...], group: Sequence[int]) -> Step:
+    def step(axes: tuple[Axis, ...], group: Sequence[int]) -> SumStep:
         needed = sorted(set().union(*(parents[i] for i in group)))
         after = {*axes, *((p, False) for p in needed)} - {(i, True) for i in group}
         joint_entries = math.prod(entries[i] for i in group)
-        return Step(tuple(sorted(group)), tuple(needed), axes, tuple(sorted(after)), joint_entries)
+        return SumStep(
+            tuple(sorted(group)), tuple(needed), axes, tuple(sorted(after)), joint_entries
+        )
 
-    def cost(steps: Sequence[Step]) -> float:
+    def cost(steps: Sequence[SumStep]) -> float:
         """Multiplications of a sweep, and what making the tables adds to each."""
         total = 0.0
         for one in steps:
@@ -153,7 +123,7 @@ def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int
     # A variable with one value needs no sum.
     axes: tuple[Axis, ...] = tuple((i, size > 1) for i, size in enumerate(sizes))
     remaining = {i for i, following in axes if following}
-    steps: list[Step] = []
+    steps: list[SumStep] = []
     while remaining:
         current = {i for i, following in axes if not following}
         growth = {

@@ -62,9 +62,8 @@ from planners.value_iteration.convergence import (
     sum_ahead,
 )
 from planners.value_iteration.elimination import eliminate
-from planners.value_iteration.expectation import Expectation, shared
 from planners.value_iteration.successors import rows_bytes
-from planners.value_iteration.sweeps import Kept, SweepModel, action_type, sweep, sweep_kept
+from planners.value_iteration.sweeps import Sweeps, action_type
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 #: Sweeps with fixed actions end once the span of their changes is below this share of the span
@@ -208,8 +207,9 @@ class ValueIteration:
         model = tabulate(mdp, as_generator("rng", rng, default=0))
         run = _Run(self, model, clock, self.memory_limit - self._refuse_large(model))
         try:
-            run.build()
-            run.iterate(warm_start)
+            with clock.above():
+                run.build()
+                run.iterate(warm_start)
         except OutOfTimeError:
             run.out_of_time = True
         plan = run.finish()
@@ -263,8 +263,7 @@ class _Run:
         self.shift = 0.0 if self.has_ends else self._rounded(sum(self.reward_range) / 2.0)
         self.offset = 0.0
         self.middle = 0.0  # of the changes of the last sweep
-        self.blank = True  # V is zero everywhere
-        self.sweeps = 0
+        self.iterations = 0
         self.policy: NDArray[Any] | None = None  # the actions of the last whole sweep
         self.exogenous_part: Floats | None = None  # (X,), once it is known
         self.converged = self.out_of_time = False
@@ -274,16 +273,10 @@ class _Run:
 
     def build(self) -> None:
         """Bring the tables into the form in which the sweeps read them."""
-        self.model = SweepModel.of(self.mdp, self.dtype, self._tick)
-        self.expectation = Expectation.of(self.mdp, self.dtype)
-        # Threads share a sweep if it is long, and there is room for more than one.
-        self.threads = 1
-        each = self.expectation.thread_bytes
-        if math.prod(self.shape) >= THREADED_STATES:
-            room = 1 + int(max(self.spare_bytes, 0.0) // max(each, 1))
-            self.threads = min(get_num_threads(), room)
-            self.spare_bytes -= (self.threads - 1) * each
-            self.expectation.make_room(self.threads)
+        # Threads share a sweep if it is long.
+        threads = get_num_threads() if math.prod(self.shape) >= THREADED_STATES else 1
+        self.sweeps = Sweeps(self.mdp, self.dtype, threads)
+        self.values, self.ranges = self.sweeps.values, self.sweeps.ranges
 
     def iterate(self, warm_start: Plan | None) -> None:
         """Sweep until the tolerance is reached, or nothing more can be."""
@@ -292,10 +285,12 @@ class _Run:
         best, since, converged = math.inf, 0, False
         # Without rounding the span shrinks by the discount with every sweep, or faster.
         patience = 10 + 3.0 / (1.0 - self.mdp.discount)
-        while self.sweeps < max_sweeps:
+        while self.iterations < max_sweeps:
             # Two action arrays are written in turn: one is whole if time runs out in a sweep.
             actions.reverse()
-            span = self._sweep(actions, improving=True)
+            self._tick()
+            self.sweeps.improve(self.shift, actions[0])
+            span = self._swept()
             self.policy = actions[0]
             size = max(-float(self.values.min()), float(self.values.max()))
             size += float(np.abs(self.ranges).max())  # of the largest V before, at most
@@ -310,7 +305,7 @@ class _Run:
             # Few sweeps with fixed actions while many states get other actions.
             others = np.count_nonzero(actions[0] != actions[1]) / actions[0].size
             limits = (limit for share, limit in FEW_SWEEPS if others > share)
-            count = min([self.settings.inner_sweeps, max_sweeps - self.sweeps, *limits])
+            count = min([self.settings.inner_sweeps, max_sweeps - self.iterations, *limits])
             enough = max(SPAN_SHARE * span, goal)
             self._evaluate(actions, int(count), enough, extrapolating=since < MAX_SETBACKS)
         self._add_exogenous_part()
@@ -321,7 +316,7 @@ class _Run:
         if self.gain * span > enough:
             widths = self.ranges[1] - self.ranges[0]
             if self.gain * float(widths.mean()) < enough:
-                return most_ahead(widths, self.expectation, self.mdp.discount, enough)
+                return most_ahead(widths, self.sweeps.expectation, self.mdp.discount, enough)
         return self.gain * span
 
     def _add_exogenous_part(self) -> None:
@@ -331,27 +326,24 @@ class _Run:
         tolerance = self.settings.tolerance
         self.exogenous_part = sum_ahead(
             middle,
-            self.expectation,
+            self.sweeps.expectation,
             self.mdp.discount,
             max(abs(tolerance - self.loss_bound) / 4.0, 1e-6 * tolerance),
-            self._tick,
             roomy=self.changes.size > 0 or self.spare_bytes > 8 * MORE_ARRAYS * len(middle),
         )
 
     def _allocate(self, warm_start: Plan | None) -> list[NDArray[Any]]:
         """Arrays for all states; returned are two for actions."""
         shape, states, nothing = self.shape, math.prod(self.shape), (0, self.shape[1])
-        self.values = np.zeros(shape, dtype=self.dtype)
-        self.ranges = np.zeros((2, shape[0]), dtype=self.dtype)
         if warm_start is not None:
             self._warm_up(warm_start)
             self._tick()
         # What makes sweeps with fixed actions faster, then fewer, is kept if there is room.
-        useful = self.settings.inner_sweeps and self.model.successors.longest_list == 1
+        useful = self.settings.inner_sweeps and self.sweeps.model.successors.longest_list == 1
         room = self.spare_bytes if useful else 0.0
         room -= states * (self.dtype.itemsize + 4)
-        kept = shape if room >= 0 else nothing
-        self.kept = Kept(np.empty(kept, self.dtype), np.empty(kept, np.uint32))
+        if room >= 0:
+            self.sweeps.keep()
         cycle = min(LONGEST_CYCLE, int(room // (states * self.dtype.itemsize)))
         recorded = shape if cycle >= SHORTEST_CYCLE else nothing
         self.changes = np.empty((max(cycle, SHORTEST_CYCLE), *recorded), dtype=self.dtype)
@@ -363,7 +355,6 @@ class _Run:
         known = _values_over(mdp, plan)
         if known is None:
             return
-        self.blank = False
         tensor = values.reshape(*(int(size) for size in mdp.exogenous_sizes), values.shape[1])
         dropped = tuple(range(known.ndim - tensor.ndim))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -389,34 +380,17 @@ class _Run:
         """Sweeps with these actions, until the span of their changes is small enough."""
         for k in range(count):
             place = k % len(self.changes)
-            span = self._sweep(actions, improving=False, place=place)
-            if span <= enough:
+            self._tick()
+            self.sweeps.follow(self.shift, actions[0], self.changes[place])
+            if self._swept() <= enough:
                 return
             if extrapolating and self.changes.size and place == len(self.changes) - 1:
-                self._tick()
                 extrapolate(self.values, self.changes, up_to_functions_of_x=not self.has_ends)
 
-    def _sweep(self, actions: list[NDArray[Any]], *, improving: bool, place: int = 0) -> float:
-        """One sweep: the most that changes of V at the same x differ by."""
-        shift, values, ranges = self.dtype.type(self.shift), self.values, self.ranges
-        model, kept, changes = self.model, tuple(self.kept), self.changes[place]
-        rows = model.successors
-        entries = rows.entry_starts, rows.targets, rows.probabilities
-        followed = model.discount, model.terminal, *entries
-
-        def work(thread: int, units: tuple[int, int]) -> None:
-            chunk = self._expected(thread, units)
-            if improving or not self.kept.rows.size:
-                given = shift, chunk, values, actions[0], ranges
-                sweep(model, self.kept, improving, self.blank, *given)
-            else:
-                sweep_kept(followed, kept, shift, chunk, values, changes, ranges)
-
-        if not self.blank:
-            self.expectation.begin(values, self._tick, self.threads)
-        shared(self.expectation.units(), work, self._tick, self.threads)
-        self.blank = False
-        self.sweeps += 1
+    def _swept(self) -> float:
+        """Correct V for the sweep that was made: the most that changes at the same x differ by."""
+        ranges = self.ranges
+        self.iterations += 1
         self.middle = (float(ranges[0].min()) + float(ranges[1].max())) / 2.0
         correction = self.mdp.discount * self.middle
         if self.has_ends:
@@ -426,16 +400,9 @@ class _Run:
             self.offset = self.shift / (1.0 - self.mdp.discount)
         return float((ranges[1] - ranges[0]).max())
 
-    def _expected(self, thread: int, units: tuple[int, int]) -> tuple[int, Floats]:
-        """A chunk of W; that of a V that is zero everywhere needs no work."""
-        if not self.blank:
-            return self.expectation.chunk(thread, units)
-        size = len(self.values) // self.expectation.elimination.num_units
-        return units[0] * size, self.values[units[0] * size : units[1] * size]
-
     def _tick(self) -> None:
         self.clock.tick(
-            lambda: f"sweep {self.sweeps + 1}, the policy may lose {self.loss_bound:.2g}"
+            lambda: f"sweep {self.iterations + 1}, the policy may lose {self.loss_bound:.2g}"
         )
 
     def _rounded(self, number: float) -> float:
@@ -447,8 +414,8 @@ class _Run:
         Each sum of k products is off by at most k + 2 roundings of its largest summand; this
         adds them up along everything that goes into one element.
         """
-        rows = self.model.successors
-        sums = sum(step.entries + 2 for step in self.expectation.elimination.steps)
+        rows = self.sweeps.model.successors
+        sums = sum(step.entries + 2 for step in self.sweeps.expectation.elimination.steps)
         sums += rows.longest_list * (rows.longest_row + 3) + 4
         rewards = (len(self.mdp.scoped_terms) + 3) * (self.reward_size + abs(self.shift))
         return float(np.finfo(self.dtype).eps / 2) * (sums * size + rewards)
@@ -470,7 +437,7 @@ class _Run:
             values=values,
             converged=self.converged,
             residual=self.residual,
-            iterations=self.sweeps,
+            iterations=self.iterations,
             seconds=self.clock.seconds(),
             loss_bound=self.loss_bound,
             method="value iteration",

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
-from planners.core.arrays import Floats, Ints, Ragged, subset_index
+from planners.core.arrays import Floats, Ints, subset_index
 from planners.tables.decision_lists import DecisionLists, follow_rules
+from planners.tables.ragged import Ragged
 
 Unsigned = NDArray[np.uint64]
 

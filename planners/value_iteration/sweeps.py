@@ -1,4 +1,4 @@
-"""A sweep of value iteration: V <- R - shift + discount * E[W], for a range of x.
+"""A sweep of value iteration: V <- R - shift + discount * E[W], over all x or some of them.
 
 It walks through x in C order, like a mileage counter. While the digits up to some variable stay
 the same, so do the rewards of those variables and the rows of the rules that look at no other:
@@ -10,19 +10,25 @@ Indices into large arrays are unsigned: see :class:`SuccessorRows`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from exo_envs.compiled.functions import njit
-from exo_envs.core.mdp import ExoMDP
-from planners.core.arrays import Floats, Ints, Ragged, set_joint_values, subset_index
+from exo_envs.compiled.functions import INNER, njit
+from exo_envs.core.clock import tick
+from exo_envs.core.mdp import ExoMDP, IntArray
+from planners.core.arrays import Floats, Ints, set_joint_values, subset_index
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import num_exogenous_states
-from planners.value_iteration.expectation import Expectation
+from planners.tables.ragged import Ragged
+from planners.value_iteration.expectation import Expectation, share
 from planners.value_iteration.successors import SuccessorRows, successor_rows
 
+#: Values of V that are renewed in one go. In between, the clock is looked at, and threads take
+#: turns.
+PIECE_VALUES = 1 << 17
 ONE = np.uint64(1)
 
 
@@ -37,7 +43,7 @@ class RewardTables(NamedTuple):
     tables: Floats  # (joint values, N, A) for each, one after another
 
     @classmethod
-    def of(cls, mdp: FactoredMDP, dtype: Any, tick: Callable[[], None]) -> RewardTables:
+    def of(cls, mdp: FactoredMDP, dtype: Any) -> RewardTables:
         """Lay out the tables of a model; those of a single term stay where they are."""
         tables = list(mdp.scoped_terms.values()) or [np.zeros((1, *mdp.base_reward.shape))]
         scopes = Ragged.of(list(mdp.scoped_terms))
@@ -64,12 +70,12 @@ class SweepModel(NamedTuple):
     successors: SuccessorRows
 
     @classmethod
-    def of(cls, mdp: FactoredMDP, dtype: Any, tick: Callable[[], None]) -> SweepModel:
+    def of(cls, mdp: FactoredMDP, dtype: Any) -> SweepModel:
         """Bring the tables of a model into this form."""
         tick()
         rows = successor_rows(mdp.decision_lists, dtype)
         tick()
-        rewards = RewardTables.of(mdp, dtype, tick)
+        rewards = RewardTables.of(mdp, dtype)
         discount = dtype.type(mdp.discount)
         return cls(discount, mdp.num_actions, mdp.terminal, mdp.exogenous_sizes, rewards, rows)
 
@@ -82,6 +88,63 @@ class Kept(NamedTuple):
 
     rewards: Floats  # (X, N)
     rows: Any  # (X, N)
+
+
+class Sweeps:
+    """Sweeps over all states of a model, one after another; threads share each of them.
+
+    Attributes:
+        values: V, (X, N); at first zero.
+        ranges: the least and the largest change at each x in the last sweep, (2, X).
+    """
+
+    def __init__(self, mdp: FactoredMDP, dtype: np.dtype[Any], threads: int = 1) -> None:
+        shape = num_exogenous_states(mdp), mdp.num_endogenous_states
+        self.model = SweepModel.of(mdp, dtype)
+        self.expectation = Expectation(mdp.exogenous_sizes, mdp.factors, shape[1], dtype)
+        self.threads = threads
+        self.values: Floats = np.zeros(shape, dtype)
+        self.ranges: Floats = np.zeros((2, shape[0]), dtype)
+        self.kept = Kept(np.empty((0, shape[1]), dtype), np.empty((0, shape[1]), np.uint32))
+
+    def keep(self) -> None:
+        """Keep the rewards and rows of the best actions from the next sweep with these on."""
+        shape = self.values.shape
+        self.kept = Kept(np.empty(shape, self.values.dtype), np.empty(shape, np.uint32))
+
+    def improve(self, shift: float, actions: IntArray) -> None:
+        """A sweep with the best actions, which are written to ``actions``, (X, N)."""
+        self._share(sweep, self.model, self.kept, True, shift, actions)
+
+    def follow(self, shift: float, actions: IntArray, changes: Floats) -> None:
+        """A sweep with these actions, those of the last sweep with the best ones.
+
+        The changes of V are written to ``changes``, (X, N), if it has rows and the rewards and
+        rows of the actions were kept.
+        """
+        if not len(self.kept.rows):
+            self._share(sweep, self.model, self.kept, False, shift, actions)
+            return
+        rows = self.model.successors
+        entries = rows.entry_starts, rows.targets, rows.probabilities
+        # Numba recognises plain tuples in a fraction of the time, and a sweep over a small model
+        # takes microseconds.
+        model = self.model.discount, self.model.terminal, *entries
+        self._share(sweep_kept, model, tuple(self.kept), shift, changes)
+
+    def _share(self, kernel: Any, *given: Any) -> None:
+        """Renew V by a kernel, some x at a time."""
+        *model, shift, written = given
+        expected = self.expectation.of(self.values, self.threads)
+        height = max(1, PIECE_VALUES // self.values.shape[1])
+        arrays = self.values.dtype.type(shift), expected, self.values, written, self.ranges
+        share(
+            [
+                partial(kernel, *model, (first, min(first + height, len(expected))), *arrays)
+                for first in range(0, len(expected), height)
+            ],
+            self.threads,
+        )
 
 
 def action_type(mdp: ExoMDP) -> np.dtype[Any]:
@@ -102,23 +165,12 @@ def backward_induction(mdp: FactoredMDP, steps: int, dtype: Any = np.float64) ->
     >>> [round(float(values.max())) for values in backward_induction(reduced, 2)]
     [0, 100, 100]
     """
-
-    def never() -> None:
-        """Nothing interrupts the pieces of this work."""
-
-    dtype = np.dtype(dtype)
-    model, expectation = SweepModel.of(mdp, dtype, never), Expectation.of(mdp, dtype)
-    shape = (num_exogenous_states(mdp), mdp.num_endogenous_states)
-    kept = Kept(np.empty((0, shape[1]), dtype), np.empty((0, shape[1]), np.uint32))
-    values, actions = np.zeros(shape, dtype), np.zeros(shape, action_type(mdp))
-    ranges = np.empty((2, shape[0]), dtype)
-    yield values
+    sweeps = Sweeps(mdp, np.dtype(dtype))
+    actions = np.zeros(sweeps.values.shape, action_type(mdp))
+    yield sweeps.values
     for _ in range(steps):
-        expectation.begin(values, never)
-        for units in expectation.units():
-            chunk = expectation.chunk(0, units)
-            sweep(model, kept, True, False, dtype.type(0), chunk, values, actions, ranges)
-        yield values
+        sweeps.improve(0.0, actions)
+        yield sweeps.values
 
 
 @njit(cache=True, nogil=True)
@@ -126,9 +178,9 @@ def sweep(
     model: Any,
     kept: Any,
     improving: bool,
-    blank: bool,
+    some: Any,
     shift: Any,
-    chunk: Any,
+    expected: Any,
     values: Any,
     actions: Any,
     ranges: Any,
@@ -139,52 +191,56 @@ def sweep(
         model: a :class:`SweepModel`.
         kept: a :class:`Kept`, overwritten for these x if ``improving``.
         improving: whether to look for the best actions.
-        blank: whether all W are zero, as in the first sweep.
+        some: the first of these x, and the one after the last.
         shift: what is subtracted from every reward.
-        chunk: the first x, and W of this and the following x, shape (., N).
-        values: V, shape (X, N), overwritten for these x.
+        expected: W, shape (X, N).
+        values: V, shape (X, N), overwritten for these x; it may be W.
         actions: (X, N), overwritten for these x if ``improving``.
         ranges: the least and the largest change of V at each x, shape (2, X), overwritten for
             these x.
     """
-    first, expected = chunk
+    first, last = some
     sizes, rewards, groups = model.sizes, model.rewards, model.successors.groups
     digits = np.zeros(len(sizes), np.int64)
     rows = np.zeros(len(groups.rules.values), np.uint64)  # of each rule, at the current x
     num_pairs = len(model.terminal) * model.num_actions
     sums = np.empty((max(len(rewards.scopes.starts) - 1, 1), num_pairs), values.dtype)
     new = np.empty(len(model.terminal), values.dtype)
-    for x in range(first, first + len(expected)):
+    for x in range(first, last):
         turned = _turn(x, x == first, digits, sizes)
         _find_rows(groups, turned, digits, sizes, rows)
         paid = _add_rewards(rewards, turned, digits, sizes, sums)
-        w = expected[x - first]
-        if improving:
-            _choose(model, blank, shift, w, paid, rows, actions[x], new)
-            if len(kept.rows):
-                _keep(model, paid, rows, actions[x], kept.rewards[x], kept.rows[x])
-        else:
-            _follow(model, shift, w, paid, rows, actions[x], new)
+        _choose(model, improving, shift, expected[x], paid, rows, actions[x], new)
+        if improving and len(kept.rows):
+            for n in range(len(new)):
+                pair = np.uint64(n * model.num_actions + actions[x, n])
+                kept.rewards[x, n] = paid[pair]
+                kept.rows[x, n] = rows[model.successors.rule_starts[pair]]
         ranges[0, x], ranges[1, x] = _renew(values[x], new)
 
 
 @njit(cache=True, nogil=True)
 def sweep_kept(
-    model: Any, kept: Any, shift: Any, chunk: Any, values: Any, changes: Any, ranges: Any
+    model: Any,
+    kept: Any,
+    some: Any,
+    shift: Any,
+    expected: Any,
+    values: Any,
+    changes: Any,
+    ranges: Any,
 ) -> None:
     """The same with the kept actions, which is faster.
 
-    The changes of V are written to ``changes``, shape (X, N), unless that has no rows. What it
-    reads of the model comes as a plain tuple: Numba recognises that in a fraction of the time, and
-    a sweep over a small model takes microseconds.
+    The changes of V are written to ``changes``, shape (X, N), unless that has no rows.
     """
-    first, expected = chunk
+    first, last = some
     discount, terminal, entry_starts, targets, probabilities = model
     rewards, rows = kept
     recording = len(changes) > 0
     new = np.empty(len(terminal), values.dtype)
-    for x in range(first, first + len(expected)):
-        w, own_rewards, own_rows = expected[x - first], rewards[x], rows[x]
+    for x in range(first, last):
+        w, own_rewards, own_rows = expected[x], rewards[x], rows[x]
         for n in range(len(terminal)):
             new[n] = 0
             if not terminal[n]:
@@ -198,23 +254,25 @@ def sweep_kept(
         ranges[0, x], ranges[1, x] = _renew(v, new)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _choose(
-    model: Any, blank: bool, shift: Any, w: Any, rewards: Any, rows: Any, actions: Any, new: Any
+    model: Any, improving: bool, shift: Any, w: Any, rewards: Any, rows: Any, actions: Any, new: Any
 ) -> None:
-    """The new V of all states of one x and their best actions, given the rewards and rows at x."""
+    """The new V of all states of one x, given the rewards and rows at x.
+
+    Either with the best actions, which are written down, or with the given ones.
+    """
     discount, num_actions, terminal, _, _, successors = model
     rule_starts, _, entry_starts, targets, probabilities, left = successors
     several = len(rows) >= len(rule_starts)  # some pair has several rules
     for n in range(len(terminal)):
         best = -new.dtype.type(np.inf)
         best_action = 0
-        pair = np.uint64(n * num_actions)
-        for a in range(0 if terminal[n] else num_actions):
+        first, last = (0, num_actions) if improving else (actions[n], actions[n] + 1)
+        pair = np.uint64(n * num_actions + first)
+        for a in range(first, first if terminal[n] else last):
             row = rows[rule_starts[pair]] if several else rows[pair]
-            mean = new.dtype.type(0)
-            if not blank:
-                mean = _mean(row, w, entry_starts, targets, probabilities)
+            mean = _mean(row, w, entry_starts, targets, probabilities)
             if several:
                 mean += _rest(
                     pair, w, rows, rule_starts, entry_starts, targets, probabilities, left
@@ -229,35 +287,6 @@ def _choose(
         actions[n] = best_action
 
 
-@njit(cache=True)
-def _follow(
-    model: Any, shift: Any, w: Any, rewards: Any, rows: Any, actions: Any, new: Any
-) -> None:
-    """The new V of all states of one x with given actions, whose rows are not kept."""
-    discount, num_actions, terminal, _, _, successors = model
-    rule_starts, _, entry_starts, targets, probabilities, left = successors
-    for n in range(len(terminal)):
-        value = new.dtype.type(0)
-        if not terminal[n]:
-            pair = np.uint64(n * num_actions + actions[n])
-            value = _mean(rows[rule_starts[pair]], w, entry_starts, targets, probabilities)
-            value += _rest(pair, w, rows, rule_starts, entry_starts, targets, probabilities, left)
-            value = rewards[pair] + discount * value - shift
-        new[n] = value
-
-
-@njit(cache=True, inline="always")
-def _keep(
-    model: Any, rewards: Any, rows: Any, actions: Any, kept_rewards: Any, kept_rows: Any
-) -> None:
-    """Keep the reward and the row of each action at one x."""
-    rule_starts = model.successors.rule_starts
-    for n in range(len(actions)):
-        pair = np.uint64(n * model.num_actions + actions[n])
-        kept_rewards[n] = rewards[pair]
-        kept_rows[n] = rows[rule_starts[pair]]
-
-
 @njit(cache=True, inline="always")
 def _mean(row: Any, w: Any, entry_starts: Any, targets: Any, probabilities: Any) -> Any:
     """The mean of W(x, n') over one row of successors."""
@@ -269,7 +298,7 @@ def _mean(row: Any, w: Any, entry_starts: Any, targets: Any, probabilities: Any)
     return total
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _rest(
     pair: Any,
     w: Any,
@@ -294,7 +323,7 @@ def _rest(
 
 # Without NaN the extremes of several numbers are found at once. There is none: finite numbers are
 # added up, and V that grows beyond all bounds is seen by its size.
-@njit(cache=True, fastmath={"nnan", "nsz"})
+@njit(**INNER, fastmath={"nnan", "nsz"})
 def _renew(v: Any, new: Any) -> Any:
     """Overwrite V at one x: the least and the largest change."""
     least = v.dtype.type(np.inf)
@@ -320,7 +349,7 @@ def _turn(x: int, start: bool, digits: Any, sizes: Any) -> Any:
     return i
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _find_rows(groups: Any, turned: int, digits: Any, sizes: Any, rows: Any) -> None:
     """The current row of each rule, unless nothing that it looks at has changed."""
     variables, variable_starts = groups.variables
@@ -337,7 +366,7 @@ def _find_rows(groups: Any, turned: int, digits: Any, sizes: Any, rows: Any) -> 
             rows[rules[start + k]] = groups.rows[place + k]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _add_rewards(rewards: Any, turned: int, digits: Any, sizes: Any, sums: Any) -> Any:
     """R(x, n, a) for all pairs: the sum of the tables at the current digits.
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled.functions import INNER, njit
+from exo_envs.compiled.functions import njit
 from exo_envs.core.arguments import as_array, check_names, whole_numbers
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, IntArray, Variable
 from planners.core.files import Saved
-from planners.core.policy import Policy, as_names
+from planners.core.observer import as_names
+from planners.core.policy import Policy
 
 #: Actions are smaller than this, so that any type for them will do.
 MOST_ACTIONS = 2**31 - 1
@@ -102,23 +103,20 @@ class TabularPolicy(Policy, Saved):
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
         """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
-        endogenous, exogenous = self.as_batch(endogenous, exogenous)
-        x, n = (exogenous, self.exogenous_sizes), (endogenous, self.endogenous_sizes)
-        return _look_up(self.actions, *x, *n)
+        n, x = self.as_batch(endogenous, exogenous)
+        return _look_up(self.actions, x, self.exogenous_sizes, n, self.endogenous_sizes)
 
 
 @njit(cache=True)
 def _look_up(actions: Any, x: Any, x_sizes: Any, n: Any, n_sizes: Any) -> Any:
+    """The actions at the nearest values that variables of these sizes can have."""
+    flat = actions.reshape(-1)
     out = np.empty(len(n), np.int64)
     for lane in range(len(n)):
-        out[lane] = actions[_clipped_index(x[lane], x_sizes), _clipped_index(n[lane], n_sizes)]
+        index = 0
+        for i in range(len(x_sizes)):
+            index = index * x_sizes[i] + min(max(x[lane, i], 0), x_sizes[i] - 1)
+        for i in range(len(n_sizes)):
+            index = index * n_sizes[i] + min(max(n[lane, i], 0), n_sizes[i] - 1)
+        out[lane] = flat[index]
     return out
-
-
-@njit(**INNER)
-def _clipped_index(values: Any, sizes: Any) -> Any:
-    """The joint index of the nearest values that variables of these sizes can have."""
-    index = 0
-    for i in range(len(sizes)):
-        index = index * sizes[i] + min(max(values[i], 0), sizes[i] - 1)
-    return index

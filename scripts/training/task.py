@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs import ExoMDP, ExoVectorEnv, State, as_mdp
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import FloatArray
 from planners import ReducedMDP, Scenarios, evaluate
 from planners.core.files import replacing

@@ -6,8 +6,7 @@ from models import CoinMDP, CounterMDP
 
 from exo_envs import ExoMDP, State, Variable
 from exo_envs.contract.check import check_quickly
-from exo_envs.contract.probe import Probe, collect_states
-from exo_envs.contract.rules import check_neighbours, shares_noise
+from exo_envs.contract.rules import Probe, check_neighbours, collect_states, shares_noise
 from exo_envs.domains.grid import GridMDP
 from exo_envs.testing import ContractError, check_mdp
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from exo_envs import ExoMDP, State, Variable
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.grid import GridMDP
 from planners import ReducedMDP

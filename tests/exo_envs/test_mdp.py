@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from models import CoinMDP, CounterMDP
 
 from exo_envs import State, Variable
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.domains.grid import GridMDP
 
 BATCH_SHAPES = st.lists(st.integers(1, 3), max_size=3).map(tuple)

@@ -16,8 +16,7 @@ from real_models import BatteryMDP, DoorMDP
 from exo_envs import ExoEnv, ExoMDP, ExoVectorEnv, State, Variable
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.errors import ContractError
-from exo_envs.core.mdp import REAL_SIZE
-from exo_envs.core.variable import Ranges
+from exo_envs.core.mdp import REAL_SIZE, Ranges
 from exo_envs.testing import check_mdp
 
 PRICE = Variable("price", low=0, high=500)

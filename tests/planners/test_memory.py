@@ -62,9 +62,9 @@ def test_the_second_mask_counts_nothing_again(world, monkeypatch):
     for counting in (
         "planners.forecasting.forecasts._fit_one",
         "planners.forecasting.forecast_parents.ForecastParentSearch._count",
-        "planners.dependence.pairwise.Columns.information",
+        "planners.dependence.pairwise.SampledColumns.information",
         "planners.dependence.interventions._influence",
-        "planners.reduced.factors._fit_one",
+        "planners.tables.factors._fit_one",
     ):
         monkeypatch.setattr(counting, refuse)
     assert planned(world, MASKS[0], memory)[0].parents

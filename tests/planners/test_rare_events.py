@@ -9,7 +9,14 @@ from scipy import stats
 
 from exo_envs.core.statistics import chi_squared_quantile
 from planners.core.evaluation import Estimate
-from planners.core.rare_events import Events, find_events, most_per_episode, rounded, shown, split
+from planners.core.rare_events import (
+    Events,
+    find_events,
+    most_per_episode,
+    readable,
+    rounded,
+    split,
+)
 
 RUNS = 400
 
@@ -120,4 +127,4 @@ def test_odd_samples_are_left_to_normal_theory():
 
 def test_numbers_for_people():
     assert [rounded(x) for x in (3.0, 27_499.0, 1e7)] == [3, 27_000, 10_000_000]
-    assert [shown(x) for x in (-9_999.6, 3.14159)] == ["-10,000", "3.1"]
+    assert [readable(x) for x in (-9_999.6, 3.14159)] == ["-10,000", "3.1"]

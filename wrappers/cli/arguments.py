@@ -62,7 +62,7 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
     add = parser.add_argument
     add(
         "--cost-weight",
-        type=real(0.0),
+        type=real_type(0.0),
         default=cost_weight,
         metavar="λ",
         help=f"what each variable has to earn: {cost_weight:g} (with 0, all that matters is kept)",
@@ -74,12 +74,18 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
         help="tests at a stated level, or the paper's algorithm: calibrated",
     )
     add_ignored_rewards(parser, default=None, note="; zero with --rule paper")
-    add("--rollouts", type=whole(1), default=500, metavar="N", help="played with each mask: 500")
-    add("--data", type=whole(1), metavar="N", help="rollouts that models are estimated from")
+    add(
+        "--rollouts",
+        type=whole_type(1),
+        default=500,
+        metavar="N",
+        help="played with each mask: 500",
+    )
+    add("--data", type=whole_type(1), metavar="N", help="rollouts that models are estimated from")
     add("--level", type=_level, default=0.05, metavar="P", help="of the tests: 0.05")
     add(
         "--time-limit",
-        type=real(0.0, positive=True),
+        type=real_type(0.0, positive=True),
         metavar="SECONDS",
         help="then the best mask so far is kept",
     )
@@ -95,7 +101,7 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """What all randomness comes from."""
     parser.add_argument(
-        "--seed", type=whole(0), default=0, metavar="N", help="of all randomness: 0"
+        "--seed", type=whole_type(0), default=0, metavar="N", help="of all randomness: 0"
     )
 
 
@@ -144,12 +150,12 @@ def check_writable(path: Path) -> None:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def whole(least: int) -> Callable[[str], int]:
+def whole_type(least: int) -> Callable[[str], int]:
     """The type of an argument that is a whole number, at least ``least``."""
     return _type(int, lambda n: n >= least, f"a whole number, at least {least}")
 
 
-def real(least: float, *, positive: bool = False) -> Callable[[str], float]:
+def real_type(least: float, *, positive: bool = False) -> Callable[[str], float]:
     """The type of an argument that is a finite number, at least ``least`` or greater than it."""
     if positive:
         return _type(float, lambda x: least < x < math.inf, f"a number, greater than {least:g}")

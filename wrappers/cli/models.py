@@ -13,8 +13,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from exo_envs.core.batches import as_mask
 from exo_envs.core.errors import ExoError, unknown_name
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.domains import ENVIRONMENTS
 from exo_envs.shells.env import ExoEnv

@@ -29,7 +29,7 @@ import numpy as np
 from exo_envs.core.arguments import check_flag
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.policy import Mask
-from planners.dependence.parents import Evidence
+from planners.dependence.parents import ParentEvidence
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.history import Role
 from wrappers.fitting.study import LEFT_OUT, PARENTS, Study
@@ -87,7 +87,7 @@ class Relevance:
     """
 
     findings: dict[str, RelevantVariable] = field(default_factory=dict)
-    parents: dict[str, dict[str, Evidence]] = field(default_factory=dict, repr=False)
+    parents: dict[str, dict[str, ParentEvidence]] = field(default_factory=dict, repr=False)
 
     @property
     def direct(self) -> Mask:
@@ -159,7 +159,9 @@ def over_all_tests(study: Study, log_p: float) -> float:
     return min(1.0, len(study.mdp.exogenous_names) ** 2 * math.exp(log_p))
 
 
-def _predicting(study: Study, name: str, evidence: dict[str, Evidence]) -> list[RelevantVariable]:
+def _predicting(
+    study: Study, name: str, evidence: dict[str, ParentEvidence]
+) -> list[RelevantVariable]:
     """The variables that predict one by a test, and those known to act on it all the same."""
     known = study.memory.entries(LEFT_OUT)[name].items()
     return [

@@ -30,7 +30,7 @@ from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
 from planners.dependence.interventions import actors_of, influence_given
 from planners.dependence.pairwise import Duplicates
-from planners.dependence.parents import Evidence, ParentSearch
+from planners.dependence.parents import ParentEvidence, ParentSearch
 from planners.discretization.coarse import coarsened
 from planners.objective import MaskEvaluator
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
@@ -49,7 +49,7 @@ KNOWN_ENDS = (ExoMDP.is_terminal, EndCarryingMDP.is_terminal)
 #: variable -> the variables that act on it, with the strength of the effect.
 ACTORS = Shelf[str, dict[int, float]]("actors")
 #: variable -> the variables that predict it, with the evidence.
-PARENTS = Shelf[str, dict[str, Evidence]]("parents")
+PARENTS = Shelf[str, dict[str, ParentEvidence]]("parents")
 #: variable -> the variables that act on it and have no place in its table, with how often.
 LEFT_OUT = Shelf[str, dict[str, float]]("left_out")
 #: () -> which variables say the same.
@@ -216,7 +216,7 @@ class Study:
             )
         return self.memory.survey
 
-    def parents(self, names: Sequence[str]) -> dict[str, dict[str, Evidence]]:
+    def parents(self, names: Sequence[str]) -> dict[str, dict[str, ParentEvidence]]:
         """The variables that predict each of some, itself included, with the evidence.
 
         All variables are candidates, and the level is divided by their number and again by that

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from planners.core.evaluation import DECIDED, Estimate
 from planners.core.policy import Mask
 from planners.worth import Comparison

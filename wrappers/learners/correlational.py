@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import Constraints, check_choice, check_flag, real, whole
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
-from planners.core.memory import LARGE, Shelf
+from planners.core.memory import MORE_BYTES, Shelf
 from planners.core.policy import Mask
 from planners.dependence.contingency import Cases, Rows
 from planners.dependence.parents import TransitionCounts
@@ -102,7 +102,7 @@ class EndogenousTransitions(NamedTuple):
 
 
 #: (transition model, mask) -> what the paper's score of each variable outside of it is made of.
-DIVERGENCES = Shelf[tuple[TransitionModel, Mask], Divergence]("divergences", LARGE)
+DIVERGENCES = Shelf[tuple[TransitionModel, Mask], Divergence]("divergences", MORE_BYTES)
 #: () -> how n moves where the transitions of the rollouts begin.
 ENDOGENOUS_TRANSITIONS = Shelf[tuple[()], EndogenousTransitions](
     "endogenous_transitions", at_least=1

@@ -9,7 +9,7 @@ from functools import partial
 from typing import ClassVar
 
 from exo_envs.core.arguments import Constraints, check_flag, whole
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from planners.core.policy import Mask
 from planners.reduced.ignored_rewards import IgnoredRewards
 from wrappers.fitting.history import Record

@@ -23,7 +23,7 @@ from exo_envs.core.arguments import (
     real,
     whole,
 )
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate

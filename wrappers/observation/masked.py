@@ -16,8 +16,8 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWra
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from exo_envs.core.batches import as_mask
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, observed_variables
 
@@ -182,7 +182,7 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
     Args:
         env: the environment, wrapped or not.
         mask: the variables to keep: names, patterns such as ``"guard*"``, indices, booleans, or a
-            mapping from names to booleans; see :func:`exo_envs.core.masks.as_mask`.
+            mapping from names to booleans; see :func:`exo_envs.core.batches.as_mask`.
         show_mask: whether pictures have the mask drawn over them.
 
     Attributes:

@@ -14,8 +14,8 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_flag, check_whole, optional
+from exo_envs.core.batches import as_mask
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import ExoMDP, IntArray
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.simulators.conversion import as_mdp

@@ -20,7 +20,7 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.core.arguments import as_generator, check_flag, check_level, check_whole, optional
-from exo_envs.core.masks import as_mask
+from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.statistics import detectable_information
 from planners.core.policy import Mask

@@ -18,7 +18,7 @@ from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
 from wrappers.fitting.study import ACTORS, CLEAR_SHARE, LEFT_OUT, PARENTS, Study
-from wrappers.reports.tables import rounded
+from wrappers.reports.tables import rounded_up
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.
 NOTABLE_NATS = 0.0823
@@ -164,10 +164,10 @@ def _acting_unseen(study: Study, found: Collection[str]) -> Iterator[str]:
 
 def _more(study: Study, transitions: int) -> str:
     """How many transitions would do, in two digits, and how to get as many."""
-    help_, most = "give a longer record", rounded(transitions)
+    help_, most = "give a longer record", rounded_up(transitions)
     if not study.mdp.is_recorded:
         counted = -(-most // study.data().num_steps)  # rollouts that are not held out
-        help_ = f"give n_data_rollouts={rounded(counted + -(-counted // (HOLD_OUT - 1)))}"
+        help_ = f"give n_data_rollouts={rounded_up(counted + -(-counted // (HOLD_OUT - 1)))}"
     return f"About {most:,} transitions would do: {help_}"
 
 

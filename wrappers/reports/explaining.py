@@ -19,7 +19,7 @@ from wrappers.fitting.session import FittedLearner
 from wrappers.reports.doubts import NOTABLE_NATS
 from wrappers.reports.explanation import ExplainedVariable, Explanation
 from wrappers.reports.signs import AGENT, UNITS, Sign, find_signs
-from wrappers.reports.tables import listed, number, rounded
+from wrappers.reports.tables import listed, number, rounded_up
 
 #: Names that a sentence lists at most.
 MOST_NAMES = 3
@@ -199,7 +199,7 @@ class _Row:
             effect=sign.effect,
             unit=sign.unit,
             detectable=sign.detectable,
-            needed=None if sign.needed is None else rounded(sign.needed),
+            needed=None if sign.needed is None else rounded_up(sign.needed),
             worth=None if tried is None else tried.worth,
             tried_with=self.others,
             price=self.learner.cost_weight,
@@ -265,7 +265,7 @@ class _Row:
             seen="" if sign.detectable is None else number(sign.detectable),
             p=sign.evidence or 0.0,
             notable=number(NOTABLE_NATS),
-            needed=rounded(sign.needed or 0),
+            needed=rounded_up(sign.needed or 0),
             transitions=self.transitions,
         )
 

@@ -17,8 +17,8 @@ from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from exo_envs.core.arguments import as_list, check_real, check_whole, optional
+from exo_envs.core.batches import as_mask
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.masks import as_mask
 from planners.core.evaluation import Estimate
 from planners.core.policy import Mask
 from wrappers.fitting.history import Progress

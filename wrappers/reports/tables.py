@@ -134,10 +134,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def rounded(count: int) -> int:
+def rounded_up(count: int) -> int:
     """A number with two digits, rounded up.
 
-    >>> rounded(387_412), rounded(7)
+    >>> rounded_up(387_412), rounded_up(7)
     (390000, 7)
     """
     unit = 10 ** max(0, len(str(count)) - 2)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.arguments import as_integers
 from exo_envs.core.batches import as_size, as_values, endogenous_column, exogenous_lanes
-from exo_envs.core.kernels import CompiledStep
+from exo_envs.core.kernels import CompiledStep, LazyModule
 from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
 from exo_envs.domains.crowd.parameters import CrowdParameters, Phase, World
 from exo_envs.domains.floor import Floor, FloorMDP, Move

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.batches import as_size
-from exo_envs.core.kernels import CompiledStep
+from exo_envs.core.kernels import CompiledStep, LazyModule
 from exo_envs.core.mdp import State, Variable
 from exo_envs.domains.factory.parameters import NUM_STATIONS, WORK, FactoryParameters, World
 from exo_envs.domains.floor import Floor, FloorMDP

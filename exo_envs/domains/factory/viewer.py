@@ -1,20 +1,18 @@
 """Pictures of ExoFactory: in 3-D, as a floor plan, or in letters.
 
-Coordinates are those of a floor plan: x to the right, y downwards, a cell is one unit wide. A
-machine takes the upper half of its station's cell; the belt runs along the lower edge of the
+A machine takes the upper half of its station's cell; the belt runs along the lower edge of the
 floor, with the live order at its left end.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from exo_envs.core.mdp import State
 from exo_envs.domains.factory.model import FactoryMDP
 from exo_envs.domains.factory.parameters import UP as IS_UP
-from exo_envs.rendering import flat, solid
-from exo_envs.rendering.flat import Canvas, Point
+from exo_envs.rendering import flat
+from exo_envs.rendering.flat import Canvas
 from exo_envs.rendering.palette import (
     DOWN,
     GOAL,
@@ -23,19 +21,16 @@ from exo_envs.rendering.palette import (
     INK,
     LIT,
     PAPER,
-    SKIN,
     TECHNICIAN,
     UP,
     WALL,
     Colour,
     mix,
 )
-from exo_envs.rendering.scene import Scene
-from exo_envs.rendering.viewer import SceneViewer, side_by_side
+from exo_envs.rendering.things import MACHINE_HEIGHT, Point, Thing, side_by_side
+from exo_envs.rendering.viewer import SceneViewer
 
-MACHINE = (0.78, 0.40)  # its width and depth
-HEIGHT = 0.5  # of a machine
-BELT = (0.40, 1.0)  # from where to where it runs, below the floor
+BELT = 0.70  # how far its middle is below the floor
 STATION_COLOURS: tuple[Colour, ...] = (
     (70, 150, 230),
     (240, 140, 50),
@@ -44,46 +39,6 @@ STATION_COLOURS: tuple[Colour, ...] = (
     (50, 62, 120),
 )
 ON_BELT = mix(WALL, PAPER, 0.45)  # the arrows that say which way it moves
-
-CABINET = solid.box(*MACHINE, HEIGHT)
-LAMP = solid.merge(
-    solid.lathe([(0.05, HEIGHT), (0.05, HEIGHT + 0.06)], sides=8),
-    solid.ball(0.13).at(0.0, 0.0, HEIGHT + 0.17),
-)
-
-
-class Station(NamedTuple):
-    """A station and its machine."""
-
-    number: int
-    centre: Point  # of its cell
-    machine: Point  # the centre of its machine
-    is_up: bool
-    variable: str
-
-
-class Order(NamedTuple):
-    """A place on the belt and the order that is there."""
-
-    variable: str
-    spot: Point
-    station: int | None
-
-
-class Layout(NamedTuple):
-    """Where everything is; those who share a cell are side by side."""
-
-    robot: Point
-    is_fulfilled: bool
-    goal: Point | None  # the machine of the live order, unless that is fulfilled
-    stations: list[Station]
-    technicians: list[tuple[str, Point]]
-    orders: list[Order]
-    arrows: tuple[float, ...]  # on the belt: their x, right of each order
-    belt_end: float  # its x; the belt begins at 1
-    clock: Point
-    lights: list[tuple[Point, bool]]  # around the clock, clockwise from the top; which are on
-    lamps: list[tuple[str, Point, bool]]  # the variables that never matter, and which are 1
 
 
 class FactoryViewer(SceneViewer):
@@ -101,8 +56,6 @@ class FactoryViewer(SceneViewer):
     draws = FactoryMDP
     mdp: FactoryMDP
 
-    # --- in letters -------------------------------------------------------------------------
-
     def text(self, state: State) -> str:
         """The floor plan in letters, three for each cell, and the belt."""
         mdp, floor, state = self.mdp, self.mdp.floor, self.check(state)
@@ -116,13 +69,7 @@ class FactoryViewer(SceneViewer):
             people[cell] = "t" if people[cell] == " " else "m"
         robot = int(state.endogenous[0])
         people[robot] = "R" if people[robot] == " " else "&"
-        rows = [
-            " ".join(
-                cells[cell] + people[cell]
-                for cell in range(floor.cell(row, 0), floor.cell(row, 0) + floor.columns)
-            ).rstrip()
-            for row in range(floor.rows)
-        ]
+        rows = floor.plan([cell + who for cell, who in zip(cells, people, strict=True)])
         queue = [str(order - 1) if order else "-" for order in x[mdp.order_slice].tolist()]
         noise = "".join(map(str, x[mdp.noise_slice]))
         belt = (
@@ -136,104 +83,95 @@ class FactoryViewer(SceneViewer):
         )
         return "\n".join([*rows, belt, legend])
 
-    # --- flat -------------------------------------------------------------------------------
-
     @property
     def extent(self) -> tuple[float, float, float, float]:
         """The floor with the noise above it, and the belt below."""
-        return -0.1, -0.4, self._belt_end + 0.1, self.mdp.floor.rows + BELT[1] + 0.1
+        return -0.1, -0.4, self._belt_end + 0.1, self.mdp.floor.rows + BELT + 0.4
 
-    def draw_ground(self, canvas: Canvas, layout: Layout) -> None:
+    def draw_ground(self, canvas: Canvas, state: State) -> None:
         """Draw the floor, the lights of the noise, the numbers of the stations and the belt."""
-        emphasis = self.emphasis
-        flat.tiles(canvas, self.mdp.floor.rows, self.mdp.floor.columns)
-        for name, spot, is_lit in layout.lamps:
+        mdp, floor, emphasis = self.mdp, self.mdp.floor, self.emphasis
+        flat.tiles(canvas, floor.rows, floor.columns)
+        noise = state.exogenous[mdp.noise_slice]
+        for i, name in enumerate(mdp.exogenous_names[mdp.noise_slice]):
+            lamp = canvas.at((1.0 + (i + 0.5) * (floor.columns - 2) / len(noise), -0.25))
             if emphasis.marks(name):
-                flat.square(canvas.at(spot, 0.32))
-            colour = emphasis.paint(LIT if is_lit else WALL, name)
-            canvas.disc(spot, 0.08, fill=colour, outline=mix(colour, INK, 0.4), width=0.02)
-        for station in layout.stations:
-            x, y = station.centre
-            if emphasis.marks(station.variable):
-                flat.square(canvas.at(station.centre))
-            canvas.text((x - 0.34, y + 0.26), str(station.number), size=0.3)
-        self._draw_belt(canvas, layout)
-
-    # --- flat -------------------------------------------------------------------------------
-
-    def draw_figures(self, canvas: Canvas, layout: Layout) -> None:
-        """Draw the machines, the technicians, the robot and the star of the live order."""
-        emphasis = self.emphasis
-        for station in layout.stations:
-            machine, name = canvas.at(station.machine), station.variable
-            flat.table(machine, *MACHINE, emphasis.paint(STATION_COLOURS[station.number], name))
-            lamp = emphasis.paint(UP if station.is_up else DOWN, name)
-            machine.disc((0.27, 0.0), 0.10, fill=lamp, outline=PAPER, width=0.03)
-        for name, (x, y) in sorted(layout.technicians, key=lambda technician: technician[1][1]):
+                flat.square(lamp.at((0.0, 0.0), 0.32))
+            colour = emphasis.paint(LIT if noise[i] else WALL, name)
+            lamp.disc((0.0, 0.0), 0.08, fill=colour, outline=mix(colour, INK, 0.4), width=0.02)
+        for number, name in enumerate(mdp.exogenous_names[mdp.machine_slice]):
+            station = canvas.at(self._station(number, 0.5))
             if emphasis.marks(name):
-                flat.ring(canvas.at((x, y), 0.62))
-            body, head, cap = (emphasis.paint(c, name) for c in (TECHNICIAN, SKIN, HELMET))
-            flat.person(canvas.at((x, y - 0.05), 0.62), body, head=head, cap=cap)
-        flat.robot(canvas.at((layout.robot[0], layout.robot[1] - 0.08), 0.85))
-        if layout.goal is not None:
-            x, y = layout.goal
-            colour = emphasis.paint(GOAL, layout.orders[0].variable)
-            flat.goal_star(canvas.at((x, y - 0.02), 0.85), colour)
+                flat.square(station)
+            station.text((-0.34, 0.26), str(number), size=0.3)
+        self._draw_clock(canvas.at((0.5, floor.rows + BELT)), int(state.exogenous[mdp.clock_index]))
+        self._draw_belt(canvas, state)
 
-    def _draw_belt(self, canvas: Canvas, layout: Layout) -> None:
-        y = layout.orders[0].spot[1]
-        above, below = y - 0.28, y + 0.28
-        canvas.box((1.0, above), (layout.belt_end, below), fill=WALL, radius=0.1)
-        for x in layout.arrows:
-            for end in (above + 0.14, below - 0.14):
-                canvas.line((x - 0.05, y), (x + 0.05, end), fill=ON_BELT, width=0.04)
-        for order in layout.orders:
-            self._draw_order(canvas.at(order.spot), order, is_live=order is layout.orders[0])
-        if layout.is_fulfilled:
-            _draw_tick(canvas.at(layout.orders[0].spot, 0.5))
-        name, clock, emphasis = self._clock_name, canvas.at(layout.clock), self.emphasis
+    def _draw_clock(self, canvas: Canvas, time: int) -> None:
+        variable, emphasis = self.mdp.exogenous_variables[self.mdp.clock_index], self.emphasis
+        name, dial = variable.name, emphasis.paint(INK, variable.name)
         if emphasis.marks(name):
-            flat.square(clock.at((0.0, 0.0), 0.68))
-        clock.disc((0.0, 0.0), 0.28, fill=emphasis.paint(INK, name), outline=GROUT, width=0.02)
-        for (right, down), is_on in layout.lights:
-            colour = emphasis.paint(LIT if is_on else WALL, name)
-            clock.disc((0.19 * right, 0.19 * down), 0.055, fill=colour)
+            flat.square(canvas.at((0.0, 0.0), 0.68))
+        canvas.disc((0.0, 0.0), 0.28, fill=dial, outline=GROUT, width=0.02)
+        for light, (right, down) in enumerate(_dial(variable.size)):
+            colour = emphasis.paint(LIT if light <= time else WALL, name)
+            canvas.disc((0.19 * right, 0.19 * down), 0.055, fill=colour)
 
-    def _draw_order(self, canvas: Canvas, order: Order, *, is_live: bool) -> None:
+    def _draw_belt(self, canvas: Canvas, state: State) -> None:
+        end, pitch, middle = self._belt_end, self._pitch, self.mdp.floor.rows + BELT
+        canvas.box((1.0, middle - 0.28), (end, middle + 0.28), fill=WALL, radius=0.1)
+        for place, name in enumerate(self.mdp.exogenous_names[self.mdp.order_slice]):
+            spot = canvas.at((1.0 + (place + 0.5) * pitch, middle))
+            arrow = 0.5 * pitch
+            if 1.0 + (place + 1.0) * pitch < end - 0.2:
+                for side in (-0.14, 0.14):
+                    spot.line((arrow - 0.05, 0.0), (arrow + 0.05, side), fill=ON_BELT, width=0.04)
+            self._draw_order(spot, name, int(state.exogenous[place]), is_live=place == 0)
+            if place == 0 and state.endogenous[1]:
+                _draw_tick(spot.at((0.0, 0.0), 0.5))
+
+    def _draw_order(self, canvas: Canvas, name: str, order: int, *, is_live: bool) -> None:
         emphasis = self.emphasis
-        if emphasis.marks(order.variable):
+        if emphasis.marks(name):
             flat.square(canvas.at((0.0, 0.0), 0.62))
         if is_live:
-            frame = emphasis.paint(GOAL, order.variable)
+            frame = emphasis.paint(GOAL, name)
             canvas.box((-0.27, -0.27), (0.27, 0.27), outline=frame, width=0.05, radius=0.06)
-        if order.station is None:
+        if order == 0:
             canvas.line((-0.08, 0.0), (0.08, 0.0), fill=mix(WALL, PAPER, 0.5), width=0.04)
             return
-        colour, corners = STATION_COLOURS[order.station], ((-0.2, -0.2), (0.2, 0.2))
-        colour = emphasis.paint(colour, order.variable)
+        colour, corners = STATION_COLOURS[order - 1], ((-0.2, -0.2), (0.2, 0.2))
+        colour = emphasis.paint(colour, name)
         canvas.box(*corners, fill=colour, outline=PAPER, width=0.02, radius=0.04)
-        canvas.text((0.0, 0.0), str(order.station), size=0.3, fill=PAPER)
+        canvas.text((0.0, 0.0), str(order - 1), size=0.3, fill=PAPER)
 
-    # --- in 3-D -----------------------------------------------------------------------------
+    def lay_out(self, state: State) -> list[Thing]:
+        """The machines, the technicians, the robot and the star of the live order."""
+        mdp, x, names = self.mdp, state.exogenous, self.mdp.exogenous_names
+        things = []
+        for number, name in enumerate(names[mdp.machine_slice]):
+            lamp = UP if x[mdp.machine_slice][number] == IS_UP else DOWN
+            spot, colour = self._station(number, 0.26), STATION_COLOURS[number]
+            things.append(Thing("machine", name, spot, colour, lamp, (name,)))
 
-    def pose(self, scene: Scene, layout: Layout) -> None:
-        """Show the machines, the technicians, the robot and the star of the live order."""
-        emphasis = self.emphasis
-        solid.robot(scene, *layout.robot)
-        for name, spot in layout.technicians:
-            solid.person(scene, name, spot, TECHNICIAN, HELMET, emphasis, (name,))
-        for station in layout.stations:
-            name, (x, y) = station.variable, station.machine
-            cabinet = emphasis.paint(STATION_COLOURS[station.number], name)
-            scene.show(name, CABINET, cabinet, (x, -y, 0.0))
-            lamp = emphasis.paint(UP if station.is_up else DOWN, name)
-            scene.show(f"{name} lamp", LAMP, lamp, (x + 0.15, -y, 0.0))
-        if layout.goal is not None:
-            x, y = layout.goal
-            colour = emphasis.paint(GOAL, layout.orders[0].variable)
-            scene.show("beacon", solid.BEACON, colour, (x - 0.22, -y, HEIGHT))
+        def at_cell(cell: int) -> tuple[Point, float, float]:
+            row, column = mdp.floor.position(cell)
+            if cell in mdp.station_cells:  # in front of the machine, and not of its number
+                return (column + 0.64, row + 0.74), 0.72, 0.30
+            return (column + 0.5, row + 0.52), 0.9, 0.66
 
-    # --- of both pictures -------------------------------------------------------------------
+        technicians = names[mdp.technician_slice]
+        cells = mdp.station_cells[x[mdp.technician_slice]].tolist()
+        members = [(int(state.endogenous[0]), "robot"), *zip(cells, technicians, strict=True)]
+        spots = side_by_side(members, at_cell)
+        things.append(Thing("robot", "robot", spots["robot"]))
+        things += [
+            Thing("person", name, spots[name], TECHNICIAN, HELMET, (name,)) for name in technicians
+        ]
+        if x[0] and not state.endogenous[1]:
+            spot, live = self._station(int(x[0]) - 1, 0.24), names[0]
+            things.append(Thing("goal", "goal", spot, GOAL, None, (live,), MACHINE_HEIGHT))
+        return things
 
     def key(self, state: State) -> flat.Key:
         """What the signs mean."""
@@ -255,10 +193,6 @@ class FactoryViewer(SceneViewer):
         ]
 
     @property
-    def _clock_name(self) -> str:
-        return self.mdp.exogenous_names[self.mdp.clock_index]
-
-    @property
     def _pitch(self) -> float:
         """How far it is from one order on the belt to the next."""
         return max(0.7, min(1.0, (self.mdp.floor.columns - 1.0) / self.mdp.clock_index))
@@ -268,64 +202,10 @@ class FactoryViewer(SceneViewer):
         """How far to the right the belt reaches: as far as the floor, or as its orders need."""
         return max(float(self.mdp.floor.columns), 1.0 + self.mdp.clock_index * self._pitch)
 
-    def lay_out(self, state: State) -> Layout:
-        """Where everything is."""
-        mdp, floor, x = self.mdp, self.mdp.floor, state.exogenous
-        names, pitch, end = mdp.exogenous_names, self._pitch, self._belt_end
-        stations = [
-            Station(
-                number,
-                (column + 0.5, row + 0.5),
-                (column + 0.5, row + 0.26),
-                bool(x[mdp.machine_slice][number] == IS_UP),
-                names[mdp.machine_slice][number],
-            )
-            for number, (row, column) in enumerate(map(floor.position, mdp.station_cells))
-        ]
-        robot, technicians = self._place_figures(state)
-        middle = floor.rows + (BELT[0] + BELT[1]) / 2
-        places = [1.0 + (index + 0.5) * pitch for index in range(mdp.clock_index)]
-        orders = [
-            Order(names[index], (place, middle), int(x[index]) - 1 if x[index] else None)
-            for index, place in enumerate(places)
-        ]
-        step = places[1] - places[0] if len(places) > 1 else 1.0
-        noise = list(zip(names[mdp.noise_slice], x[mdp.noise_slice], strict=True))
-        live, is_fulfilled = orders[0].station, bool(state.endogenous[1])
-        return Layout(
-            robot,
-            is_fulfilled,
-            None if live is None or is_fulfilled else stations[live].machine,
-            stations,
-            technicians,
-            orders,
-            tuple(place + step / 2 for place in places if place + step / 2 < end - 0.2),
-            end,
-            (0.5, middle),
-            [
-                (spot, light <= x[mdp.clock_index])
-                for light, spot in enumerate(_dial(mdp.exogenous_variables[mdp.clock_index].size))
-            ],
-            [
-                (name, (1.0 + (i + 0.5) * (floor.columns - 2) / len(noise), -0.25), bool(value))
-                for i, (name, value) in enumerate(noise)
-            ],
-        )
-
-    def _place_figures(self, state: State) -> tuple[Point, list[tuple[str, Point]]]:
-        mdp = self.mdp
-
-        def room(cell: int) -> tuple[Point, float, float]:
-            row, column = mdp.floor.position(cell)
-            if cell in mdp.station_cells:  # in front of the machine, and not of its number
-                return (column + 0.64, row + 0.74), 0.72, 0.30
-            return (column + 0.5, row + 0.52), 0.9, 0.66
-
-        names = mdp.exogenous_names[mdp.technician_slice]
-        cells = mdp.station_cells[state.exogenous[mdp.technician_slice]].tolist()
-        members = [(int(state.endogenous[0]), "robot"), *zip(cells, names, strict=True)]
-        spots = side_by_side(members, room)
-        return spots["robot"], [(name, spots[name]) for name in names]
+    def _station(self, number: int, below: float) -> Point:
+        """A point in the middle of a station's cell, so far below its upper edge."""
+        row, column = self.mdp.floor.position(self.mdp.station_cells[number])
+        return column + 0.5, row + below
 
 
 def _dial(lights: int) -> list[Point]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.batches import as_size, endogenous_column
-from exo_envs.core.kernels import CompiledStep
+from exo_envs.core.kernels import CompiledStep, LazyModule
 from exo_envs.core.mdp import BoolArray, IntArray, State, Successors, Variable
 from exo_envs.domains.floor import Floor, FloorMDP, Move
 from exo_envs.domains.grid.parameters import GridParameters, World

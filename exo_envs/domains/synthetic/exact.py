@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exo_envs.core.arguments import shown
-from exo_envs.core.batches import as_state
+from exo_envs.core.batches import as_mask, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.masks import as_mask
 from exo_envs.core.mdp import FloatArray, IntArray, State
 from exo_envs.domains.synthetic.model import SyntheticMDP
 from exo_envs.domains.synthetic.parameters import SITE
@@ -54,8 +53,8 @@ def exact_return(
 
     Args:
         mdp: the planted problem.
-        mask: see :func:`exo_envs.core.masks.as_mask`; by default the required mask: then it is the
-            optimal value.
+        mask: see :func:`exo_envs.core.batches.as_mask`; by default the required mask: then it is
+            the optimal value.
         state: where the episode starts; by default it starts as the problem's episodes do.
         by_site: solve site by site. If False, everything is enumerated at once, which small
             problems allow; the result is the same.

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.compiled.lazy import LazyModule
 from exo_envs.core.arguments import as_list, check_choice
 from exo_envs.core.batches import Lanes, as_lanes, as_pairs, as_size, as_values, exogenous_lanes
-from exo_envs.core.kernels import CompiledExogenous, CompiledStep
+from exo_envs.core.kernels import CompiledExogenous, CompiledStep, LazyModule
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors, Variable
 from exo_envs.domains.synthetic.generator import BitGenerator, Node, PlantedNode, Site
 from exo_envs.domains.synthetic.parameters import (

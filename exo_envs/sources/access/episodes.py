@@ -115,20 +115,18 @@ class Episodes:
             return access.read(env, observation), flat(observation), noise_of(env)
 
         act = None if choose is None else lambda seen, rng: choose(seen[0], rng)
-        steps = [
-            (*visit.before, access.read(env, visit.after), *visit[1:3], *visit[4:6])
-            for visit in visits(env, rng, num_steps, look, max_episode=max_episode, act=act)
-        ]
-        rows, shown, noise, following, actions, elapsed, rewards, ended = zip(*steps, strict=True)
+        steps = visits(env, rng, num_steps, look, max_episode=max_episode, act=act)
+        met = [(visit, access.read(env, visit.after)) for visit in steps]
+        rows, shown, noise = zip(*(visit.before for visit, _ in met), strict=True)
         return cls(
-            np.array(rows),
-            list(actions),
-            np.array(rewards, dtype=np.float64),
-            np.array(following),
-            np.array(ended, dtype=np.bool_),
-            np.array(elapsed, dtype=np.int64),
-            list(shown),
-            list(noise),
+            rows=np.array(rows),
+            actions=[visit.action for visit, _ in met],
+            rewards=np.array([visit.reward for visit, _ in met]),
+            following=np.array([following for _, following in met]),
+            terminated=np.array([visit.terminated for visit, _ in met]),
+            elapsed=np.array([visit.elapsed for visit, _ in met]),
+            shown=list(shown),
+            noise=list(noise),
         )
 
     def __len__(self) -> int:

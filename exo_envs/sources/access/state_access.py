@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import as_array, as_integers, as_list
 from exo_envs.core.batches import PARTS
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import IntArray
+from exo_envs.core.mdp import IntArray, Ranges
 from exo_envs.core.spaces import Variables, observed_variables
-from exo_envs.core.variable import Ranges
 from exo_envs.sources.access.columns import Column, flat
 
 Env: TypeAlias = gym.Env[Any, Any]
@@ -99,7 +98,7 @@ class StateAccess:
             return error
         return None
 
-    def astray(self, env: Env, rows: Sequence[Row]) -> tuple[Row, Row] | None:
+    def astray(self, env: Env, rows: Iterable[Row]) -> tuple[Row, Row] | None:
         """The first state that the environment is put into without arriving, and where it is."""
         for seed, row in enumerate(rows):
             arrived = self.read(env, self.put(env, row, seed))

@@ -45,7 +45,7 @@ def load(domain: Any, instance: Any) -> Any:
         ImportError: pyRDDLGym or rddlrepository is missing; the message says what to install.
         ValueError: there is no such domain or instance, or the text is not RDDL.
     """
-    _module("pyRDDLGym")
+    rddl_module("pyRDDLGym")
     if _is_text(domain) and _is_text(instance):
         with tempfile.TemporaryDirectory() as folder:
             paths = Path(folder, "domain.rddl"), Path(folder, "instance.rddl")
@@ -62,7 +62,8 @@ def load(domain: Any, instance: Any) -> Any:
     )
 
 
-def _module(name: str) -> Any:
+def rddl_module(name: str) -> Any:
+    """A module of the extra ``rddl``, or an error that says how to get it."""
     package = name.partition(".")[0]
     needed = f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
     return require(name, needed)
@@ -77,7 +78,7 @@ def _is_path(source: Any) -> bool:
 
 
 def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
-    manager = _module("rddlrepository.core.manager").RDDLRepoManager()
+    manager = rddl_module("rddlrepository.core.manager").RDDLRepoManager()
     check_choice("domain of rddlrepository", domain, manager.list_problems())
     problem = manager.get_problem(domain)
     number = str(instance)

@@ -14,8 +14,16 @@ from exo_envs.core.arguments import check_choice, check_flag, check_whole, shown
 from exo_envs.core.batches import as_action, as_batch, as_size, as_values, flat_rows, flatten
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError, unknown_name
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.core.variable import Ranges
+from exo_envs.core.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    Ranges,
+    State,
+    Successors,
+    Variable,
+)
 from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
 from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
 from exo_envs.sources.rddl.expressions import GraphNode, Program, leaves

@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
 from exo_envs.audit.audit import audit
-from exo_envs.audit.results import CONSTANT, Audit, Finding
+from exo_envs.audit.results import Audit, Finding
 from exo_envs.core.arguments import check_horizon
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
-from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, Variable
 from exo_envs.core.spaces import Variables, Wanted, num_shown
-from exo_envs.core.variable import Variable
 from exo_envs.sources.access.columns import Column, bounded, refine
 from exo_envs.sources.access.episodes import visits
 from exo_envs.sources.access.found import find_access
@@ -49,36 +49,82 @@ class Discovery:
 
     Attributes:
         env: the environment, with actions from 0.
-        arguments: of :class:`AdaptedMDP`.
         way: how it is put into a state, for people.
-        audit: which variables actions move; None if that was given.
-        parts: the state; None if it was given.
+        audit: which variables actions move; None if the state was given, and so is all below.
+        access: reads and writes the whole state.
+        columns: its numbers, by what was met.
+        shown: states that were met, shape (N, columns).
+        may_be_split_anew: whether nobody said what actions move.
     """
 
     env: Env
-    arguments: dict[str, Any]
     way: str = "as it was given"
     audit: Audit | None = None
-    parts: StateParts | None = field(default=None, repr=False)
+    access: StateAccess | None = field(default=None, repr=False)
+    columns: tuple[Column, ...] = field(default=(), repr=False)
+    shown: FloatArray | None = field(default=None, repr=False)
     may_be_split_anew: bool = False
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of :class:`AdaptedMDP`; none if the state was given."""
+        if self.audit is None or self.access is None or self.shown is None:
+            return {}
+        index = {column.name: i for i, column in enumerate(self.columns)}
+        n = [index[name] for name in self.audit.endogenous]
+        x = [index[name] for name in self.audit.exogenous]
+        columns = list(self.columns)
+        for i in n:  # planners need to know how far n can go
+            if not columns[i].is_whole:
+                columns[i] = bounded(columns[i], self.shown[:, i])
+        start = np.array([column.start for column in columns])
+        parts = StateParts(self.access, n, x, start, self.shown[0])
+        return {
+            **({"get_state": parts.get} if self.access.reads_env else {"split": parts.split}),
+            "set_state": parts.put,
+            "endogenous_variables": [columns[i].as_variable() for i in n],
+            "exogenous_variables": [columns[i].as_variable() for i in x],
+        }
 
     def with_moved(self, name: str) -> Discovery:
         """The same, with one more endogenous variable."""
-        if self.parts is None or self.audit is None:
+        if self.audit is None:
             return self
-        names = {*self.audit.endogenous, name}
+        moved = {*self.audit.endogenous, name}
         reason = "something that actions move looks at its next value, or is seen by it"
+        findings = [own for own in self.audit.findings if own.variable != name]
         changed = Audit(
-            tuple(column.name for column in self.parts.columns if column.name in names),
+            tuple(column.name for column in self.columns if column.name in moved),
             tuple(other for other in self.audit.exogenous if other != name),
-            (
-                *(finding for finding in self.audit.findings if finding.variable != name),
-                Finding(name, True, reason),
-            ),
+            (*findings, Finding(name, True, reason)),
         )
-        own = self.parts
-        parts = StateParts(own.access, own.columns, own.shown, changed)
-        return replace(self, arguments=parts.arguments(), audit=changed, parts=parts)
+        return replace(self, audit=changed)
+
+
+class StateParts(NamedTuple):
+    """A state in two parts."""
+
+    access: StateAccess  # of the whole state
+    n: list[int]  # where in a state the numbers of n are
+    x: list[int]  # the same for x
+    start: FloatArray  # (columns,) what is shown for 0
+    rest: FloatArray  # (columns,) a state that was met: the numbers that are in neither part
+
+    def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
+        """The n and x of an observation."""
+        return self.get(None, observation)
+
+    def get(self, env: Any, observation: Any = None) -> tuple[FloatArray, FloatArray]:
+        """The n and x of an environment."""
+        values = self.access.read(env, observation) - self.start
+        return values[self.n], values[self.x]
+
+    def put(self, env: Any, n: IntArray, x: IntArray) -> None:
+        """Put an environment into a state."""
+        values = self.rest.copy()
+        values[self.n] = n + self.start[self.n]
+        values[self.x] = x + self.start[self.x]
+        self.access.write(env, values)
 
 
 def discover(
@@ -92,92 +138,27 @@ def discover(
     """Find the state of an environment, and how to set it, unless that is given; see the module."""
     env = with_actions(env, actions)
     if any(name in given for name in OF_THE_STATE) or num_shown(env):
-        return Discovery(env, {})
+        return Discovery(env)
     way, access = find_access(env, rng)
-    own = access.names
-    names = own if names is None else list(names)
-    if len(names) != len(own) or len(set(names)) < len(names):
-        raise ArgumentError(
-            f"names has {len(names)} names ({names}); needed: {len(own)}, all different, for {own}"
-        )
+    if names is not None:
+        access = access.renamed(names)
 
-    def look(observation: Any) -> FloatArray:
-        return access.read(env, observation)
-
-    met = visits(env, rng, NUM_SHOWN, look, max_episode=MAX_EPISODE)
+    met = visits(env, rng, NUM_SHOWN, partial(access.read, env), max_episode=MAX_EPISODE)
     shown = np.array([visit.before for visit in met])
-    changes = [name for i, name in enumerate(names) if np.ptp(shown[:, i]) > 0]
+    changing = {name for i, name in enumerate(access.names) if np.ptp(shown[:, i]) > 0}
+    for name in endogenous or ():
+        if name not in access.names:
+            raise unknown_name("variable", name, access.names)
     if endogenous is None:
-        found = audit(env, rng=rng, read=access.read, names=names)
-        constant = {f.variable for f in found.findings if f.reason == CONSTANT}
-        late = constant.intersection(changes)  # the audit's episodes are short
-        exogenous = tuple(name for name in names if name in late.union(found.exogenous))
-        found = Audit(found.endogenous, exogenous, found.findings)
+        found = audit(env, rng=rng, read=access.read, names=access.names)
+        moved, findings = set(found.endogenous), found.findings
+        exogenous = {*found.exogenous, *changing.intersection(found.constant)}  # or seen too late
     else:
-        for name in endogenous:
-            if name not in names:
-                raise unknown_name("variable", name, names)
-        found = Audit(
-            tuple(name for name in names if name in endogenous),
-            tuple(name for name in changes if name not in endogenous),
-            (),
-        )
-    pairs = zip(access.columns, names, strict=True)
-    columns = refine([replace(column, name=name) for column, name in pairs], shown)
-    parts = StateParts(access, columns, shown, found)
-    return Discovery(env, parts.arguments(), way, found, parts, endogenous is None)
-
-
-class StateParts:
-    """A state in two parts: where in a state the numbers of n and of x are.
-
-    Args:
-        access: reads and writes the whole state.
-        columns: its numbers.
-        shown: states that were met, shape (N, columns).
-        found: says which numbers are n and which are x.
-    """
-
-    def __init__(
-        self, access: StateAccess, columns: Sequence[Column], shown: FloatArray, found: Audit
-    ) -> None:
-        self.access, self.columns, self.shown = access, list(columns), shown
-        index = {column.name: i for i, column in enumerate(columns)}
-        self._n = [index[name] for name in found.endogenous]
-        self._x = [index[name] for name in found.exogenous]
-        for i in self._n:
-            if not columns[i].is_whole:  # planners need to know how far n can go
-                self.columns[i] = bounded(columns[i], shown[:, i])
-        self._start = np.array([column.start for column in self.columns])
-
-    def arguments(self) -> dict[str, Any]:
-        """Of :class:`AdaptedMDP`."""
-        n, x = ([self.columns[i].as_variable() for i in own] for own in (self._n, self._x))
-        return {
-            **({"get_state": self.get} if self.access.reads_env else {"split": self.split}),
-            "set_state": self.put,
-            "endogenous_variables": n,
-            "exogenous_variables": x,
-        }
-
-    def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
-        """The n and x of an observation."""
-        return self._parts(self.access.read(None, observation))  # type: ignore[arg-type]
-
-    def get(self, env: Any) -> tuple[FloatArray, FloatArray]:
-        """The n and x of an environment."""
-        return self._parts(self.access.read(env, None))
-
-    def put(self, env: Any, n: IntArray, x: IntArray) -> None:
-        """Put an environment into a state."""
-        values = self.shown[0].copy()
-        values[self._n] = n + self._start[self._n]
-        values[self._x] = x + self._start[self._x]
-        self.access.write(env, values)
-
-    def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values = values - self._start
-        return values[self._n], values[self._x]
+        moved, exogenous, findings = set(endogenous), changing.difference(endogenous), ()
+    n, x = (tuple(name for name in access.names if name in own) for own in (moved, exogenous))
+    columns = tuple(refine(access.columns, shown))
+    split = Audit(n, x, findings)
+    return Discovery(env, way, split, access, columns, shown, endogenous is None)
 
 
 # --- what an environment says of itself -----------------------------------------------------------
@@ -247,7 +228,7 @@ def declared_variables(part: str, wanted: Wanted) -> Variables:
     return variables
 
 
-def check_names(variables: Variables) -> None:
+def check_distinct(variables: Variables) -> None:
     """Refuse two variables of one name."""
     names = [variable.name for variable in variables]
     for name in names:
@@ -256,7 +237,7 @@ def check_names(variables: Variables) -> None:
             raise ArgumentError(f"there are two variables named {name!r}{hint}")
 
 
-def as_scopes(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
+def scope_positions(mdp: ExoMDP, given: Any) -> list[frozenset[int]]:
     """Scopes of the reward as positions in x."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
         raise ArgumentTypeError(

@@ -6,7 +6,7 @@ Here a state is one row of numbers, n followed by x: integers, or floats if a va
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.util import Finalize
@@ -27,9 +27,6 @@ from exo_envs.sources.access.state_access import Env, Row, SplitState
 NUM_PROBES = 16
 #: Steps of episodes in which these are met.
 NUM_LOOKED_AT = 64
-#: How far a real value may be from where it was put, relative to it.
-ROUNDING = 1e-6
-
 #: Rows that a process is handed at a time.
 CHUNK = 16
 #: Seconds between two looks at the time limit while processes are busy.
@@ -46,11 +43,6 @@ class Steps(NamedTuple):
     terminated: BoolArray  # (B,)
     reward_terms: FloatArray  # (B, terms), 0 if the environment does not tell them
 
-    @classmethod
-    def join(cls, parts: Sequence[Steps]) -> Steps:
-        """Several batches as one."""
-        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
 
 class ForeignEnv:
     """An environment that is put into states.
@@ -58,7 +50,6 @@ class ForeignEnv:
     Attributes:
         env: the environment.
         access: how its state is read and set.
-        ranges: the values of the variables of n and of x.
         num_actions: the number of its actions.
         num_terms: how many reward terms it may tell.
         tells_terms: whether each step gives ``info["reward_terms"]``, of that number.
@@ -72,7 +63,7 @@ class ForeignEnv:
             raise ArgumentTypeError(
                 f"the action space must be Discrete(n) with actions from 0, not {env.action_space}"
             )
-        self.env, self.access, self.ranges = env, access, access.ranges
+        self.env, self.access = env, access
         self.num_actions = int(env.action_space.n)
         self.num_terms, self.tells_terms = num_terms, tells_terms
         self.workers: Workers | None = None
@@ -88,11 +79,12 @@ class ForeignEnv:
 
     def step(self, rows: Rows, actions: IntArray, seeds: IntArray) -> Steps:
         """One seeded step from each row, an episode of its own."""
-        if self.workers is not None and self.workers.are_worth(len(rows)):
-            steps = Steps.join(self.workers.ask((rows, actions, seeds)))
+        if self.workers is not None and len(rows) >= 2 * self.workers.count:
+            parts = self.workers.ask((rows, actions, seeds))
+            steps = Steps(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         else:
             steps = self.step_all(rows, actions, seeds)
-        self.check(steps.following, self.out_of_range(steps.following) & ~steps.terminated[:, None])
+        self.in_range(steps.following[~steps.terminated])
         return steps
 
     def step_all(self, rows: Rows, actions: IntArray, seeds: IntArray) -> Steps:
@@ -116,30 +108,15 @@ class ForeignEnv:
             self.workers.close()
         self.env.close()
 
-    # --- ranges -----------------------------------------------------------------------------
-
-    def in_range(self, row: Row) -> Row:
-        """The row, if each of its values is one of its variable's."""
-        self.check(row[None], self.out_of_range(row[None]))
-        return row
-
-    def out_of_range(self, rows: Rows) -> BoolArray:
-        """Which values, shape (B, k + m), no variable has."""
-        ranges = self.ranges
-        wrong = ~((rows >= ranges.low) & (rows <= ranges.high))  # so that NaN is wrong too
-        if ranges.is_real:
-            wrong |= ranges.whole & (rows != np.floor(rows))
-        return np.asarray(wrong)
-
-    def check(self, rows: Rows, wrong: BoolArray, hint: str = "") -> None:
-        """Raise if any value of ``rows`` is ``wrong``."""
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            variable = self.ranges.variables[column]
+    def in_range(self, rows: Rows, hint: str = "") -> Rows:
+        """The rows (..., k + m), if each of their values is one of its variable's."""
+        misfit = self.access.ranges.misfit(rows)
+        if misfit is not None:
             raise ArgumentError(
-                f"variable {variable.name!r} cannot be {rows[row, column]}; its values are "
-                f"{variable.range}{hint}"
+                f"variable {misfit.variable.name!r} cannot be {misfit.value}; its values are "
+                f"{misfit.variable.range}{hint}"
             )
+        return rows
 
     def _terms(self, info: Mapping[str, Any]) -> FloatArray:
         terms = np.asarray(info.get("reward_terms"), dtype=np.float64)
@@ -161,30 +138,22 @@ def probe(foreign: ForeignEnv) -> None:
     rows = np.array(list({visit.before.tobytes(): visit.before for visit in met}.values()))
     rows = rows[:NUM_PROBES]
     if access.shows_state:
-        for row in rows:
-            _check_arrival(foreign, row)
+        astray = access.astray(env, rows)
+        if astray is not None:
+            k = len(access.parts[0])
+            wanted, got = (f"n = {r[:k].tolist()}, x = {r[k:].tolist()}" for r in astray)
+            if not access.obeys_option:
+                raise ArgumentError(f"set_state was given {wanted}, but get_state then says {got}")
+            raise ArgumentError(
+                f'reset(options={{"state": ...}}) was to start at {wanted}, but the environment is '
+                f"at {got}; if it does not know this option, give a set_state function"
+            )
     elif len(rows) > 1 and not _is_moved(foreign, rows):
         # Here nothing shows the state before a step, so this is all that can be found out.
         raise ArgumentError(
             f"set_state has no effect: put into {len(rows)} different states, the environment "
             "always took the same step"
         )
-
-
-def _check_arrival(foreign: ForeignEnv, row: Row) -> None:
-    """Put the environment into a state and see whether it is there."""
-    env, access = foreign.env, foreign.access
-    found = access.read(env, access.put(env, row, 0))
-    if np.allclose(found, row, rtol=ROUNDING, atol=0.0):
-        return
-    k = len(access.parts[0])
-    wanted, got = (f"n = {r[:k].tolist()}, x = {r[k:].tolist()}" for r in (row, found))
-    if not access.obeys_option:
-        raise ArgumentError(f"set_state was given {wanted}, but get_state then says {got}")
-    raise ArgumentError(
-        f'reset(options={{"state": ...}}) was to start at {wanted}, but the environment is at '
-        f"{got}; if it does not know this option, give a set_state function"
-    )
 
 
 def _is_moved(foreign: ForeignEnv, rows: Rows) -> bool:
@@ -226,10 +195,6 @@ class Workers:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Processes are started when they are asked."""
         self.__init__(state["count"], state["make"].fn)  # type: ignore[misc]
-
-    def are_worth(self, num_rows: int) -> bool:
-        """Whether so many rows are enough to hand out."""
-        return num_rows >= 2 * self.count
 
     def ask(self, arrays: tuple[NDArray[Any], ...]) -> list[Any]:
         """What ``step_all`` gives for arrays of equal length, in chunks of their rows, in order.

@@ -28,14 +28,15 @@ from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
 from exo_envs.core.spaces import observed_variables
 from exo_envs.sources.access.episodes import NUM_SEEDS
 from exo_envs.sources.access.state_access import Env, Row, SplitState
+from exo_envs.sources.rewards import Scope
 from exo_envs.sources.simulators.discovery import (
     Discovery,
-    as_scopes,
     check_all_shown,
-    check_names,
+    check_distinct,
     declared_variables,
     discover,
     horizon_of,
+    scope_positions,
 )
 from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, Workers, probe
 from exo_envs.sources.simulators.played import (
@@ -189,7 +190,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.env = env
         self.endogenous_variables = (*n_variables, DONE)
         self.exogenous_variables = x_variables
-        check_names(self.endogenous_variables + self.exogenous_variables)
+        check_distinct(self.endogenous_variables + self.exogenous_variables)
         self.discount = check_discount("discount", discount)
         self.horizon = horizon_of(env, horizon)
         self.reward_samples = check_whole("reward_samples", reward_samples, 1)
@@ -197,7 +198,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.found: Discovery | None = None
         self.is_played_as_claimed = False  # until it was looked at
         self.num_workers = check_whole("num_workers", num_workers, 1)
-        scopes = None if reward_scopes is None else as_scopes(self, reward_scopes)
+        scopes = None if reward_scopes is None else scope_positions(self, reward_scopes)
         self.access = SplitState(
             (n_variables, x_variables), split=split, get_state=get_state, set_state=set_state
         )
@@ -215,15 +216,22 @@ class AdaptedMDP(EndCarryingMDP):
         else:
             row = foreign.in_range(self.access.as_row("reference is", reference))
         self.reference = State(*self.access.split_row(row))
+        self._average(foreign, row, self.reward_samples, scopes)
+
+    def _average(
+        self, foreign: ForeignEnv, row: Row, samples: int, scopes: list[Scope] | None
+    ) -> None:
+        """Average rewards over so many seeds; look for scopes if they are not given."""
+        self.reward_samples = samples
         self.stepped = SteppedModel(
             foreign,
             row,
             self.reference_action,
-            reward_samples=self.reward_samples,
+            reward_samples=samples,
             scopes=scopes,
             horizon=self.horizon,
         )
-        if scopes is None and not foreign.tells_terms and len(x_variables) > 1:
+        if scopes is None and not foreign.tells_terms and len(self.exogenous_variables) > 1:
             self.stepped.find_joint_scopes()
         names = self.exogenous_names
         self.reward_scopes = tuple(
@@ -274,8 +282,9 @@ class AdaptedMDP(EndCarryingMDP):
             chance = find_chance(mdp.stepped)
             if chance is not None and chance.samples > 1:
                 samples = min(chance.samples, affordable_samples(mdp.stepped))
+                scopes = mdp.stepped.scopes if "reward_scopes" in arguments else None
+                mdp._average(mdp.stepped.foreign, mdp.stepped.reference, samples, scopes)
                 arguments = {**arguments, "reward_samples": samples}
-                mdp = cls(found.env, **{**found.arguments, **arguments})
         while found.may_be_split_anew and mdp.exogenous_variables:
             moved = find_moved(mdp.stepped)
             if moved is None:
@@ -341,7 +350,7 @@ class AdaptedMDP(EndCarryingMDP):
         seeds = _seeds(rng, len(rows))
         done, reward = ~alive, np.zeros(len(rows))
         steps = self.stepped.foreign.step(rows[alive], actions[alive], seeds[alive])
-        nowhere = self.stepped.foreign.out_of_range(steps.following)
+        nowhere = self.access.ranges.misfits(steps.following)
         rows[alive] = np.where(nowhere, rows[alive], steps.following)
         done[alive] = steps.terminated
         reward[alive] = steps.reward
@@ -397,27 +406,20 @@ class AdaptedMDP(EndCarryingMDP):
         episodes = check_lanes("episodes", episodes, len(self.access.names) + 1, least=1)
         steps = check_horizon("horizon", self.horizon if horizon is None else horizon)
         rng = np.random.default_rng(check_whole("seed", seed, 0))
-        return (
-            self._return_of_episode(policy, own, steps, watch)
-            for own in _seeds(rng, episodes).tolist()
-        )
-
-    def _return_of_episode(
-        self, policy: Callable[[State], Any], seed: int, horizon: int, watch: WatchStep | None
-    ) -> float:
-        total = 0.0
-        observation, _ = self.env.reset(seed=seed)
-        for step in range(horizon):
-            tick()
-            state = self.state_of(observation)
-            action = as_action(self, np.asarray(policy(state)).item())
-            if watch is not None:
-                watch(step, state, action)
-            observation, reward, terminated, truncated, _ = self.env.step(action)
-            total += self.discount**step * float(reward)
-            if terminated or truncated:
-                break
-        return total
+        for own in _seeds(rng, episodes).tolist():
+            total = 0.0
+            observation, _ = self.env.reset(seed=own)
+            for step in range(steps):
+                tick()
+                state = self.state_of(observation)
+                action = as_action(self, np.asarray(policy(state)).item())
+                if watch is not None:
+                    watch(step, state, action)
+                observation, reward, terminated, truncated, _ = self.env.step(action)
+                total += self.discount**step * float(reward)
+                if terminated or truncated:
+                    break
+            yield total
 
     def state_of(self, observation: Any, env: Env | None = None) -> State:
         """The state that an observation of the environment shows, for a policy to act on.

@@ -12,19 +12,19 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exo_envs.audit.pasts import SetStates, show_state
 from exo_envs.core.arguments import check_level, real_numbers
 from exo_envs.core.errors import ArgumentError, ContractError
-from exo_envs.core.mdp import BoolArray, FloatArray
+from exo_envs.core.mdp import FloatArray
 from exo_envs.core.statistics import Ranks, normal_quantile
 from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
 from exo_envs.sources.rewards import ScopesError
-from exo_envs.sources.simulators.foreign import Steps
+from exo_envs.sources.simulators.foreign import Rows
 from exo_envs.sources.simulators.stepped import Choose, SteppedModel, find_chance
 
 #: Steps of the environment itself that are compared.
@@ -39,20 +39,19 @@ ERROR_PROBABILITY = 1e-6
 #: happens once in 470 steps is six times in 400 that are played and never in 2,400 that are drawn
 #: with a probability of 1e-6, and that is the worst case.)
 CERTAIN_STEPS = 6
-#: Steps in which rewards that depend on chance are compared.
+#: Steps in which rewards are compared, if each is averaged over several seeds.
 NUM_NOISY = 64
 #: Actions that are looked at one by one.
 MAX_ACTIONS = 8
 #: States in which it is looked for variables that pay only together.
 NUM_BLAMED = 8
-#: Standard errors that two means are apart: by chance with a probability below ERROR_PROBABILITY.
-STANDARD_ERRORS = 5.0
+#: Rewards that differ by no more than this, relative to their size, are the same.
 ROUNDING = 1e-7
 #: The probability that two equal mean returns are said to differ, by default.
 AGREEMENT_ERROR = 1e-3
 
 
-class Difference(NamedTuple):
+class Mismatch(NamedTuple):
     """A way in which the environment is not what its model says."""
 
     reason: str
@@ -72,7 +71,7 @@ class PlayedDifferentlyError(ContractError):
             "exogeneity" or "looks ahead".
     """
 
-    def __init__(self, difference: Difference) -> None:
+    def __init__(self, difference: Mismatch) -> None:
         """Say why the model is not what is played."""
         super().__init__("played", str(difference))
         self.reason = difference.reason
@@ -84,7 +83,7 @@ class PlayedDifferentlyWarning(UserWarning):
 
 def find_differences(
     model: SteppedModel, *, choose: Choose | None = None, seed: int = 0
-) -> Iterator[Difference]:
+) -> Iterator[Mismatch]:
     """All that differs, the deepest cause first.
 
     What is certain is compared exactly, what depends on chance by tests that refuse a right model
@@ -100,7 +99,7 @@ def find_differences(
     a_step = (time.perf_counter() - start) / len(episodes)
     affordable = int(SECONDS / (a_step * (2 + 2 * NUM_DRAWS)))
     episodes = model.record(max(FEW_STEPS, min(NUM_STEPS, affordable)), seed, choose)
-    comparison = Comparison(model, episodes, np.random.default_rng([seed, 1]))
+    comparison = PlayedSteps(model, episodes, np.random.default_rng([seed, 1]))
     for look in (
         comparison.hidden_state,
         comparison.joint_rewards,
@@ -116,48 +115,40 @@ def find_differences(
 def find_moved(model: SteppedModel, seed: int = 0) -> str | None:
     """An exogenous variable that does not move by itself, or whose next value n' looks at."""
     episodes = model.record(NUM_STEPS, seed)
-    comparison = Comparison(model, episodes, np.random.default_rng([seed, 1]))
+    comparison = PlayedSteps(model, episodes, np.random.default_rng([seed, 1]))
     found = comparison.exogeneity() or comparison.looks_ahead()
     return None if found is None else found.variable
 
 
-class Comparison:
+class PlayedSteps:
     """Steps that were played, beside what the model says of them."""
 
     def __init__(self, model: SteppedModel, episodes: Episodes, rng: np.random.Generator) -> None:
         self.model, self.episodes, self.rng = model, episodes, rng
         self.foreign, self.k, self.names = model.foreign, model.k, model.names
         self.actions, self.goes_on = np.array(episodes.actions), ~episodes.terminated
-        self._drawn: list[Steps] = []
-        self._exogenous: list[Ranks] | None = None
 
-    # --- what the model draws ---------------------------------------------------------------
+    @cached_property
+    def drawn(self) -> list[Rows]:
+        """The states that follow in the model on those that were played, ``NUM_DRAWS`` times."""
+        rows, draws = self.episodes.rows, (NUM_DRAWS, len(self.episodes))
+        seeds = self.rng.integers(NUM_SEEDS, size=draws)
+        return [self.foreign.step(rows, self.actions, own).following for own in seeds]
 
-    def drawn(self) -> list[Steps]:
-        """Steps of the model from the states that were played, ``NUM_DRAWS`` from each."""
-        for _ in range(NUM_DRAWS - len(self._drawn)):
-            seeds = self.rng.integers(NUM_SEEDS, size=len(self.episodes))
-            steps = self.foreign.step(self.episodes.rows, self.actions, seeds)
-            self._drawn.append(steps)
-        return self._drawn
-
+    @cached_property
     def exogenous(self) -> list[Ranks]:
         """Of each exogenous variable, the x' that was played among those that the model draws."""
-        if self._exogenous is None:
-            going = self.goes_on
-            x = self.foreign.access.split_row(self.episodes.rows[going])[1]
-            seeds = self.rng.integers(NUM_SEEDS, size=(NUM_DRAWS, len(x)))
-            drawn = [self.model.exogenous_after(x, own) for own in seeds] if x.size else []
-            following = self.episodes.following[going, self.k :]
-            self._exogenous = [
-                Ranks(following[:, i], np.column_stack([other[:, i] for other in drawn]))
-                for i in range(x.shape[1] if x.size else 0)
-            ]
-        return self._exogenous
+        x = self.foreign.access.split_row(self.episodes.rows[self.goes_on])[1]
+        if not x.size:
+            return []
+        seeds = self.rng.integers(NUM_SEEDS, size=(NUM_DRAWS, len(x)))
+        drawn = np.stack([self.model.exogenous_after(x, own) for own in seeds], axis=-1)
+        following = self.episodes.following[self.goes_on, self.k :]
+        return [Ranks(following[:, i], drawn[:, i]) for i in range(x.shape[1])]
 
     # --- n and x are all of the state -------------------------------------------------------
 
-    def hidden_state(self) -> Difference | None:
+    def hidden_state(self) -> Mismatch | None:
         """Steps from a state that was set against the same steps in an episode."""
         states = SetStates(self.foreign.env, self.foreign.access, self.names, self.episodes)
         states.compare(self.rng)
@@ -169,13 +160,13 @@ class Comparison:
         if alike is not None:
             one, two = (_shorten(self.episodes.shown[i]) for i in alike)
             both = show_state(self.names, self.episodes.rows[alike[0]])
-            return Difference(
+            return Mismatch(
                 "coarse state",
                 f"the state leaves out what matters: {found[0].seen}. Different observations are "
                 f"read as one state, such as {one} and {two}, both {both}. "
                 "Make finer bins, or none: Variable(name, low=..., high=...) is real",
             )
-        return Difference(
+        return Mismatch(
             "hidden state",
             f"n and x are not all of the state: {found[0].seen}. Something that set_state does not "
             "set matters, such as a clock. Make it a variable that split (or get_state) reads and "
@@ -184,17 +175,20 @@ class Comparison:
 
     # --- the reward is what its terms add up to ------------------------------------------------
 
-    def joint_rewards(self) -> Difference | None:
+    def joint_rewards(self) -> Mismatch | None:
         """The reward of whole states against the sum of its terms, under the same seeds."""
-        lanes = self._reward_lanes()
+        count, model = len(self.episodes), self.model
+        few = count if model.reward_samples == 1 else min(count, NUM_NOISY)
+        lanes = np.linspace(0, count - 1, few).astype(np.intp)
         rows, actions = self.episodes.rows[lanes], self.actions[lanes]
-        paid, total = self.model.pay(rows, actions)[0], self._total(lanes)
-        wrong = np.flatnonzero(~_are_close(paid, total))
+        paid = model.pay(rows, actions)[0]
+        total = model.endogenous(rows, actions) + model.terms(rows, actions).sum(axis=1)
+        wrong = np.flatnonzero(~np.isclose(paid, total, rtol=ROUNDING, atol=ROUNDING))
         if not len(wrong):
             return None
-        few = wrong[:NUM_BLAMED]
+        blamed = wrong[:NUM_BLAMED]
         try:
-            scopes = self.model.joint_scopes(rows[few], actions[few])
+            scopes = model.joint_scopes(rows[blamed], actions[blamed])
         except ScopesError as error:
             hint = str(error)
         else:
@@ -204,62 +198,29 @@ class Comparison:
                 f"{' and '.join(map(str, joint))} pay only together: give reward_scopes="
                 f"{[*joint, '...']}, a scope for each term"
             )
-        return Difference(
+        return Mismatch(
             "joint rewards",
-            f"the environment pays {paid[wrong[0]]:g} at {self._show(int(lanes[wrong[0]]))}, but "
-            f"its terms add up to {total[wrong[0]]:g}; {hint}",
+            f"the environment pays {paid[wrong[0]]:g} at {show_state(self.names, rows[wrong[0]])}, "
+            f"action {actions[wrong[0]]}, but its terms add up to {total[wrong[0]]:g}; {hint}",
         )
 
-    def noisy_rewards(self) -> Difference | None:
-        """The mean reward of states against what the model pays there."""
+    def noisy_rewards(self) -> Mismatch | None:
+        """Whether a mean reward still depends on chance, by much."""
         samples = self.model.reward_samples
-        hint = f"Give AdaptedMDP a larger reward_samples, such as {max(100, 4 * samples)}"
         chance = find_chance(self.model, len(self.episodes) * NUM_DRAWS)
-        if chance is not None and chance.is_large(samples):
-            return Difference(
-                "noise in the reward",
-                f"the reward depends on chance: at {show_state(self.names, chance.row)}, action "
-                f"{chance.action}, it is between {chance.low:g} and {chance.high:g}, so that its "
-                f"mean over reward_samples={samples} seeds means little. {hint}",
-            )
-        drawn = np.column_stack([steps.reward for steps in self.drawn()])
-        ranks = Ranks(self.episodes.rewards, drawn)
-        if ranks.certain.all() and not ranks.alone.any():
+        if chance is None or not chance.is_large(samples):
             return None
-        lanes = self._reward_lanes()
-        drawn = np.column_stack([self.episodes.rewards[lanes], drawn[lanes]])
-        off = drawn - self._total(lanes)[:, None]
-        # All states are asked about under the same seeds, so their errors do not average out.
-        shared = math.sqrt(float(drawn.var(axis=1, ddof=1).mean()) / samples)
-        half = off.shape[1] // 2
-        first, second = off[:, :half].mean(axis=1), off[:, half:].mean(axis=1)
-        for values in (off.mean(axis=1), np.sign(first) * second):
-            error = math.hypot(_standard_error(values), shared)
-            if abs(values.mean()) > max(STANDARD_ERRORS * error, ROUNDING):
-                break
-        else:
-            return None
-        lane = int(lanes[np.ptp(drawn, axis=1).argmax()])
-        return Difference(
+        return Mismatch(
             "noise in the reward",
-            f"the reward depends on chance: at {self._show(lane)} it is between "
-            f"{drawn.min():g} and {drawn.max():g}, and the mean over reward_samples={samples} "
-            f"seeds is off by {abs(values.mean()):.3g} a step (± {error:.2g}). {hint}",
+            f"the reward depends on chance: at {show_state(self.names, chance.row)}, action "
+            f"{chance.action}, it is between {chance.low:g} and {chance.high:g}, so that its mean "
+            f"over reward_samples={samples} seeds means little. Give AdaptedMDP a larger "
+            f"reward_samples, such as {max(100, 4 * samples)}",
         )
-
-    def _reward_lanes(self) -> NDArray[np.intp]:
-        count = len(self.episodes)
-        few = count if self.model.reward_samples == 1 else min(count, NUM_NOISY)
-        return np.linspace(0, count - 1, few).astype(np.intp)
-
-    def _total(self, lanes: NDArray[np.intp]) -> FloatArray:
-        rows, actions = self.episodes.rows[lanes], self.actions[lanes]
-        terms = self.model.terms(rows, actions).sum(axis=1)
-        return np.asarray(self.model.endogenous(rows, actions) + terms)
 
     # --- x moves by itself ---------------------------------------------------------------------
 
-    def exogeneity(self) -> Difference | None:
+    def exogeneity(self) -> Mismatch | None:
         """The x' that was played against P(x'|x) of the model."""
         played, going, model = self.episodes, self.goes_on, self.model
         weights = {"": np.ones(len(played))}
@@ -269,13 +230,13 @@ class Comparison:
             own = played.rows[:, j]
             large = np.where(own > np.median(own), 1.0, -1.0)
             weights[f" with a large or small {name!r}"] = large
-        limit = _limit(len(weights) * max(1, len(self.exogenous())))
-        for name, ranks in zip(self.names[self.k :], self.exogenous(), strict=False):
+        limit = _limit(len(weights) * max(1, len(self.exogenous)))
+        for name, ranks in zip(self.names[self.k :], self.exogenous, strict=False):
             certain = ranks.alone[:, 0] & ranks.certain.all()
             won = {where: ranks.evidence(weight[going]) for where, weight in weights.items()}
             where = max(won, key=won.__getitem__)
             if won[where] > limit or certain.sum() >= CERTAIN_STEPS:
-                return Difference(
+                return Mismatch(
                     "exogeneity",
                     f"{name!r} does not move by itself: with the same x, its next value is not "
                     f"what it is from the reference n = {model.reference[: self.k].tolist()} "
@@ -285,18 +246,18 @@ class Comparison:
                 )
         return None
 
-    def looks_ahead(self) -> Difference | None:
+    def looks_ahead(self) -> Mismatch | None:
         """Whether n' was played together with x' as if they were independent, given s and a."""
-        going, drawn = self.goes_on, self.drawn()
-        limit = _limit(max(1, self.k * len(self.exogenous())))
+        going, drawn = self.goes_on, self.drawn
+        limit = _limit(max(1, self.k * len(self.exogenous)))
         for j, name in enumerate(self.names[: self.k]):
-            others = np.column_stack([steps.following[going, j] for steps in drawn])
+            others = np.column_stack([following[going, j] for following in drawn])
             moved = Ranks(self.episodes.following[going, j], others)
             if moved.certain.all():
                 continue  # nothing of it is left to chance
-            for other, ranks in zip(self.names[self.k :], self.exogenous(), strict=False):
+            for other, ranks in zip(self.names[self.k :], self.exogenous, strict=False):
                 if moved.joint_evidence(ranks) > limit:
-                    return Difference(
+                    return Mismatch(
                         "looks ahead",
                         f"{name!r} looks at the next {other!r}: from the same state, their next "
                         f"values are not independent of each other. Make {other!r} endogenous, or "
@@ -304,9 +265,6 @@ class Comparison:
                         other,
                     )
         return None
-
-    def _show(self, lane: int) -> str:
-        return f"{show_state(self.names, self.episodes.rows[lane])}, action {self.actions[lane]}"
 
 
 def _limit(num_tests: int) -> float:
@@ -316,10 +274,6 @@ def _limit(num_tests: int) -> float:
 
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)))
-
-
-def _are_close(one: Any, other: Any) -> BoolArray:
-    return np.asarray(np.isclose(one, other, rtol=ROUNDING, atol=ROUNDING))
 
 
 def _shorten(numbers: FloatArray) -> str:

@@ -96,8 +96,8 @@ class SteppedModel:
         met = Episodes.record(
             foreign.env, foreign.access, rng, num_steps, max_episode=limit, choose=choose
         )
-        foreign.check(met.rows, foreign.out_of_range(met.rows))
-        foreign.check(met.following, foreign.out_of_range(met.following) & ~met.terminated[:, None])
+        foreign.in_range(met.rows)
+        foreign.in_range(met.following[~met.terminated])
         return met
 
     # --- x' ---------------------------------------------------------------------------------
@@ -108,11 +108,9 @@ class SteppedModel:
         rows[:, self.k :] = x
         actions = np.full(len(rows), self.reference_action)
         following = self.foreign.step(rows, actions, seeds).following
-        wrong = self.foreign.out_of_range(following)
-        wrong[:, : self.k] = False
+        following[:, : self.k] = self.reference[: self.k]  # n' may mean nothing
         hint = "; the step ended the episode: give a reference (or its action) that never does"
-        self.foreign.check(following, wrong, hint)
-        return self.foreign.access.split_row(following)[1]
+        return self.foreign.access.split_row(self.foreign.in_range(following, hint))[1]
 
     # --- rewards ----------------------------------------------------------------------------
 

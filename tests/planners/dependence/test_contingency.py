@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import conditional_mutual_information
 
-from planners.dependence.contingency import NEGLIGIBLE, Cases, Rows, conditional_information, smooth
+from planners.dependence.contingency import (
+    NEGLIGIBLE_PROBABILITY,
+    Cases,
+    Rows,
+    conditional_information,
+    smooth,
+)
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")  # scikit-learn 1.7
@@ -65,7 +71,7 @@ def test_what_is_deterministic_stays_so():
     table = smooth(counts, 1.0)
     assert (table == np.eye(4)).all()
     rare = smooth(np.diag([100, 100]), 1.0)  # of a hundred samples one never knows
-    assert NEGLIGIBLE < rare[0, 1] < 0.01
+    assert NEGLIGIBLE_PROBABILITY < rare[0, 1] < 0.01
 
 
 def test_smoothing_vanishes_with_data():

@@ -42,8 +42,8 @@ def test_of_many_variables_those_that_act_are_found_in_groups(monkeypatch):
         {2: one_by_one[0][2]},
         {4: one_by_one[1][4]},
     ]
-    monkeypatch.setattr(interventions, "ONE_BY_ONE", 10)
-    monkeypatch.setattr(interventions, "GROUP", 8)
+    monkeypatch.setattr(interventions, "MAX_ONE_BY_ONE", 10)
+    monkeypatch.setattr(interventions, "GROUP_SIZE", 8)
     memory = Memory()
     asked = [actors_of(mdp, data, [i], memory=memory)[0] for i in (0, 3, 50)]
     assert asked == one_by_one, "the strength is measured one by one"
@@ -55,5 +55,5 @@ def test_without_common_random_numbers_groups_say_nothing(monkeypatch):
     sizes = (4,) * 12
     mdp = ProcessMDP(sizes, lazily(0.5, sizes), wasteful=True)
     data = ExogenousData.collect(mdp, 50, np.random.default_rng(0))
-    monkeypatch.setattr(interventions, "ONE_BY_ONE", 10)
+    monkeypatch.setattr(interventions, "MAX_ONE_BY_ONE", 10)
     assert actors_of(mdp, data, [0]) == [{}]

@@ -10,7 +10,7 @@ from exo_envs.domains.crowd import CrowdMDP
 from planners.dependence import contingency
 from planners.dependence import pairwise as pairs
 from planners.dependence.contingency import Cases, Rows, conditional_information
-from planners.dependence.pairwise import Columns, pairwise_information
+from planners.dependence.pairwise import SampledColumns, pairwise_information
 from planners.samples.rollouts import ExogenousData
 
 
@@ -129,7 +129,7 @@ def test_all_ways_of_counting_find_the_same_to_the_last_bit():
     rng = np.random.default_rng(1)
     data = related([2] * 6 + [5, 9], 30, 50, rng)
     everything = np.arange(30)
-    columns = Columns.of(data, everything)
+    columns = SampledColumns.of(data, everything)
     own, after = data.before(6, everything), data.after(6, everything)
     rows = Rows.of(1500).split(own, 5)
     cases = Cases(rows, after, 5)
@@ -148,7 +148,7 @@ def test_threads_that_share_the_candidates_count_the_same(threads, monkeypatch):
     sizes = (3, 7, 64, 2, 5)
     values = rng.integers(sizes, size=(10, 12, 5))  # a number of samples that is no multiple of 4
     data = ExogenousData(tuple("abcde"), np.array(sizes), values, np.zeros((10, 0), np.int64), 0)
-    columns, samples = Columns.of(data, np.arange(9)), 99
+    columns, samples = SampledColumns.of(data, np.arange(9)), 99
     cases = Cases(Rows.of(samples), data.after(1, np.arange(9)), 7)
     alone = [
         conditional_information(cases, data.before(j, np.arange(9)), sizes[j]) for j in range(5)
@@ -179,7 +179,7 @@ def test_pairs_counted_as_bits_are_those_counted_alone(monkeypatch):
     sizes = [2, 9, 1, 2, 64, 3, 130, 2, 300, 5, 2]
     data = related(sizes, 50, 70, np.random.default_rng(5), np.int16)
     everything = np.arange(50)
-    columns = Columns.of(data, everything)
+    columns = SampledColumns.of(data, everything)
     whole = pairwise_information(data)
     for i, size in enumerate(sizes):
         cases = Cases(Rows.of(3500), data.after(i, everything), size)
@@ -200,7 +200,7 @@ def test_more_samples_than_are_counted_at_a_time():
     values = np.random.default_rng(0).integers([2, 2, 7], size=(3, 15_000, 3))
     values[:, 1:, 1] ^= values[:, :-1, 0] & (values[:, :-1, 2] > 3)
     data = as_data(values, [2, 2, 7])
-    assert pairs.WORDS * 64 < 3 * 14_999
+    assert pairs.WORDS_PER_BLOCK * 64 < 3 * 14_999
     found = pairwise_information(data)
     for i in range(3):
         for j in range(3):

@@ -13,8 +13,8 @@ from exo_envs.domains.factory import FactoryMDP
 from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from exo_envs.testing import check_mdp
-from planners.reduced.factors import transition_counts
 from planners.reduced.reduced_mdp import ReducedMDP
+from planners.tables.factors import transition_counts
 
 ERROR_PROBABILITY = 1e-6
 

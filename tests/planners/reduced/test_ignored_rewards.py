@@ -169,9 +169,9 @@ def test_zero_forgets_them(till):
     for mask in ([], [1], [0, 2], [0, 1, 2, 3]):
         reduced = ReducedMDP.estimate(mdp, mask, ignored_rewards="zero", **given)
         np.testing.assert_array_equal(reduced.base_reward, survey.base_reward)
-        assert set(reduced.terms) == {k for k, j in enumerate(mask) if j in survey.terms}
+        assert set(reduced.terms) == {k for k, j in enumerate(mask) if (j,) in survey.scoped_terms}
         for k, table in reduced.terms.items():
-            np.testing.assert_array_equal(table, survey.terms[mask[k]])
+            np.testing.assert_array_equal(table, survey.scoped_terms[mask[k],])
         assert reduced.ignored_rewards == "zero"
 
 
@@ -194,7 +194,7 @@ def test_a_black_box_has_the_same_averages(till):
     columns, x = [0, 1], np.array([1, 0])
     told, asked = (rewards_of(s, columns) for s in (given["survey"], survey))
     first, second = (
-        rewards.base_reward + sum(table[x[k]] for k, table in rewards.terms.items())
+        rewards.base_reward + sum(table[x[k]] for (k,), table in rewards.scoped_terms.items())
         for rewards in (told, asked)
     )
     np.testing.assert_allclose(first, second, atol=0.02)  # their backgrounds differ
@@ -208,10 +208,10 @@ def test_a_memory_changes_nothing(till):
         alone = rewards_of(survey, mask)
         remembered = rewards_of(survey, mask, memory=memory)
         np.testing.assert_array_equal(alone.base_reward, remembered.base_reward)
-        assert set(alone.terms) == set(remembered.terms)
-        for k, table in alone.terms.items():
-            np.testing.assert_array_equal(table, remembered.terms[k])
-    for table in (survey.base_reward, *survey.terms.values()):  # the survey stays as it is
+        assert set(alone.scoped_terms) == set(remembered.scoped_terms)
+        for scope, table in alone.scoped_terms.items():
+            np.testing.assert_array_equal(table, remembered.scoped_terms[scope])
+    for table in (survey.base_reward, *survey.scoped_terms.values()):  # the survey stays as it is
         assert not table[..., 2, :].any()
 
 

@@ -53,15 +53,14 @@ def test_surveys_find_what_pays_together(model, kind):
     survey = survey_of(mdp, reward=kind)
     for x in itertools.product(*(range(int(size)) for size in mdp.exogenous_sizes)):
         np.testing.assert_allclose(total_reward(survey, x), asked(mdp, x), atol=1e-9)
-    assert set(survey.joint_terms) == {(0, 1)}
-    assert set(survey.terms) == {2}
+    assert set(survey.scoped_terms) == {(0, 1), (2,)}
 
 
 def test_what_makes_no_difference_does_not_pay():
     """The tax declares to look at "idle", too."""
     survey = survey_of(Match())
     assert survey.paying == ("first", "second", "tax")
-    assert survey.joint_terms[0, 1].shape == (4, 2, 2)
+    assert survey.scoped_terms[0, 1].shape == (4, 2, 2)
 
 
 def test_terms_that_depend_on_nothing_are_part_of_the_base():
@@ -208,7 +207,7 @@ def test_zero_forgets_terms_that_are_not_whole(sales, mask):
     assert set(reduced.joint_terms) == ({(0, 1)} if whole else set())
     assert set(reduced.terms) == ({mask.index("weather")} if "weather" in mask else set())
     if whole:
-        np.testing.assert_array_equal(reduced.joint_terms[0, 1], survey.joint_terms[0, 1])
+        np.testing.assert_array_equal(reduced.joint_terms[0, 1], survey.scoped_terms[0, 1])
 
 
 def test_optimism_looks_at_the_overall_mean(sales):
@@ -219,7 +218,7 @@ def test_optimism_looks_at_the_overall_mean(sales):
         for rule in ("optimistic", "zero")
     )
     x = survey.backgrounds.rows(slice(None))
-    mean = survey.joint_terms[0, 1][x[:, 0] * 3 + x[:, 1]].mean(axis=0)
+    mean = survey.scoped_terms[0, 1][x[:, 0] * 3 + x[:, 1]].mean(axis=0)
     np.testing.assert_allclose(hopeful.base_reward - zero.base_reward, np.maximum(mean, 0.0))
     assert hopeful.joint_terms == {}
 

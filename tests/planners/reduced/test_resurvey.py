@@ -61,7 +61,7 @@ def test_a_black_box_is_asked_anew_what_pays():
     grids = GridMDP(), GridMDP(GridParameters(goal_reward=7.0))
     survey, fresh = again(*grids, reward="total")
     assert survey.paying == fresh.paying
-    assert all(np.array_equal(survey.terms[j], table) for j, table in fresh.terms.items())
+    assert all(np.array_equal(survey.scoped_terms[j], own) for j, own in fresh.scoped_terms.items())
 
 
 def test_noisy_moves_are_kept_as_they_were_estimated():

@@ -31,7 +31,7 @@ def test_reward_tables_are_those_of_the_model(model):
         action = rng.integers(mdp.num_actions, size=3000)
         n = np.ravel_multi_index(tuple(state.endogenous.T), tuple(mdp.endogenous_sizes))
         total = survey.base_reward[n, action].copy()
-        for i, table in survey.terms.items():
+        for (i,), table in survey.scoped_terms.items():
             total += table[state.exogenous[:, i], n, action]
         np.testing.assert_allclose(total, mdp.reward(state, action), atol=1e-9)
 
@@ -55,9 +55,9 @@ def test_a_bin_pays_the_mean_of_the_values_that_stand_for_it():
     coarse = CountedMDP(coarsened(mdp, data.bins))
     endogenous = all_endogenous(coarse)
     exact = reward_terms(coarse, endogenous, np.zeros(len(endogenous), dtype=bool))
-    assert exact.terms.keys() == {0, 1}
+    assert exact.scoped_terms.keys() == {(0,), (1,)}
     n, a = np.divmod(np.arange(6), 2)
-    for j, table in exact.terms.items():  # as the model answers that asks for all stand-ins
+    for (j,), table in exact.scoped_terms.items():  # as it answers for all stand-ins
         for value, paid in enumerate(table):
             x = np.zeros((6, 5), dtype=np.int64)
             x[:, j] = value
@@ -74,9 +74,9 @@ def test_a_total_reward_comes_apart_into_the_terms(model):
     terminal = terminal_states(mdp, endogenous, data, rng)
     truth = reward_terms(mdp, endogenous, terminal)
     found = total_rewards(mdp, endogenous, terminal, data, rng)
-    assert found.terms.keys() == truth.terms.keys()
-    for i, table in truth.terms.items():
-        np.testing.assert_allclose(found.terms[i], table, atol=1e-9)
+    assert found.scoped_terms.keys() == truth.scoped_terms.keys()
+    for scope, table in truth.scoped_terms.items():
+        np.testing.assert_allclose(found.scoped_terms[scope], table, atol=1e-9)
     np.testing.assert_allclose(found.base_reward, truth.base_reward, atol=1e-9)
 
 
@@ -84,9 +84,8 @@ def test_terms_of_a_total_reward_are_known_up_to_a_constant():
     mdp = random_mdp(np.random.default_rng(0), sizes=(2, 3, 4), endogenous=(3,))
     survey = survey_of(mdp, reward="total")
     for i, table in mdp.terms.items():
-        np.testing.assert_allclose(
-            survey.terms[i] - survey.terms[i][:1], table - table[:1], atol=1e-9
-        )
+        found = survey.scoped_terms[i,]
+        np.testing.assert_allclose(found - found[:1], table - table[:1], atol=1e-9)
 
 
 def test_a_total_reward_of_variables_that_pay_together():
@@ -103,8 +102,7 @@ def test_a_total_reward_of_variables_that_pay_together():
             return State(np.zeros((size, 2), dtype=np.int64), rng.integers([4, 6], size=(size, 2)))
 
     survey = survey_of(Together(), reward="total")
-    assert survey.terms == {}
-    assert set(survey.joint_terms) == {(0, 1)}
+    assert set(survey.scoped_terms) == {(0, 1)}
 
 
 def test_a_total_reward_that_does_not_come_apart_is_refused(monkeypatch):

@@ -146,7 +146,7 @@ def test_where_n_cannot_be_enumerated_a_sample_is_surveyed():
     np.testing.assert_array_equal(survey.relevant[:, 1].reshape(n, a), room)
     np.testing.assert_array_equal(survey.base_reward, -0.01)
     paid = np.eye(4)[:, None] * (survey.endogenous < 39)  # (demand, n, a)
-    np.testing.assert_array_equal(survey.terms[0], paid)
+    np.testing.assert_array_equal(survey.scoped_terms[0,], paid)
 
 
 @pytest.mark.parametrize("bins", [12, 20])

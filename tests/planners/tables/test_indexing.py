@@ -11,7 +11,7 @@ from joint import any_joint_mdp, full_rewards
 
 from exo_envs.testing import check_mdp
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import TooLargeError, along, by_scope, refuse_large_scope, scope_rows
+from planners.tables.indexing import TooLargeError, along, in_order, refuse_large_scope, scope_rows
 
 
 @given(seed=st.integers(0, 2**32))
@@ -48,7 +48,14 @@ def test_without_joint_terms_it_is_the_papers():
 
 def test_terms_are_in_the_order_of_their_last_variables():
     terms, joint = {3: "d", 0: "a", 1: "b"}, {(0, 3): "ad", (0, 1): "ab", (1, 2): "bc"}
-    assert list(by_scope(terms, joint)) == [(0,), (0, 1), (1,), (1, 2), (0, 3), (3,)]
+    assert list(in_order({(i,): own for i, own in terms.items()} | joint)) == [
+        (0,),
+        (0, 1),
+        (1,),
+        (1, 2),
+        (0, 3),
+        (3,),
+    ]
 
 
 def test_tables_along_a_variable():

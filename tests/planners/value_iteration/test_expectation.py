@@ -42,33 +42,23 @@ def joint_matrix(factors, sizes):
 
 
 def expected(factors, sizes, values, dtype=np.float64):
-    """W by the steps; each chunk's rows of V are spoilt once it has been handed out."""
-    steps = eliminate(sizes, factors, values.shape[1])
-    work = Expectation(steps, factors, values.shape[1], dtype)
-    values = values.astype(dtype)
-    out = np.full_like(values, np.nan)
-    work.begin(values, lambda: None)
-    for units in work.units():
-        first, rows = work.chunk(0, units)
-        out[first : first + len(rows)] = rows
-        values[first : first + len(rows)] = np.nan
-    return out
+    """W by the steps."""
+    work = Expectation(sizes, factors, values.shape[1], dtype)
+    return work.of(values.astype(dtype))
 
 
 @settings(max_examples=200)
 @given(
     sizes=st.lists(st.integers(1, 4), max_size=5).map(tuple),
-    chunk=st.sampled_from([1 << 17, 30, 1]),
     piece=st.sampled_from([1 << 22, 40, 1]),
     joint_entries=st.sampled_from([5_000_000, 0]),  # groups at once, or one by one
     seed=st.integers(0, 2**32),
 )
-def test_steps_are_the_joint_matrix(sizes, chunk, piece, joint_entries, seed):
+def test_steps_are_the_joint_matrix(sizes, piece, joint_entries, seed):
     rng = np.random.default_rng(seed)
     factors = random_factors(rng, sizes)
     values = rng.normal(size=(math.prod(sizes), int(rng.integers(1, 5))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elimination, "CHUNK_VALUES", chunk)
         patch.setattr(elimination, "MAX_JOINT_ENTRIES", joint_entries)
         patch.setattr(expectation, "PIECE_MULTIPLICATIONS", piece)
         found = expected(factors, sizes, values)
