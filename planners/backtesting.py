@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 #: Resamples of a bootstrap.
 NUM_RESAMPLES = 2000
 #: Windows below which an interval is a guess.
-FEWEST = 10
-Rows = NDArray[np.int64]
+FEWEST_WINDOWS = 10
+RowNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Backtest:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, by the bootstrap; infinite if all windows are in one block."""
+        """How far off the mean may be, by the bootstrap; infinite if one block has all windows."""
         if math.isinf(self._stretch):
             return math.inf
         return float(self.resampled_means.std()) * self._stretch
@@ -166,7 +166,7 @@ class Backtest:
     def __str__(self) -> str:
         """The mean and its interval, and how that was found."""
         low, high = self.interval()
-        few = "" if len(self) >= FEWEST else "; so few windows hardly make an interval"
+        few = "" if len(self) >= FEWEST_WINDOWS else "; so few windows hardly make an interval"
         return (
             f"{self.mean:.4g} ({low:.4g} to {high:.4g}, 95 %) a window of {self.horizon} rows, "
             f"{len(self)} windows from {self.times[0]} on, bootstrap of blocks of {self.block}{few}"
@@ -241,7 +241,7 @@ Paid = tuple[int, NDArray[Any], FloatArray]
 
 
 def _separate(
-    policy: ActionRule, model: TraceMDP, starts: Rows, horizon: int, rng: np.random.Generator
+    policy: ActionRule, model: TraceMDP, starts: RowNumbers, horizon: int, rng: np.random.Generator
 ) -> Iterator[Paid]:
     """The steps of windows that each begin anew, all stepped together."""
     state, following = model.windows(starts, horizon - 1, rng)
@@ -252,9 +252,9 @@ def _separate(
 
 
 def _continued(
-    policy: ActionRule, model: TraceMDP, starts: Rows, horizon: int, rng: np.random.Generator
+    policy: ActionRule, model: TraceMDP, starts: RowNumbers, horizon: int, rng: np.random.Generator
 ) -> Iterator[Paid]:
-    """The same of one agent for each part of the record without a gap, which goes on and on."""
+    """The steps of one agent for each part of the record without a gap; no window begins anew."""
     mdp = checked(model)
     counts = np.array([rows // horizon for _, rows in model.record.segments()])
     counts = counts[counts > 0]  # windows of each agent, one after another

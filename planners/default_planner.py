@@ -20,11 +20,11 @@ from exo_envs.core.arguments import (
 )
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from planners.core.evaluation import DECIDED, Estimate, Scenarios, evaluate, paired_difference
+from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference
 from planners.core.planner import Candidate, Plan, Planner, check_problem, warm_start_for
 from planners.core.policy import Mask, Policy
-from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import fewest_endogenous_states
+from planners.discretization.coarse import with_values
 from planners.forecasting.planner import ForecastPlanner
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate
 from planners.reduced.survey import can_enumerate
@@ -41,7 +41,7 @@ MIN_SCENARIOS = 100
 #: Trajectories that are played before looking whether the plans are decided or the time is up.
 PLAYED_TOGETHER = 100
 #: A part that leaves out something that pays or moves n may have this share of the states.
-SMALL_PART = 0.1
+SMALL_PART_SHARE = 0.1
 
 
 @dataclass(kw_only=True, eq=False)
@@ -213,7 +213,7 @@ class DefaultPlanner:
                 return part
         if not self.thorough:
             return None
-        part = _reduced(mdp, affordable_part(mdp, SMALL_PART * self.max_states) or (), rng)
+        part = _reduced(mdp, affordable_part(mdp, SMALL_PART_SHARE * self.max_states) or (), rng)
         return part if self._fits(part) else None
 
 
@@ -255,21 +255,13 @@ def _play(
             clock.tick()
             played = np.array([evaluate(policy, mdp, scenarios=some) for policy in policies])
             returns = np.concatenate([returns, played], axis=1)
-            if _is_decided(returns):
+            best = int(returns.mean(axis=1).argmax())
+            leads = (
+                paired_difference(returns[best], other) for other in np.delete(returns, best, 0)
+            )
+            if all(lead.is_decided for lead in leads):
                 break
     return returns
-
-
-def _is_decided(returns: FloatArray) -> bool:
-    """Whether one of the policies is clearly better than every other one.
-
-    No difference at all decides nothing: what makes one may just be rare.
-    """
-    best = int(returns.mean(axis=1).argmax())
-    leads = (
-        paired_difference(returns[best], other) for k, other in enumerate(returns) if k != best
-    )
-    return all(0 < DECIDED * lead.standard_error < lead.mean for lead in leads)
 
 
 def _has_time(clock: Clock, seconds: float) -> bool:

@@ -12,26 +12,30 @@ from __future__ import annotations
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from exo_envs.contract.check import check_quickly
 from exo_envs.contract.checked_mdp import CountedMDP, checked
 from exo_envs.contract.original import HasOriginal
-from exo_envs.core.arguments import as_generator, check_flag, check_kind, check_real, check_whole
+from exo_envs.core.arguments import (
+    as_generator,
+    check_flag,
+    check_kind,
+    check_real,
+    check_rollouts,
+    check_whole,
+)
 from exo_envs.core.batches import as_mask
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
-from exo_envs.core.mdp import ExoMDP, FloatArray, State
+from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.arrays import joint_index
-from planners.core.evaluation import Estimate, Scenarios, evaluate, paired_difference, play_original
+from planners.core.evaluation import Estimate, Scenarios, paired_difference, play, play_original
 from planners.core.memory import Memory
 from planners.core.planner import (
     Plan,
@@ -43,12 +47,15 @@ from planners.core.planner import (
 )
 from planners.core.policy import Mask
 from planners.default_planner import DefaultPlanner
-from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import with_values
+from planners.findings import Findings
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import can_enumerate
 from planners.tables.indexing import num_endogenous_states
-from planners.worth import Comparison, Cost, Objective, Played, cost_function
+from planners.worth import Cost, MaskComparison, Objective, Played, cost_function
 
+#: What the default planner may lose, as a part of the largest reward.
+LOSS_SHARE = 1e-3
 #: A comparison of masks may end after these shares of the rollouts.
 LOOKS = (0.1, 0.4, 1.0)
 #: Rollouts before the first look at a comparison: of fewer, the standard error is a guess.
@@ -58,7 +65,7 @@ KEPT_PARTS = 4
 
 
 @dataclass(eq=False)
-class Trial:
+class PlannedMask:
     """A mask that was planned with, and what its policy met and earned so far."""
 
     plan: Plan
@@ -71,13 +78,11 @@ class MaskEvaluator:
     """*Estimate-Objective* for many masks, on the same exogenous trajectories.
 
     Args:
-        mdp: the full model.
-        reduce: (mask, generator) -> the reduced model of the mask.
-        planner: gives the planner, asked with True for a plan that is worth some time.
-        rng: gives the generator for what has this name, such as ("plan", 3, 7).
+        findings: the full model, and what was found out about it.
+        planner: by default one that chooses by size, as precise as rollouts can tell.
         n_rollouts: episodes that each policy plays.
-        time_limit: for one plan, in seconds; compiling takes none of it.
-        memory: what was collected from the model, for :attr:`Objective.bracket`.
+        time_limit: for one plan, in seconds; compiling takes none of it. A clock above may leave
+            less.
 
     Attributes:
         trials: the masks that were planned with, as well as comparisons of masks need.
@@ -85,76 +90,99 @@ class MaskEvaluator:
 
     def __init__(
         self,
-        mdp: ExoMDP,
+        findings: Findings,
         *,
-        reduce: Callable[[Mask, np.random.Generator], ReducedMDP],
-        planner: Callable[[bool], Planner],
-        rng: Callable[..., np.random.Generator],
+        planner: Planner | None = None,
         n_rollouts: int = 500,
         time_limit: float | None = 60.0,
-        memory: Memory | None = None,
     ) -> None:
-        self.mdp = mdp
-        self.n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
+        check_planner(planner)
+        self.findings, self.mdp = findings, findings.counted
+        self.given_planner = planner
+        self.n_rollouts = n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
         self.time_limit = check_time_limit("time_limit", time_limit)
-        self.trials: dict[Mask, Trial] = {}
-        self._thorough: dict[Mask, Trial] = {}
-        self._memory = memory
-        self._reduce, self._planner, self._rng = reduce, planner, rng
+        if not self.mdp.is_recorded:  # a record has only so many
+            length = self.mdp.horizon + 1
+            check_rollouts("n_rollouts", n_rollouts, length, len(self.mdp.exogenous_variables))
+        # Of each look at a comparison the number, and how many trajectories more it has.
+        ends = [min(n_rollouts, max(FIRST_LOOK, math.ceil(own * n_rollouts))) for own in LOOKS]
+        self._looks = [(k, more) for k, more in enumerate(np.diff([0, *ends]).tolist()) if more]
+        self.trials: dict[Mask, PlannedMask] = {}
+        self._thorough: dict[Mask, PlannedMask] = {}
         self._scenarios: list[Scenarios] = []
+        self._fresh: Scenarios | None = None
         self._starts: list[Plan] = []  # exact plans, which others can start from
         self._parts: deque[Plan] = deque(maxlen=KEPT_PARTS)  # the same for parts of masks
         self._num_pairs = 0  # for counting visits, where n can be enumerated
-        if can_enumerate(mdp) and not mdp.endogenous_ranges.is_real:
-            self._num_pairs = num_endogenous_states(mdp) * mdp.num_actions
+        if can_enumerate(self.mdp) and not self.mdp.endogenous_ranges.is_real:
+            self._num_pairs = num_endogenous_states(self.mdp) * self.mdp.num_actions
 
     # --- plans ----------------------------------------------------------------------------
 
-    def plan(
-        self,
-        mask: Mask,
-        *,
-        thorough: bool = False,
-        time_limit: float | None = None,
-        warm_start: Plan | None = None,
-    ) -> Trial:
+    def plan(self, mask: Mask, *, thorough: bool = False) -> PlannedMask:
         """The reduced model of a mask and a plan in it; remembered unless it was cut short.
 
         Args:
             mask: names, in the order of the model.
             thorough: plan as well as can be. Comparisons of masks do without, and so do not use
                 such plans: the mask that was planned with at length would have an advantage.
-            time_limit: in seconds, if that is less than the evaluator's.
-            warm_start: a plan to start from; by default one whose mask is most similar.
         """
         known, best = self.trials.get(mask), self._thorough.get(mask)
         if thorough and known is not None and best is None:
-            is_best = known.plan.values is not None or self._planner(True) is self._planner(False)
+            is_best = known.plan.values is not None or self.given_planner is not None
             best = known if is_best else None
         found = best if thorough else known or best
         if found is not None:
             return found
-        rng = self._rng("plan", *self.mdp.exogenous_indices(mask).tolist())
-        reduced = known.reduced if known is not None else self._reduce(mask, rng)
-        start = warm_start or min(  # the exact plan whose mask differs in the fewest variables
+        rng = self.findings.rng("plan", *self.mdp.exogenous_indices(mask).tolist())
+        reduced = known.reduced if known is not None else self.reduce(mask, rng)
+        start = min(  # the exact plan whose mask differs in the fewest variables
             (*reversed(self._parts), *reversed(self._starts)),
             key=lambda plan: len(set(plan.policy.mask) ^ set(mask)),
             default=None,
         )
-        plan, was_cut = self.solve(
-            reduced, rng, thorough=thorough, time_limit=time_limit, warm_start=start
-        )
+        plan, was_cut = self.solve(reduced, rng, thorough=thorough, warm_start=start)
         if plan.values is not None:
             self._starts.append(plan)
         elif plan.part is not None and plan.part.values is not None:
             self._parts.append(plan.part)
             plan = replace(plan, part=None)
-        trial = Trial(with_values(plan, reduced), reduced, [], np.zeros(self._num_pairs))
+        trial = PlannedMask(with_values(plan, reduced), reduced, [], np.zeros(self._num_pairs))
         tick()  # planners that catch it return what they have
         if not was_cut:
             kept = self._thorough if thorough and plan.values is None else self.trials
             kept[mask] = trial
         return trial
+
+    def reduce(self, mask: Mask, rng: np.random.Generator, *, relaxed: bool = False) -> ReducedMDP:
+        """The reduced model of a mask, from the samples that all masks share.
+
+        In the ``relaxed`` one every variable moves by itself, whatever the others do, and what the
+        mask ignores is seen with optimism.
+        """
+        known, settings = self.findings, dict[str, Any]()
+        if relaxed:
+            settings |= {"max_parents": 1, "interventions": False, "ignored_rewards": "optimistic"}
+        else:
+            settings |= {"max_parents": known.max_parents, "known_parents": known.parents}
+            settings |= {"ignored_rewards": known.ignored_rewards}
+            known.actors(mask)  # asked now, and not when somebody reads the tables of the model
+        known.survey()  # is in the memory from then on
+        return ReducedMDP.estimate(self.mdp, mask, rng=rng, memory=known.memory, **settings)
+
+    def planner(self, thorough: bool = False) -> Planner:
+        """The planner; the default one is as precise as rollouts can tell.
+
+        Plans for comparisons of masks are made in less time than ``thorough`` ones, if they cannot
+        be exact (:class:`~planners.DefaultPlanner`).
+        """
+        if self.given_planner is not None:
+            return self.given_planner
+        survey = self.findings.survey()
+        tables = [survey.base_reward, *survey.scoped_terms.values()]
+        largest = max(float(np.abs(table).max(initial=0.0)) for table in tables)
+        tolerance = LOSS_SHARE * (largest or 1.0)
+        return DefaultPlanner(tolerance=tolerance, dtype=np.float32, thorough=thorough)
 
     def solve(
         self,
@@ -162,34 +190,25 @@ class MaskEvaluator:
         rng: np.random.Generator,
         *,
         thorough: bool = False,
-        time_limit: float | None = None,
         warm_start: Plan | None = None,
     ) -> tuple[Plan, bool]:
-        """Plan in a model; and whether the caller's time limit, not the evaluator's, cut it short.
+        """Plan in a model; and whether a clock above, not the evaluator's limit, cut it short.
 
         What was cut short for one caller is not remembered for others.
 
         Raises:
             OutOfTimeError: it was cut short by a clock above, so that nobody waits for the plan.
         """
-        planner, time_limit = self._planner(thorough), check_time_limit("time_limit", time_limit)
-        clock = Clock(None)  # has the time that is left of a clock above
-        asked = (time_limit, self.time_limit, clock.left())
-        limit = min((own for own in asked if own is not None), default=None)
-        start = warm_start_for(planner, warm_start)
-        plan = check_plan(planner, planner.plan(model, rng=rng, time_limit=limit, **start))
-        if not plan.converged and limit is not None and plan.seconds >= limit:
-            plan = replace(plan, out_of_time=True)  # a planner need not say so itself
-        if not plan.converged and clock.left() == 0.0:
-            raise OutOfTimeError
-        return plan, plan.out_of_time and limit != self.time_limit
+        limit = self.time_limit
+        plan, given = make_plan(self.planner(thorough), model, rng, limit, warm_start)
+        return plan, plan.out_of_time and given != limit
 
     def knows(self, mask: Mask) -> bool:
         """Whether a mask has been planned with already."""
         return mask in self.trials or mask in self._thorough
 
     def keeps(self, plan: Plan) -> bool:
-        """Whether a plan is remembered: none that a caller's time limit cut short is."""
+        """Whether a plan is remembered: none that a caller's clock cut short is."""
         kept = (*self.trials.values(), *self._thorough.values())
         return any(trial.plan is plan for trial in kept)
 
@@ -202,32 +221,24 @@ class MaskEvaluator:
         """
         wanted = self._looks[:parts]
         for k, size in wanted[len(self._scenarios) :]:
-            self._scenarios.append(Scenarios.sample(self.mdp, size, self._rng("scenarios", k)))
+            self._scenarios.append(
+                Scenarios.sample(self.mdp, size, self.findings.rng("scenarios", k))
+            )
         return self._scenarios[: len(wanted)]
-
-    @cached_property
-    def _looks(self) -> list[tuple[int, int]]:
-        """The number of the look that each part is for, and how many trajectories it has."""
-        ends = [
-            min(self.n_rollouts, max(FIRST_LOOK, math.ceil(share * self.n_rollouts)))
-            for share in LOOKS
-        ]
-        return [(k, size) for k, size in enumerate(np.diff([0, *ends]).tolist()) if size]
 
     def fresh_scenarios(self) -> Scenarios:
         """Trajectories on which no mask was chosen, for the final estimate of J.
 
         If the model is a record, they are of the later time that it holds out.
         """
+        if self._fresh is None:
+            rng = self.findings.rng("fresh scenarios")
+            self._fresh = Scenarios.sample(self.mdp.held_out, self.n_rollouts, rng)
         return self._fresh
-
-    @cached_property
-    def _fresh(self) -> Scenarios:
-        return Scenarios.sample(self.mdp.held_out, self.n_rollouts, self._rng("fresh scenarios"))
 
     def independent_scenarios(self, number: int) -> Scenarios:
         """The ``number``-th set of trajectories that nothing else is played on."""
-        return Scenarios.sample(self.mdp, self.n_rollouts, self._rng("independent", number))
+        return Scenarios.sample(self.mdp, self.n_rollouts, self.findings.rng("independent", number))
 
     # --- scores ---------------------------------------------------------------------------
 
@@ -235,38 +246,32 @@ class MaskEvaluator:
         self,
         mask: Any,
         *,
-        cost_weight: float = 0.0,
-        cost: Cost = "size",
         scenarios: Scenarios | None = None,
         first_look: bool = False,
         thorough: bool = False,
-        time_limit: float | None = None,
         in_model: bool = False,
+        **price: Any,
     ) -> Objective:
         """*Estimate-Objective*; what was planned and played before is remembered.
 
         Args:
             mask: names, patterns, indices or booleans; see :func:`exo_envs.core.batches.as_mask`.
-            cost_weight: the paper's lambda.
-            cost: see :func:`estimate_objective`.
-            scenarios: what to play instead of the shared trajectories; see :meth:`play`.
+            scenarios: what to play instead of the shared trajectories.
             first_look: play the first part of the shared trajectories only.
             thorough: plan as well as can be, and not only as well as comparisons of masks need.
-            time_limit: for planning, if that is less than the evaluator's.
-            in_model: play in the model only.
+            in_model: play in the model only, also if it was made of somebody's environment.
+            **price: ``cost_weight`` and ``cost``; see :func:`estimate_objective`.
 
         Raises:
             OutOfTimeError: it was cut short before an episode of the environment was played.
         """
-        trial = self.plan(as_mask(self.mdp, mask), thorough=thorough, time_limit=time_limit)
-        price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
+        trial = self.plan(as_mask(self.mdp, mask), thorough=thorough)
         if scenarios is not None:
-            return self.play(trial, scenarios, **price, in_model=in_model)
+            played = self.mdp, scenarios, self.findings.memory
+            return score(trial.plan, trial.reduced, *played, **price, in_model=in_model)
         return self._on_shared(trial, len(self.scenarios(1 if first_look else None)), **price)
 
-    def known_objective(
-        self, mask: Mask, *, cost_weight: float = 0.0, cost: Cost = "size"
-    ) -> Objective | None:
+    def known_objective(self, mask: Mask, **price: Any) -> Objective | None:
         """J on those of the shared trajectories that a mask was played on; None if on none.
 
         The model is asked nothing.
@@ -274,63 +279,29 @@ class MaskEvaluator:
         trial = self.trials.get(mask)
         if trial is None or not trial.returns:
             return None
-        return self._on_shared(trial, len(trial.returns), cost_weight=cost_weight, cost=cost)
+        return self._on_shared(trial, len(trial.returns), **price)
 
-    def compare(
-        self,
-        mask: Any,
-        other: Any,
-        *,
-        cost_weight: float = 0.0,
-        cost: Cost = "size",
-        time_limit: float | None = None,
-    ) -> Comparison:
+    def compare(self, mask: Any, other: Any, **price: Any) -> MaskComparison:
         """J of a mask against J of another one, on as many rollouts as it takes to decide."""
-        trials = [
-            self.plan(as_mask(self.mdp, names), time_limit=time_limit) for names in (mask, other)
-        ]
-        price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
+        trials = [self.plan(as_mask(self.mdp, names)) for names in (mask, other)]
 
-        def look(parts: int) -> Comparison:
+        def look(parts: int) -> MaskComparison:
             tried, rival = (self._on_shared(trial, parts, **price) for trial in trials)
             difference = paired_difference(tried.returns, rival.returns)
-            return Comparison(tried, tried.gain_over(rival), difference, rival)
+            return MaskComparison(tried, tried.gain_over(rival), difference, rival)
 
         comparison = look(parts := 1)
-        while parts < len(self._looks) and not comparison.is_decided:
+        while parts < len(self._looks) and not comparison.gain.is_decided:
             comparison = look(parts := parts + 1)
         return comparison
 
-    def visits(self, mask: Mask, time_limit: float | None = None) -> FloatArray:
+    def visits(self, mask: Mask) -> FloatArray:
         """How often the policy of a mask meets each pair n * A + a in an episode, discounted.
 
         Shape (N * A,), or (0,) where there are too many pairs to count.
         """
-        trial = self.plan(mask, time_limit=time_limit)
+        trial = self.plan(mask)
         return trial.visits / len(self._returns(trial, max(1, len(trial.returns))))
-
-    def play(
-        self,
-        trial: Trial,
-        scenarios: Scenarios,
-        *,
-        cost_weight: float = 0.0,
-        cost: Cost = "size",
-        in_model: bool = False,
-    ) -> Objective:
-        """J of a mask that was planned with, on trajectories of the caller's choice.
-
-        A policy for somebody else's environment also plays this environment itself, unless
-        ``in_model``; the returns are then those of its episodes.
-        """
-        returns, _ = self._play(trial.plan, scenarios)
-        price: dict[str, Any] = {"cost_weight": cost_weight, "cost": cost}
-        original = None if in_model else checked(self.mdp).original
-        if original is not None:
-            price["claimed_returns"] = returns
-            horizon, count = scenarios.exogenous.shape[:2]
-            returns = _played(trial.plan, original, count, scenarios.seed, horizon)
-        return self._objective(returns, trial, [scenarios], **price)
 
     def as_played(self, known: Objective) -> Objective:
         """The same with returns of the environment itself, if the model was made of one.
@@ -341,7 +312,7 @@ class MaskEvaluator:
         original = checked(self.mdp).original
         if original is None or known.claimed_returns is not None:
             return known
-        seed = int(self._rng("played").integers(2**63))
+        seed = int(self.findings.rng("played").integers(2**63))
         returns = _played(known.plan, original, self.n_rollouts, seed, self.mdp.horizon)
         earned = Estimate.of(returns)
         return replace(
@@ -353,35 +324,82 @@ class MaskEvaluator:
             claimed_returns=known.returns,
         )
 
-    def _on_shared(self, trial: Trial, parts: int, **price: Any) -> Objective:
+    def _on_shared(self, trial: PlannedMask, parts: int, **price: Any) -> Objective:
         """J on the first parts of the shared trajectories."""
-        return self._objective(self._returns(trial, parts), trial, self.scenarios(parts), **price)
-
-    def _objective(
-        self, returns: FloatArray, trial: Trial, parts: Sequence[Scenarios], **price: Any
-    ) -> Objective:
-        rollouts = Played(self.mdp, tuple(parts), self._memory)
+        returns = self._returns(trial, parts)
+        rollouts = Played(self.mdp, tuple(self.scenarios(parts)), self.findings.memory)
         return Objective.of(returns, trial.plan, trial.reduced, **price, rollouts=rollouts)
 
-    def _returns(self, trial: Trial, parts: int) -> FloatArray:
+    def _returns(self, trial: PlannedMask, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""
         for scenarios in self.scenarios(parts)[len(trial.returns) :]:
-            returns, visits = self._play(trial.plan, scenarios)
+            returns, visits = play_in_model(trial.plan, self.mdp, scenarios, self._num_pairs)
             trial.returns.append(returns)
             trial.visits += visits
         return np.concatenate(trial.returns[:parts])
 
-    def _play(self, plan: Plan, scenarios: Scenarios) -> tuple[FloatArray, FloatArray]:
-        """The returns, and the discounted visits of each pair."""
-        visits = np.zeros(self._num_pairs)
 
-        def watch(t: int, state: State, actions: NDArray[Any]) -> None:
-            n = joint_index(state.endogenous, self.mdp.endogenous_sizes)
-            met = np.bincount(n * self.mdp.num_actions + actions, minlength=len(visits))
-            visits[:] += self.mdp.discount**t * met
+def make_plan(
+    planner: Planner,
+    model: ExoMDP,
+    rng: np.random.Generator,
+    time_limit: float | None,
+    warm_start: Plan | None = None,
+) -> tuple[Plan, float | None]:
+    """Plan in a model; and the seconds given to the planner, which a clock above may cut short.
 
-        counting = watch if self._num_pairs else None
-        return evaluate(plan.policy, self.mdp, scenarios=scenarios, watch=counting), visits
+    Raises:
+        OutOfTimeError: it was cut short by a clock above, so that nobody waits for the plan.
+    """
+    clock = Clock(None)  # has the time that is left of a clock above
+    limit = min((own for own in (time_limit, clock.left()) if own is not None), default=None)
+    start = warm_start_for(planner, warm_start)
+    plan = check_plan(planner, planner.plan(model, rng=rng, time_limit=limit, **start))
+    if not plan.converged and limit is not None and plan.seconds >= limit:
+        plan = replace(plan, out_of_time=True)  # a planner need not say so itself
+    if not plan.converged and clock.left() == 0.0:
+        raise OutOfTimeError
+    return plan, limit
+
+
+def play_in_model(
+    plan: Plan, mdp: ExoMDP, scenarios: Scenarios, num_pairs: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """The returns of a plan's policy, and the discounted visits of each of so many pairs (n, a)."""
+    returns, visits = np.zeros(len(scenarios)), np.zeros(num_pairs)
+    for t, step in enumerate(play(plan.policy, mdp, scenarios, with_rewards=True)):
+        weight = mdp.discount**t
+        returns[step.lanes] += weight * step.rewards
+        if num_pairs:
+            n = joint_index(step.state.endogenous, mdp.endogenous_sizes)
+            pairs = n * mdp.num_actions + step.actions
+            visits += weight * np.bincount(pairs, minlength=num_pairs)
+    return returns, visits
+
+
+def score(
+    plan: Plan,
+    reduced: ReducedMDP,
+    mdp: ExoMDP,
+    scenarios: Scenarios,
+    memory: Memory | None,
+    *,
+    in_model: bool = False,
+    **price: Any,
+) -> Objective:
+    """J of a mask that was planned with, on trajectories of the caller's choice.
+
+    A policy for somebody else's environment also plays this environment itself, unless
+    ``in_model``; the returns are then those of its episodes.
+    """
+    returns, _ = play_in_model(plan, mdp, scenarios)
+    original = None if in_model else checked(mdp).original
+    if original is not None:
+        price["claimed_returns"] = returns
+        horizon, count = scenarios.exogenous.shape[:2]
+        returns = _played(plan, original, count, scenarios.seed, horizon)
+    rollouts = Played(mdp, (scenarios,), memory)
+    return Objective.of(returns, plan, reduced, **price, rollouts=rollouts)
 
 
 def _played(plan: Plan, original: HasOriginal, count: int, seed: int, horizon: int) -> FloatArray:
@@ -466,30 +484,19 @@ def estimate_objective(
         memory = Memory(data=estimation["data"], survey=estimation["survey"])
     doing = "looking if the model keeps its contract"
 
-    def reduce(names: Mask, rng: np.random.Generator) -> ReducedMDP:
-        nonlocal doing
-        doing = "estimating the reduced model"
-        known = Memory() if memory is None else memory
-        reduced = ReducedMDP.estimate(model, names, rng=rng, memory=known, **estimation)
-        doing = "planning (planning_time_limit leaves time to play the best plan by then)"
-        return reduced
-
-    evaluator = MaskEvaluator(
-        model,
-        reduce=reduce,
-        planner=lambda _: DefaultPlanner() if planner is None else planner,
-        rng=lambda *_: generator,  # one stream for everything: the caller's
-        n_rollouts=n_rollouts,
-        time_limit=planning_time_limit,
-        memory=memory,
-    )
     try:
         with clock.above():
             if check:
                 check_quickly(model)
+            doing = "estimating the reduced model"
+            known = Memory() if memory is None else memory
+            reduced = ReducedMDP.estimate(model, names, rng=generator, memory=known, **estimation)
+            doing = "planning (planning_time_limit leaves time to play the best plan by then)"
             start = warm_start.plan if warm_start else None
-            trial = evaluator.plan(names, thorough=True, warm_start=start)
-            if trial.plan.out_of_time:
+            own = DefaultPlanner() if planner is None else planner
+            plan, _ = make_plan(own, reduced, generator, planning_time_limit, start)
+            tick()  # planners that catch it return what they have
+            if plan.out_of_time:
                 warnings.warn(
                     f"the plan with {len(names)} variable{'' if len(names) == 1 else 's'} did not "
                     f"converge within planning_time_limit={planning_time_limit:g} seconds; with "
@@ -498,9 +505,11 @@ def estimate_objective(
                     stacklevel=2,
                 )
             doing = "playing the policy"
+            plan = with_values(replace(plan, part=None), reduced)
             if scenarios is None:
                 scenarios = Scenarios.sample(model, n_rollouts, generator)
-            found = evaluator.play(trial, scenarios, cost_weight=cost_weight, cost=cost)
+            played = plan, reduced, model, scenarios, memory
+            found = score(*played, cost_weight=cost_weight, cost=cost)
             doing = "comparing what was played with the model"
             if found.disagreement is not None:
                 warnings.warn(found.disagreement, PlayedDifferentlyWarning, stacklevel=2)

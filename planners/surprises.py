@@ -28,61 +28,68 @@ from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from planners.core.arrays import Ints, joint_index, joint_values
 from planners.core.evaluation import ActionRule, Scenarios, play, returns_on
 from planners.core.policy import Mask
-from planners.core.rare_events import MANY, most_per_episode, readable, rounded
-from planners.discretization.bins import MANY_VALUES
+from planners.core.rare_events import ENOUGH_EVENTS, most_per_episode, readable, two_digits
+from planners.discretization.bins import MAX_SINGLE_VALUES
 
 if TYPE_CHECKING:
     from planners.samples.rollouts import ExogenousData
 
 #: A value is hardly seen only if it is in fewer rollouts than this.
-FEW = 10
+FEW_ROLLOUTS = 10
 #: A value is hardly seen only if it is in a smaller share of the rollouts than this.
-SELDOM = 0.1
+HARDLY_SEEN_SHARE = 0.1
 #: What may be lost on average by what was hardly seen, as a share of half of the interval by
 #: normal theory, from which on it matters.
-NOTABLE = 0.5
+NOTABLE_LOSS_SHARE = 0.5
 #: Standard errors in half of an interval by normal theory.
-HALF = NormalDist().inv_cdf(0.975)
+HALF_WIDTH_ERRORS = NormalDist().inv_cdf(0.975)
 #: Standard deviations of the returns by which an effect has to differ from all that is ordinary.
-LARGE = 6.0
+LARGE_DEVIATIONS = 6.0
 #: Values that are tried for one step at most.
 MAX_TRIED = 256
 #: Values from which on the policy is played to the end of the episode, at most.
 MAX_PLAYED = 8
 #: Rollouts in which a value came up that a policy is played on, at most.
-NUM_MET = 64
+NUM_MET_ROLLOUTS = 64
 #: Variables that are looked at where it is not known which of them matter, at most.
-MAX_VARIABLES = 256
+MAX_LOOKED_AT = 256
 #: Rollouts that are played again for states that the policy meets, and such states.
-NUM_PLAYED, NUM_STATES = 64, 128
-#: The same for a glance, at least, and values of x in all of its states.
-FEW_PLAYED, FEW_STATES, FEW_VALUES = 16, 8, 1024
-#: The same with a model that answers one state at a time.
-SLOW_PLAYED, SLOW_STATES = 8, 8
+NUM_PLAYED, NUM_MET_STATES = 64, 128
+#: A glance is at so many rollouts and at least so many states, with so many values of x in all.
+GLANCE_PLAYED, GLANCE_STATES, GLANCE_VALUES = 16, 8, 1024
+#: Rollouts and states of a model that answers one state at a time.
+SLOW_PLAYED, SLOW_MET_STATES = 8, 8
 #: Actions that are tried in a state at most.
-MAX_ACTIONS = 8
+MAX_TRIED_ACTIONS = 8
 #: A glance begins in this part of the episode: what comes later is discounted.
-EARLY = 1 / 3
+EARLY_SHARE = 1 / 3
 #: How many times at which a value came up weigh as much as not knowing when it does.
-ANY_TIME = 5
+ANY_TIME_ONSETS = 5
 #: Standard errors by which an effect differs from nothing.
-BEYOND_DOUBT = 2.0
+BEYOND_DOUBT_ERRORS = 2.0
 #: A value that would change the return so often, and never did where it came up, is announced.
-OFTEN = 4.0
+OFTEN_ROLLOUTS = 4.0
 #: The share of what a value does to a return that counts as having done something.
-VISIBLE = 0.2
+VISIBLE_SHARE = 0.2
 
 
 class Surprise(NamedTuple):
     """A value that was hardly seen, and what it does to a return."""
 
     variables: Mask
+    columns: tuple[int, ...]  # of these variables in x
     values: tuple[int, ...]
     effect: float  # on the discounted return of an episode in which it comes up, on average
     seen: int  # rollouts in which it came up
     rollouts: int
     seen_at_all: int  # the same in all rollouts of x, whatever they were made for
     all_rollouts: int
+
+    def put_into(self, state: State) -> State:
+        """The same states with these values."""
+        x = state.exogenous.copy()
+        x[:, list(self.columns)] = self.values
+        return State(state.endogenous, x)
 
     @property
     def at_most(self) -> float:
@@ -93,7 +100,7 @@ class Surprise(NamedTuple):
     def needed(self) -> int:
         """Rollouts that would do: so many that it comes up often enough for normal theory."""
         rate = self.seen_at_all / self.all_rollouts
-        return rounded(MANY / (rate or most_per_episode(0, self.all_rollouts)))
+        return two_digits(ENOUGH_EVENTS / (rate or most_per_episode(0, self.all_rollouts)))
 
     def __str__(self) -> str:
         """What to mind about an interval, for people."""
@@ -138,22 +145,19 @@ def find_surprises(
     rare = _hardly_seen(mdp, scenarios, names, data)
     if not rare:
         return []
-    changes = [
-        Change(tuple(mdp.exogenous_indices(own.variables).tolist()), own.values) for own in rare
-    ]
     what_if = WhatIf(mdp, policy, scenarios)
     rates = [most_per_episode(own.seen_at_all, own.all_rollouts) for own in rare]
-    potential = np.array([what_if.first_step(change) for change in changes]) * rates
-    worth_a_look = NOTABLE * half_width
+    potential = np.array([what_if.first_step(own) for own in rare]) * rates
+    worth_a_look = NOTABLE_LOSS_SHARE * half_width
     order = np.lexsort((np.arange(len(rare)), -np.array(rates), -potential))[:MAX_PLAYED]
     tried = [k for k in order.tolist() if potential[k] > 0 and potential[k] >= worth_a_look]
-    large = LARGE * half_width / HALF * math.sqrt(len(scenarios))
-    seen = what_if.glance([changes[k] for k in tried])
+    large = LARGE_DEVIATIONS * half_width / HALF_WIDTH_ERRORS * math.sqrt(len(scenarios))
+    seen = what_if.glance([rare[k] for k in tried])
     found = []
     for k, largest in zip(tried, seen.tolist(), strict=True):
         if largest <= large or largest * rates[k] < worth_a_look:
             continue
-        effect = what_if.effect(changes[k], _trajectories(scenarios, data, changes[k]))
+        effect = what_if.effect(rare[k], _trajectories(scenarios, data, rare[k]))
         if effect and (own := rare[k]._replace(effect=effect)).at_most >= worth_a_look:
             found.append(own)
     return sorted(found, key=lambda own: -own.at_most)
@@ -178,29 +182,29 @@ def _hardly_seen(
     for scope in _scopes(mdp, names):
         sizes = mdp.exogenous_sizes[list(scope)]
         seen = _count_rollouts(np.moveaxis(scenarios.exogenous, 0, 1), scope, sizes)
-        rare = np.flatnonzero(seen < min(FEW, SELDOM * len(scenarios)))
+        rare = np.flatnonzero(seen < min(FEW_ROLLOUTS, HARDLY_SEEN_SHARE * len(scenarios)))
         if not len(rare):
             continue
         elsewhere = np.zeros_like(seen)
         if data is not None:
             elsewhere = _count_rollouts(data.values, scope, sizes)
-            rare = rare[(seen + elsewhere)[rare] < SELDOM * total]
+            rare = rare[(seen + elsewhere)[rare] < HARDLY_SEEN_SHARE * total]
         variables = tuple(mdp.exogenous_names[j] for j in scope)
         for code, values in zip(rare.tolist(), joint_values(rare, sizes).tolist(), strict=True):
             counts = int(seen[code]), len(scenarios), int(seen[code] + elsewhere[code]), total
-            found.append(Surprise(variables, tuple(values), 0.0, *counts))
+            found.append(Surprise(variables, scope, tuple(values), 0.0, *counts))
     return sorted(found, key=lambda own: own.seen_at_all == 0)[:MAX_TRIED]
 
 
 def _scopes(mdp: ExoMDP, names: Sequence[str] | None) -> Iterator[tuple[int, ...]]:
     """Single variables of few values, and those that pay together."""
-    known = mdp.exogenous_names[:MAX_VARIABLES] if names is None else names
+    known = mdp.exogenous_names[:MAX_LOOKED_AT] if names is None else names
     looked_at = set(mdp.exogenous_indices(known).tolist())
     scopes: list[tuple[int, ...]] = [(j,) for j in sorted(looked_at)]
     scopes += [scope for scope in mdp.scope_indices if looked_at.issuperset(scope)]
     for scope in dict.fromkeys(scopes):
         sizes = [int(mdp.exogenous_sizes[j]) for j in scope]
-        if scope and max(sizes) <= MANY_VALUES and math.prod(sizes) <= MANY_VALUES:
+        if scope and max(sizes) <= MAX_SINGLE_VALUES and math.prod(sizes) <= MAX_SINGLE_VALUES:
             yield scope
 
 
@@ -212,7 +216,7 @@ def _count_rollouts(values: NDArray[Any], scope: tuple[int, ...], sizes: Ints) -
     return met.sum(axis=0)
 
 
-def _trajectories(scenarios: Scenarios, data: ExogenousData | None, change: Change) -> Met:
+def _trajectories(scenarios: Scenarios, data: ExogenousData | None, tried: Surprise) -> Met:
     """The rollouts in which a value came up by itself."""
     steps = len(scenarios.exogenous)
     # (rollouts, steps, m) and (rollouts, k)
@@ -221,12 +225,12 @@ def _trajectories(scenarios: Scenarios, data: ExogenousData | None, change: Chan
         sources.append((data.values[:, :steps], data.initial_endogenous))
     onsets, onsets_there, met = [], [], []
     for x, n in sources:
-        is_it = (x[:, :, list(change.columns)] == np.array(change.values)).all(axis=2)
+        is_it = (x[:, :, list(tried.columns)] == np.array(tried.values)).all(axis=2)
         rollouts = np.flatnonzero(is_it.any(axis=1))
         onsets.append(is_it[rollouts].argmax(axis=1))
         if x.shape[1] == steps and (data is None or not data.bins or x is sources[0][0]):
-            rollouts = rollouts[:NUM_MET]
-            onsets_there.append(onsets[-1][:NUM_MET])
+            rollouts = rollouts[:NUM_MET_ROLLOUTS]
+            onsets_there.append(onsets[-1][:NUM_MET_ROLLOUTS])
             met.append((n[rollouts], np.moveaxis(x[rollouts], 0, 1)))
     playable = None
     if sum(len(n) for n, _ in met):
@@ -239,19 +243,6 @@ def _trajectories(scenarios: Scenarios, data: ExogenousData | None, change: Chan
 
 
 # --- what a value does ------------------------------------------------------------------------
-
-
-class Change(NamedTuple):
-    """Other values of some variables."""
-
-    columns: tuple[int, ...]
-    values: tuple[int, ...]
-
-    def of(self, state: State) -> State:
-        """The same states with these values."""
-        x = state.exogenous.copy()
-        x[:, list(self.columns)] = self.values
-        return State(state.endogenous, x)
 
 
 class Met(NamedTuple):
@@ -275,23 +266,24 @@ class WhatIf:
         self.mdp, self.policy, self.scenarios = mdp, policy, scenarios
         self.seed, self.horizon = scenarios.seed, len(scenarios.exogenous)
         width = len(mdp.exogenous_variables)
-        few = max(FEW_STATES, min(NUM_STATES // 2, FEW_VALUES // width))
-        self.few = (FEW_PLAYED, few) if mdp.is_batched else (SLOW_PLAYED, SLOW_STATES)
-        self.many = (NUM_PLAYED, NUM_STATES) if mdp.is_batched else (SLOW_PLAYED, SLOW_STATES)
+        few = max(GLANCE_STATES, min(NUM_MET_STATES // 2, GLANCE_VALUES // width))
+        self.few, self.many = (GLANCE_PLAYED, few), (NUM_PLAYED, NUM_MET_STATES)
+        if not mdp.is_batched:
+            self.few = self.many = (SLOW_PLAYED, SLOW_MET_STATES)
         rng = np.random.default_rng([self.seed, 1])
-        self.actions = rng.permutation(mdp.num_actions)[: min(mdp.num_actions, MAX_ACTIONS)]
+        self.actions = rng.permutation(mdp.num_actions)[: min(mdp.num_actions, MAX_TRIED_ACTIONS)]
 
     # --- one step -----------------------------------------------------------------------------
 
-    def first_step(self, change: Change) -> float:
-        """A bound on what a change does to a return, by what it does at once.
+    def first_step(self, tried: Surprise) -> float:
+        """A bound on what values do to a return, by what they do at once.
 
         It is infinite if n moves elsewhere: who knows what that costs.
         """
         state, _ = self._early
         if not len(state.endogenous):
             return 0.0
-        pays, leads = self._steps(change.of(state))
+        pays, leads = self._steps(tried.put_into(state))
         if (leads != self._usual[1]).any():
             return math.inf
         longest = float((self.mdp.discount ** np.arange(self.horizon)).sum())
@@ -300,7 +292,7 @@ class WhatIf:
     @cached_property
     def _early(self) -> tuple[State, Ints]:
         """A few states in the first part of an episode, and when they are met."""
-        steps, rng = math.ceil(EARLY * self.horizon), np.random.default_rng([self.seed, 5])
+        steps, rng = math.ceil(EARLY_SHARE * self.horizon), np.random.default_rng([self.seed, 5])
         again = self.scenarios.first(self.few[0])
         states = _States.of(self.policy, self.mdp, again, steps)
         return states.draw(rng.integers(steps, size=self.few[1]), rng)
@@ -320,53 +312,53 @@ class WhatIf:
 
     # --- to the end of the episode ------------------------------------------------------------
 
-    def glance(self, changes: Sequence[Change]) -> FloatArray:
-        """The largest effect that each of some changes has in a few states, shape (changes,).
+    def glance(self, tried: Sequence[Surprise]) -> FloatArray:
+        """The largest effect that each of some has in a few states, shape (tried,).
 
         All are played at once, each with noise of its own: only large effects can be seen.
         """
         state, time = self._early
-        if not len(time) or not changes:
-            return np.zeros(len(changes))
-        worlds = [state, *(change.of(state) for change in changes)]
+        if not len(time) or not tried:
+            return np.zeros(len(tried))
+        worlds = [state, *(own.put_into(state) for own in tried)]
         together = State(*(np.concatenate([world[part] for world in worlds]) for part in (0, 1)))
         returns = self._play(together, np.tile(time, len(worlds)), same_noise=False)
         earned = returns.reshape(len(worlds), -1)
         return np.asarray(np.abs(earned[1:] - earned[0]).max(axis=1))
 
-    def effect(self, change: Change, met: Met) -> float:
-        """What a change does to the return on average; 0 if that may be chance.
+    def effect(self, tried: Surprise, met: Met) -> float:
+        """What a value does to the return on average; 0 if that may be chance.
 
         It is 0, too, if the value came up often enough and never did anything: something announces
         it, and the policy gets out of its way.
 
         Args:
-            change: the value.
+            tried: the value.
             met: the rollouts in which it came up.
         """
         played, count = self.many
         rng = np.random.default_rng([self.seed, 6])
         time = rng.integers(self.horizon, size=count)
         if len(met.onsets):
-            is_known = rng.random(count) * (len(met.onsets) + ANY_TIME) < len(met.onsets)
+            is_known = rng.random(count) * (len(met.onsets) + ANY_TIME_ONSETS) < len(met.onsets)
             time = np.where(is_known, rng.choice(met.onsets, size=count), time)
         state, time = self._met.draw(time, rng)
         if not len(time):
             return 0.0
-        changes = self._play(change.of(state), time) - self._play(state, time)
+        changes = self._play(tried.put_into(state), time) - self._play(state, time)
         mean = float(changes.sum()) / count  # those that had ended change nothing
         error = math.sqrt(float(changes @ changes)) / count
-        if abs(mean) <= BEYOND_DOUBT * error:
+        if abs(mean) <= BEYOND_DOUBT_ERRORS * error:
             return 0.0
         # As if it had come up in the first step: what comes late is discounted.
         along = changes * math.copysign(1.0, mean) / self.mdp.discount**time
         hits = along > along.max() / 2.0
-        if met.scenarios is None or hits.sum() * len(met.scenarios) < OFTEN * count:
+        if met.scenarios is None or hits.sum() * len(met.scenarios) < OFTEN_ROLLOUTS * count:
             return mean
         earned = returns_on(self.policy, self.mdp, met.scenarios)
         usual = np.median(returns_on(self.policy, self.mdp, self.scenarios.first(played)))
         away = (earned - usual) * math.copysign(1.0, mean) / self.mdp.discount**met.onsets_there
-        return mean if (away > VISIBLE * along[hits].mean()).any() else 0.0
+        return mean if (away > VISIBLE_SHARE * along[hits].mean()).any() else 0.0
 
     def _play(self, state: State, time: Ints, *, same_noise: bool = True) -> FloatArray:
         """Discounted returns from some states on, met at these times, to the end of the episode.

@@ -6,8 +6,8 @@ exogenous variables are drawn anew in every simulation. All lanes of a batch sea
 one simulation each at a time, so the model is only ever called with batches.
 
 **Many actions.** A few hundred simulations cannot tell a thousand actions apart. So where there are
-more than ``MOST_ACTIONS``, every decision first tries all of them for a few steps, and the tree has
-the best of them and some that are drawn at random. How many of these a node looks at grows with
+more than ``MOST_NODE_ACTIONS``, every decision first tries all of them a few steps, and the tree
+has the best of them and some that are drawn at random. How many of these a node looks at grows with
 the square root of its visits (progressive widening, Couetoux et al. 2011).
 
 **What is lost.** Nothing bounds what such a policy loses, however many simulations there are: n and
@@ -45,21 +45,20 @@ from planners.core.arrays import Ints, joint_index
 from planners.core.files import MAX_BYTES, read_file, write_file
 from planners.core.planner import Plan, check_problem
 from planners.core.policy import Mask, Policy
-from planners.discretization.binned_policy import with_values
-from planners.discretization.coarse import coarsened
+from planners.discretization.coarse import coarsened, with_values
 from planners.samples.rollouts import ExogenousData
 
 #: Simulations for a decision, at most; each takes memory in every lane.
 MAX_SIMULATIONS = 1_000_000
 #: Steps ahead, at most.
-MAX_DEPTH = 1_000_000
+MAX_STEPS_AHEAD = 1_000_000
 #: Rollouts that show where the values of real variables lie, which are then seen in bins.
 NUM_ROLLOUTS = 200
 #: Actions that a node has at most.
-MOST_ACTIONS = 64
-#: Of more actions, as many are in the tree.
+MOST_NODE_ACTIONS = 64
+#: Actions in the tree, where there are more than a node may have.
 NUM_CHOSEN = 32
-#: Of those, every so-manieth one is drawn at random; the others did best when they were tried.
+#: One in so many actions of the tree is drawn at random; the others did best when tried.
 RANDOM_ONE_IN = 4
 #: Actions that are tried for one decision at most.
 MOST_TRIED = 4096
@@ -68,11 +67,11 @@ TRIED_STEPS = 2
 #: States that are stepped together where all actions are tried.
 TRIED_TOGETHER = 200_000
 #: Lanes that search side by side where it is measured how long that takes.
-LANES = 128
-#: The same in a model that answers one state at a time; the time is taken to grow with the lanes.
+MEASURED_LANES = 128
+#: Lanes that are measured in a model that answers one state at a time; time grows with them.
 SLOW_LANES = 4
 #: The share of a time limit that playing an episode may take.
-SHARE = 0.5
+PLAYING_SHARE = 0.5
 #: Steps of a simulation that are measured.
 MEASURED_STEPS = 4
 #: Steps ahead that are kept as long as there are fewer simulations to save time by.
@@ -86,7 +85,7 @@ class UCT:
     """Tree search from every observation.
 
     All work is done when the policy is asked. So a time limit holds for playing: the decisions of
-    an episode, in ``LANES`` lanes side by side, take about half of it at most. If that takes fewer
+    an episode, in 128 lanes side by side, take about half of it at most. If that takes fewer
     simulations or steps ahead than these arguments say, ``Plan.out_of_time`` is set and
     ``Plan.method`` says how many are left.
 
@@ -135,7 +134,7 @@ class UCT:
             seed=int(rng.integers(2**31)),
         )
         left = clock.left()
-        is_cut = left is not None and policy._save_time(SHARE * left / mdp.horizon)
+        is_cut = left is not None and policy._save_time(PLAYING_SHARE * left / mdp.horizon)
         if is_cut:
             method += f" with {policy.simulations} of {self.simulations} simulations"
             method += f", {policy.depth} of {depth} steps ahead"
@@ -161,16 +160,17 @@ class UCTPolicy(Policy):
         check_declaration(mdp)
         self.mdp = mdp
         self.simulations = check_whole("simulations", simulations, 1, MAX_SIMULATIONS)
-        self.depth = check_whole("depth", depth, 1, MAX_DEPTH)
+        self.depth = check_whole("depth", depth, 1, MAX_STEPS_AHEAD)
         self.exploration = check_real("exploration", exploration, 0.0)
         self.seed = check_whole("seed", seed, 0)
 
     def _save_time(self, seconds: float) -> bool:
         """Search less, if a decision takes longer than so many seconds; and whether it does so.
 
-        It is measured in ``LANES`` lanes side by side, without the time for compiling.
+        It is measured in ``MEASURED_LANES`` lanes side by side, without the time for compiling.
         """
-        lanes, rng = LANES if self.mdp.is_batched else SLOW_LANES, np.random.default_rng(self.seed)
+        lanes = MEASURED_LANES if self.mdp.is_batched else SLOW_LANES
+        rng = np.random.default_rng(self.seed)
         root, wanted = self.mdp.sample_initial(lanes, rng), (self.simulations, self.depth)
         self.depth = min(self.depth, MEASURED_STEPS)
         choosing = step = 0.0
@@ -180,7 +180,7 @@ class UCTPolicy(Policy):
             choosing = clock.seconds()
             self._simulate(root, _Tree.empty(lanes, 2, chosen.shape[1]), chosen, rng)
             step = max((clock.seconds() - choosing) / self.depth, 1e-6)
-        steps = max(0.0, seconds * lanes / LANES - choosing) / step
+        steps = max(0.0, seconds * lanes / MEASURED_LANES - choosing) / step
         simulations, depth = wanted
         if simulations * depth > steps:
             depth = max(min(depth, LEAST_DEPTH), int(steps / simulations))
@@ -209,7 +209,7 @@ class UCTPolicy(Policy):
     def _choose(self, root: State, rng: np.random.Generator) -> Ints:
         """The actions that the tree of each lane has, the most promising first, (lanes, slots)."""
         lanes, everything = len(root.endogenous), self.mdp.num_actions
-        if everything <= MOST_ACTIONS:
+        if everything <= MOST_NODE_ACTIONS:
             return np.broadcast_to(np.arange(everything), (lanes, everything))
         tried = np.arange(everything)
         if everything > MOST_TRIED:
@@ -301,7 +301,9 @@ class UCTPolicy(Policy):
                 raise ArgumentError("it was saved for a model with other variables")
             return cls(mdp, **settings)
 
-        return read_file(path, cls.__name__, make, max_bytes=max_bytes)
+        kind = cls.__name__
+        policy: UCTPolicy = read_file(path, kind, {kind: (make, ())}, max_bytes=max_bytes)
+        return policy
 
 
 class _Tree(NamedTuple):

@@ -14,13 +14,12 @@ from exo_envs.core.arguments import check_choice, check_real
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.played import Agreement
-from planners.bounds.bracketing import MAX_QUESTIONS, Bracket, Budget, bracket
-from planners.bounds.lattice import OffLatticeError
-from planners.core.evaluation import DECIDED, Estimate, Scenarios, paired_difference
+from planners.bounds.bracketing import MAX_QUESTIONS, Bracket, Budget, OffLatticeError, bracket
+from planners.core.evaluation import Estimate, Scenarios, paired_difference
 from planners.core.memory import Memory
 from planners.core.planner import Plan
 from planners.core.policy import Mask
-from planners.core.rare_events import most_per_episode, split
+from planners.core.rare_events import find_mixture, most_per_episode
 from planners.reduced.reduced_mdp import ReducedMDP
 from planners.reduced.survey import can_enumerate
 from planners.surprises import at_most, find_surprises
@@ -31,7 +30,7 @@ NO_REASON = (
     "may rely on rare ones, or on what the model knows and the environment does not show"
 )
 #: Trajectories that a bound is played on at least, where not all can be afforded.
-FEWEST = 10
+FEWEST_TRAJECTORIES = 10
 
 CostFunction = Callable[[Mask, Plan], float]
 Cost = Literal["size", "time"] | CostFunction
@@ -95,8 +94,8 @@ class Objective:
         plan: Plan,
         reduced: ReducedMDP,
         *,
-        cost_weight: float,
-        cost: Cost,
+        cost_weight: float = 0.0,
+        cost: Cost = "size",
         rollouts: Played | None = None,
         claimed_returns: FloatArray | None = None,
     ) -> Objective:
@@ -162,7 +161,7 @@ class Objective:
         """
         plain = Estimate.of(self.returns)
         played = replace(plain, mean=self.mean_return, standard_error=self.standard_error)
-        tells = len(self.returns) >= FEWEST and np.isfinite(self.returns).all()
+        tells = len(self.returns) >= FEWEST_TRAJECTORIES and np.isfinite(self.returns).all()
         if self.rollouts is None or not tells:
             return played
         mdp, parts, memory = self.rollouts
@@ -183,7 +182,7 @@ class Objective:
         gains = at_most([own for own in found if own.effect > 0])
         # One event of this size, not seen, may change the mean by what was found.
         unit = most_per_episode(0, len(self.returns))
-        mixture = split(self.returns, loss=losses / unit, gain=gains / unit)
+        mixture = find_mixture(self.returns, loss=losses / unit, gain=gains / unit)
         worst = max(found, key=lambda own: abs(own.effect))
         return replace(played, mixture=mixture, caution=str(worst))
 
@@ -235,7 +234,7 @@ class Objective:
             fitted, plain = (Budget.of(mdp, horizon, penalty=own) for own in (True, False))
             if fitted.affordable(MAX_QUESTIONS) < count:
                 affordable = plain.affordable(MAX_QUESTIONS)
-                if affordable < min(count, FEWEST):
+                if affordable < min(count, FEWEST_TRAJECTORIES):
                     return None
                 scenarios, returns = scenarios.first(affordable), returns[:affordable]
                 settings = {"values": ()}
@@ -252,7 +251,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MaskComparison:
     """A mask against another one, on the same trajectories.
 
     Masks are not played to the end once it is clear which is better: the objectives have fewer
@@ -283,11 +282,3 @@ class Comparison:
         """
         behind = self.objective if self.gain.mean < 0 else self.rival
         return behind.plan.out_of_time
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether it is clear which mask is better.
-
-        No difference at all says little: what makes one may just be rare.
-        """
-        return 0 < DECIDED * self.gain.standard_error < abs(self.gain.mean)

@@ -192,7 +192,7 @@ def estimate_blind(study: Study, arguments: argparse.Namespace) -> Objective:
         (),
         rng=study.seed,
         cost_weight=arguments.cost_weight,
-        planner=study.planner(thorough=True),
+        planner=study.evaluator.planner(thorough=True),
         scenarios=study.evaluator.fresh_scenarios(),
         data=study.data(),
         survey=study.survey(),

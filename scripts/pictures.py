@@ -73,7 +73,7 @@ def architecture() -> str:
     answer = partial(Box, width=170, fill="#e7f1fb", stroke="#2f6fab")
     first, second, third, fourth = 30, 310, 590, 925
 
-    wrapper = decide(first, 64, 66, "LearnedMask", file="observation/learned.py")
+    wrapper = decide(first, 64, 66, "LearnedMask", file="observation/masked.py")
     fit = decide(first, 174, 66, "MaskLearner.fit", file="learners/base.py")
     relevance = decide(
         first, 290, 84, "Relevance.search", ("what matters?",), "fitting/relevance.py"
@@ -88,7 +88,7 @@ def architecture() -> str:
     )
     results = decide(first, 612, 66, "mask_, policy_", ("for MaskedObservation",))
     memory = decide(second, 127, 58, "Memory", ("nothing is asked twice",))
-    questions = ("data()", "survey()", "parents(names)", "reduce(mask)", "rng(name)")
+    questions = ("data()", "survey()", "parents(names)", "rng(name)")
     study = decide(second, 248, 168, "Study", questions, "fitting/study.py")
     evaluator = compute(
         second, 470, 84, "MaskEvaluator", ("objective(), compare()",), "planners/objective.py"
@@ -110,8 +110,8 @@ def architecture() -> str:
     boxes = [wrapper, fit, relevance, selection, results, memory, study, evaluator]
     boxes += [data, survey, parents, reduced, planner, returns, model]
     in_turn = pairwise([wrapper, fit, relevance, selection, results])
-    calls = [(study, data), (study, survey), (study, parents), (study, reduced)]
-    calls += [(evaluator, planner), (evaluator, returns)]
+    calls = [(study, data), (study, survey), (study, parents)]
+    calls += [(evaluator, reduced), (evaluator, planner), (evaluator, returns)]
     asked = {data: "x'", survey: "n', rewards", parents: "x'", returns: "x', n', rewards"}
     arrows = [
         *(Arrow((above.at(0.5, 1), below.at(0.5, 0))) for above, below in in_turn),

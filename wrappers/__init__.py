@@ -18,8 +18,7 @@ from wrappers.learners.greedy import GreedyMaskLearner
 from wrappers.learners.reward_variables import RewardVariableMaskLearner
 from wrappers.observation.agent_policy import AgentPolicy
 from wrappers.observation.flat import FlatObservation, FlatVectorObservation
-from wrappers.observation.learned import LearnedMask
-from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
+from wrappers.observation.masked import LearnedMask, MaskedObservation, MaskedVectorObservation
 from wrappers.observation.remasking import RemaskingObservation
 from wrappers.reports.certificate import Certificate, certify
 from wrappers.reports.doubts import UndecidedWarning

@@ -3,5 +3,4 @@
 - ``bracketing``: :func:`bracket`, which plays the policy and bounds all others; :class:`Bracket`.
 - ``relaxation``: the best return in hindsight, by backward induction over (t, n).
 - ``penalty``: the price of knowing the future, made of approximate values: :class:`ValueFunction`.
-- ``lattice``: real variables of n that have few values, which are enumerated.
 """

@@ -1,9 +1,15 @@
-"""A policy's value and a bound on all policies', on the same exogenous trajectories."""
+"""A policy's value and a bound on all policies', on the same exogenous trajectories.
+
+A bound enumerates n. A battery that is charged by one unit at a time has a real charge, and 11
+values of it. On such a *lattice* (:class:`~planners.discretization.bins.Grid`) nothing is rounded,
+so what bounds the model there bounds the model itself. As soon as an n' is between two points,
+there is no bound.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -18,13 +24,21 @@ from exo_envs.core.arguments import (
     check_whole,
 )
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import ExoMDP, FloatArray
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
-from planners.bounds.lattice import on_lattice
-from planners.bounds.penalty import MAX_STATES, ExactValues, ValueFunction, default_model
-from planners.bounds.relaxation import Draws, gives_successors, relax_fitted
-from planners.core.evaluation import ActionRule, Estimate, Scenarios, evaluate, paired_difference
+from planners.bounds.penalty import MAX_EXACT_STATES, ExactValues, ValueFunction, default_model
+from planners.bounds.relaxation import BoundDraws, gives_successors, relax_fitted
+from planners.core.evaluation import (
+    ActionRule,
+    Estimate,
+    Scenarios,
+    evaluate,
+    paired_difference,
+    walk,
+)
 from planners.core.memory import Memory
+from planners.discretization.bins import Grid, fit_grids
+from planners.discretization.coarse import CoarseMDP, put_on_grid
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import format_count, num_endogenous_states
@@ -35,6 +49,10 @@ MAX_QUESTIONS = 200_000
 NUM_SUCCESSORS, FEW_SUCCESSORS = 16, 2
 #: Draws of x' for each x, and trajectories on which the penalty is fitted, unless told otherwise.
 NUM_FRESH, TRAINING_ROLLOUTS = 128, 100
+#: Walks of an agent that acts at random, and their steps at most: they show which n occur.
+LATTICE_WALKS, LATTICE_STEPS = 64, 64
+#: An n' is on the lattice if it is this near to a point, as a share of the values there are.
+POINT_SHARE = 1e-6
 
 SuccessorKind = Literal["given by the model", "never differed", "sampled"]
 
@@ -78,6 +96,24 @@ class Budget(NamedTuple):
     def affordable(self, max_questions: float) -> int:
         """How many trajectories can be had for so many questions."""
         return max(0, int((max_questions - self.fitting) // self.each))
+
+
+class OffLatticeError(ArgumentError):
+    """An n' lies between the points of a lattice."""
+
+
+class LatticeMDP(CoarseMDP):
+    """A model whose real variables of n are numbers of points; x is as it is."""
+
+    def on_grid(self, endogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        """The numbers of the points; anything between them is refused."""
+        found = put_on_grid(endogenous, self._endogenous_names, self.grids)
+        off = np.abs(self.at_points(found) - endogenous)
+        scale = np.array([np.ptp(own.points) or 1.0 for own in self.grids])
+        places = [self._endogenous_names.index(own.name) for own in self.grids]
+        if (off[..., places] > POINT_SHARE * scale).any():
+            raise OffLatticeError("an n' lies between the points of a lattice")
+        return found
 
 
 @dataclass(frozen=True)
@@ -151,7 +187,7 @@ def bracket(
     training_rollouts: int = TRAINING_ROLLOUTS,
     num_fresh: int = NUM_FRESH,
     num_successors: int | None = None,
-    max_states: float = MAX_STATES,
+    max_states: float = MAX_EXACT_STATES,
     max_questions: float = MAX_QUESTIONS,
 ) -> Bracket:
     """Bound the value of the best policy from both sides, with standard errors.
@@ -228,8 +264,8 @@ def bracket(
     if values is None:
         generator = np.random.default_rng(estimate)
         model = model or default_model(mdp, policy, max_states, generator, memory)
-        function = None if model is None else ExactValues.of(model, mdp, max_states=max_states)
-    draws = Draws(num_fresh, num_successors, sample)
+        function = None if model is None else ExactValues(model, mdp, max_states=max_states)
+    draws = BoundDraws(num_fresh, num_successors, sample)
 
     horizon = len(scenarios.exogenous)
     training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
@@ -284,10 +320,24 @@ def _check_combination(
 def _enumerable(
     mdp: ExoMDP, policy: ActionRule, scenarios: Scenarios | None, memory: Memory | None
 ) -> tuple[ExoMDP, ActionRule, Scenarios | None]:
-    """The same, with points of a lattice in place of real n."""
+    """The model, a policy and trajectories, with points of a lattice in place of real n.
+
+    The grids of the memory's rollouts are the lattice; without these, walks show which n occur.
+    """
     if mdp.endogenous_ranges.is_real and can_enumerate(mdp):
-        mdp, policy, as_points = on_lattice(mdp, policy, memory, np.random.default_rng(0))
-        scenarios = None if scenarios is None else as_points(scenarios)
+        rng, real = np.random.default_rng(0), policy
+        known = () if memory is None or memory.data is None else memory.data.bins
+        grids: Any = [own for own in known if isinstance(own, Grid)]
+        steps = min(mdp.horizon, LATTICE_STEPS)
+        seen = LatticeMDP(mdp, grids or fit_grids(mdp, walk(mdp, LATTICE_WALKS, steps, rng)))
+
+        def on_values(state: State) -> Any:
+            return real(State(seen.at_points(state.endogenous), state.exogenous))
+
+        if scenarios is not None:
+            n = seen.on_grid(scenarios.endogenous, rng)
+            scenarios = replace(scenarios, endogenous=n)
+        mdp, policy = seen, on_values
     if not can_enumerate(mdp):
         states = format_count(num_endogenous_states(mdp))
         raise ArgumentError(

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from exo_envs.contract.checked_mdp import unchecked
-from exo_envs.core.arguments import check_horizon, check_positive, whole_numbers
+from exo_envs.core.arguments import check_horizon, check_positive
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.arrays import Floats, Ints, chunks, joint_index
@@ -27,7 +27,7 @@ from planners.core.memory import Memory
 from planners.core.policy import Policy
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
-from planners.discretization.coarse import bins_of, coarsened, put_in_bins
+from planners.discretization.coarse import Binning, bins_of, coarsened
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP
 from planners.reduced.rewards import EndDependsOnExogenousError
 from planners.reduced.survey import EndogenousSurvey
@@ -43,9 +43,9 @@ from planners.tables.indexing import (
 from planners.value_iteration.sweeps import backward_induction
 
 #: States up to which exact values are worked out, unless told otherwise.
-MAX_STATES = 10_000_000
+MAX_EXACT_STATES = 10_000_000
 #: States up to which a model of all variables is estimated.
-SMALL = 100_000
+SMALL_MODEL_STATES = 100_000
 
 #: Takes x of the full model, shape (B, m), to values (B, N), with n in the order of its flat index.
 ValuesAt: TypeAlias = Callable[[Ints], Floats]
@@ -67,8 +67,7 @@ class ExactValues:
 
     Args:
         model: an MDP as tables.
-        columns: where the exogenous variables of ``model`` are in the full x; by default those of
-            the mask for a reduced model, and all for any other.
+        mdp: whose x is given, with the variables of ``model`` and others; by default ``model``.
         max_states: larger models are refused.
         dtype: of the values; rounding does not harm the bound.
     """
@@ -76,9 +75,9 @@ class ExactValues:
     def __init__(
         self,
         model: FactoredMDP,
-        columns: Sequence[int] | None = None,
+        mdp: ExoMDP | None = None,
         *,
-        max_states: float = MAX_STATES,
+        max_states: float = MAX_EXACT_STATES,
         dtype: Any = np.float32,
     ) -> None:
         if not isinstance(model, FactoredMDP):
@@ -91,15 +90,7 @@ class ExactValues:
                 f"{model!r} has {format_count(model.num_states)} states; exact values are worked "
                 f"out for at most {format_count(int(max_states))}. Give a model of fewer variables"
             )
-        if columns is None:
-            columns = getattr(model, "columns", range(len(model.exogenous_variables)))
-        self.model = model
-        self.columns = whole_numbers("columns", columns, 0, dtype=np.intp)
-        self.dtype = np.dtype(dtype)
-
-    @classmethod
-    def of(cls, model: FactoredMDP, mdp: ExoMDP, **options: Any) -> ExactValues:
-        """Those of a model whose variables are some of ``mdp``'s, by name."""
+        self.model, mdp = model, model if mdp is None else mdp
         for part in ("endogenous", "exogenous"):
             sizes = {v.name: v.size for v in getattr(mdp, f"{part}_variables")}
             sizes |= {b.name: len(b) for b in bins_of(model) if sizes.get(b.name) == b.size}
@@ -111,17 +102,18 @@ class ExactValues:
                     )
         if num_endogenous_states(model) != num_endogenous_states(mdp):
             raise ArgumentError(f"{model!r} does not have the endogenous variables of {mdp!r}")
-        return cls(model, [int(i) for i in mdp.exogenous_indices(model.exogenous_names)], **options)
+        self.columns = mdp.exogenous_indices(model.exogenous_names)
+        self.dtype = np.dtype(dtype)
 
     def backwards(self, horizon: int) -> Iterator[ValuesAt]:
         """The values with 0, 1, ... ``horizon - 1`` steps left."""
         horizon = check_horizon("horizon", horizon)
         sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
-        bins = bins_of(self.model)
+        binning = Binning(names, bins_of(self.model))
         for values in backward_induction(self.model, horizon - 1, self.dtype):
 
             def values_at(x: Ints, table: Floats = values) -> Floats:
-                return table[joint_index(put_in_bins(x[:, self.columns], names, bins), sizes)]
+                return table[joint_index(binning.put(x[:, self.columns]), sizes)]
 
             yield values_at
 
@@ -206,7 +198,7 @@ def default_model(
 
     names = {*survey.paying, *survey.moving}
     columns = [j for j, name in enumerate(data.names) if name in names]
-    if mdp.num_states <= min(SMALL, max_states):
+    if mdp.num_states <= min(SMALL_MODEL_STATES, max_states):
         columns = list(range(len(data.names)))
     elif fits(columns):
         search = ParentSearch(data, memory=memory)

@@ -43,23 +43,6 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1)
 NEEDED_ERRORS = 2.0
 
 
-class Paths(NamedTuple):
-    """Where a policy was on each trajectory, and what it did."""
-
-    states: Ints  # (T, B) the flat index of n
-    actions: Ints  # (T, B), or -1 where the rollout has ended
-
-    @classmethod
-    def of(cls, policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios) -> Paths:
-        """Play the policy."""
-        shape = scenarios.exogenous.shape[:2]
-        paths = cls(np.zeros(shape, np.int64), np.full(shape, -1, np.int64))
-        for t, step in enumerate(play(policy, mdp, scenarios)):
-            paths.states[t, step.lanes] = joint_index(step.state.endogenous, mdp.endogenous_sizes)
-            paths.actions[t, step.lanes] = step.actions
-        return paths
-
-
 class Relaxed(NamedTuple):
     """The best returns in hindsight, one for each trajectory and each choice of weights."""
 
@@ -70,7 +53,7 @@ class Relaxed(NamedTuple):
     differed: bool  # whether draws of n' for the same (n, a, x) ever differed
 
 
-class Draws(NamedTuple):
+class BoundDraws(NamedTuple):
     """How many samples the relaxation takes, and from which seed."""
 
     num_fresh: int  # of x'' for each x on a trajectory, for the penalty
@@ -84,7 +67,7 @@ def relax_fitted(
     training: Scenarios,
     scenarios: Scenarios,
     function: ValueFunction | None,
-    draws: Draws,
+    draws: BoundDraws,
 ) -> tuple[float, Relaxed]:
     """The relaxation with the weight that is best on the training trajectories.
 
@@ -95,10 +78,10 @@ def relax_fitted(
         this weight and with none.
     """
     if function is None:
-        paths, new = Paths.of(policy, mdp, scenarios), draws._replace(seed=draws.seed + 1)
-        return 0.0, relax(mdp, scenarios, paths, None, np.zeros(2), new)
+        new = draws._replace(seed=draws.seed + 1)
+        return 0.0, relax(mdp, policy, scenarios, None, np.zeros(2), new)
     both = Scenarios.join([training, scenarios])  # one pass does for both
-    found = relax(mdp, both, Paths.of(policy, mdp, both), function, np.array(WEIGHTS), draws)
+    found = relax(mdp, policy, both, function, np.array(WEIGHTS), draws)
     given_away = found.given_away[: len(training)]
     best = int(given_away.mean(axis=0).argmin())
     gain = paired_difference(given_away[:, 0], given_away[:, best])
@@ -113,18 +96,18 @@ def relax_fitted(
 
 def relax(
     mdp: ExoMDP,
+    policy: ActionRule,
     scenarios: Scenarios,
-    paths: Paths,
     function: ValueFunction | None,
     weights: FloatArray,
-    draws: Draws,
+    draws: BoundDraws,
 ) -> Relaxed:
     """Backward induction on every trajectory, for several weights of the penalty at once.
 
     Args:
         mdp: the full model.
+        policy: the policy, which is played on the trajectories.
         scenarios: the trajectories.
-        paths: of the policy on these trajectories.
         function: what the penalty is made of.
         weights: the η to try, shape (E,).
         draws: how many samples to take.
@@ -132,6 +115,11 @@ def relax(
     fresh_rng, draw_rng = (np.random.default_rng((draws.seed, k)) for k in range(2))
     mdp, given, differed = checked(mdp), gives_successors(mdp), False
     horizon, count, width = scenarios.exogenous.shape
+    path = np.zeros((horizon, count), np.int64)  # the n of the policy, numbered
+    chosen = np.full((horizon, count), -1)  # its actions, or -1 where the rollout has ended
+    for t, step in enumerate(play(policy, mdp, scenarios)):
+        path[t, step.lanes] = joint_index(step.state.endogenous, mdp.endogenous_sizes)
+        chosen[t, step.lanes] = step.actions
     num_draws, num_states = 0 if given else draws.num_successors, num_endogenous_states(mdp)
     used = [num_draws] if given else [num_draws, max(1, num_draws // 2)]  # in each branch
     later = np.zeros((len(used), count, num_states, len(weights)))
@@ -160,8 +148,8 @@ def relax(
                     targets[..., :kept],
                     probabilities[..., :kept] * (targets.shape[-1] / kept),
                     mdp.discount,
-                    paths.states[t, part],
-                    paths.actions[t, part],
+                    path[t, part],
+                    chosen[t, part],
                     later[k, part],
                     given_away[k, part],
                 )
@@ -185,11 +173,8 @@ def _ask(mdp: ExoMDP, exogenous: Ints, num_draws: int, rng: np.random.Generator)
 
     n' is drawn so many times; with no draws the model gives its probabilities.
     """
-    sizes, num_states, num_actions = (
-        mdp.endogenous_sizes,
-        num_endogenous_states(mdp),
-        mdp.num_actions,
-    )
+    sizes, num_actions = mdp.endogenous_sizes, mdp.num_actions
+    num_states = num_endogenous_states(mdp)
     shape = len(exogenous), num_states, num_actions
     x = np.repeat(exogenous, num_states * num_actions, axis=0)
     every_n = joint_values(np.arange(num_states), sizes)

@@ -1,1 +1,1 @@
-"""What every planner relies on: policies, plans, evaluation, clocks, files."""
+"""What every planner relies on: policies, plans, evaluation, arrays, the memory, files."""

@@ -31,10 +31,10 @@ from exo_envs.core.arguments import (
 from exo_envs.core.batches import as_actions
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
-from planners.core.rare_events import Mixture, about_events, split
+from planners.core.rare_events import Mixture, about_events, find_mixture
 
 #: Standard errors that decide a comparison: wrong less than once in 1,000 times, with eight looks.
-DECIDED = 4.0
+DECIDING_ERRORS = 4.0
 
 ActionRule = Callable[[State], Any]
 #: (t, states (B,), actions (B,)) of the rollouts that go on at step t.
@@ -222,7 +222,7 @@ def play_original(
             watch(t, State(*map(np.array, zip(*states, strict=True))), np.array(actions))
 
 
-class Step(NamedTuple):
+class RolloutStep(NamedTuple):
     """One step of all rollouts that have not ended."""
 
     lanes: NDArray[np.intp]  # (B,) which of the rollouts
@@ -233,7 +233,7 @@ class Step(NamedTuple):
 
 def play(
     policy: ActionRule, mdp: ExoMDP, scenarios: Scenarios, *, with_rewards: bool = False
-) -> Iterator[Step]:
+) -> Iterator[RolloutStep]:
     """Run a policy through scenarios, step by step, until all rollouts have ended.
 
     With rewards, each step has what was paid for it (:func:`sample_outcome`).
@@ -256,9 +256,9 @@ def play(
         actions = as_actions(mdp, policy(state), (len(alive),))
         if with_rewards:
             endogenous, rewards = sample_outcome(mdp, state, actions, noise)
-            yield Step(alive, state, actions, rewards)
+            yield RolloutStep(alive, state, actions, rewards)
         else:
-            yield Step(alive, state, actions, np.zeros(0))
+            yield RolloutStep(alive, state, actions, np.zeros(0))
             endogenous = mdp.sample_endogenous(state, actions, noise)
 
 
@@ -300,7 +300,7 @@ class Estimate:
         if not len(samples):
             raise ArgumentError("there are no samples to take the mean of")
         error = samples.std(ddof=1) / np.sqrt(len(samples)) if len(samples) > 1 else np.inf
-        mixture = split(samples)
+        mixture = find_mixture(samples)
         caution = None if mixture is None else about_events(mixture, len(samples))
         return cls(float(samples.mean()), float(error), mixture, caution)
 
@@ -316,6 +316,15 @@ class Estimate:
             return self.mixture.interval(self.mean, level)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
         return self.mean - half, self.mean + half
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is clear on which side of 0 the mean is.
+
+        A difference that is the same in all samples decides nothing: what makes another one may
+        just be rare.
+        """
+        return 0 < DECIDING_ERRORS * self.standard_error < abs(self.mean)
 
     def __str__(self) -> str:
         """The mean, plus or minus half of its 95 % interval; or both ends, if they differ."""

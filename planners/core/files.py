@@ -32,18 +32,18 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 FORMAT = "exo-envs"
 VERSION = 2
 #: The name of the text in a file.
-HEAD = "exo-envs"
+HEAD_NAME = "exo-envs"
 #: Bytes that a file may have, unless its reader allows more.
 MAX_BYTES = 2**30
 
 T = TypeVar("T")
 
 #: Kinds of numbers in arrays: truth values, whole numbers, real numbers.
-KINDS = "biuf"
+NUMBER_KINDS = "biuf"
 #: Letters of what is said about a file at most; some readers show the bytes that they do not like.
 MAX_MESSAGE = 500
 #: Records within records, at most.
-MAX_DEPTH = 20
+MAX_NESTING = 20
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def load_saved(cls: type[T], path: str | os.PathLike[str], *, max_bytes: int = M
         for kind in _with_subclasses(cls)
         if issubclass(kind, Saved) and not inspect.isabstract(kind)
     }
-    found: T = _read(path, cls.__name__, kinds, max_bytes)
+    found: T = read_file(path, cls.__name__, kinds, max_bytes=max_bytes)
     return found
 
 
@@ -139,7 +139,7 @@ def write_file(
 
     Args:
         path: where to; it is used as it is, no suffix is added.
-        kind: what is saved, such as ``"TabularPolicy"``; :func:`read_file` asks for the same.
+        kind: what is saved, such as ``"TabularPolicy"``, which :func:`read_file` asks for.
         content: numbers, strings, None, arrays, and tuples, dictionaries and records of them.
         texts: texts to keep beside it, by their names.
     """
@@ -147,7 +147,7 @@ def write_file(
     encoded = _encode(content, "content", arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": encoded}
     text = json.dumps({**head, "texts": dict(texts or {})}, allow_nan=False)
-    data = save(arrays, {HEAD: f"{checksum_of(text, arrays):08x} {text}"})
+    data = save(arrays, {HEAD_NAME: f"{checksum_of(text, arrays):08x} {text}"})
     with replacing(path) as temporary, temporary.open("xb") as file:
         file.write(data)
         file.flush()
@@ -163,31 +163,6 @@ def checksum_of(text: str, arrays: Mapping[str, NDArray[Any]]) -> int:
     return checksum
 
 
-def read_file(
-    path: str | os.PathLike[str],
-    kind: str,
-    make: Callable[..., T],
-    records: tuple[type, ...] = (),
-    *,
-    max_bytes: int = MAX_BYTES,
-) -> T:
-    """What ``make`` makes of the content that :func:`write_file` was given; lists are tuples.
-
-    Args:
-        path: the file.
-        kind: what it should hold.
-        make: is called with the content, by name. Whatever it raises is the file's fault.
-        records: the classes that its records may have.
-        max_bytes: bytes that the file may have.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is damaged, of another kind, or not one of ours.
-    """
-    made: T = _read(path, kind, {kind: (make, records)}, max_bytes)
-    return made
-
-
 def read_text(path: str | os.PathLike[str], name: str, *, max_bytes: int = MAX_BYTES) -> str | None:
     """A text that :func:`write_file` put into a file, or None if it has none of that name."""
     with Path(path).open("rb") as file, _blaming(path, f"is damaged or not a file of {FORMAT}"):
@@ -195,12 +170,27 @@ def read_text(path: str | os.PathLike[str], name: str, *, max_bytes: int = MAX_B
     return text
 
 
-def _read(
+def read_file(
     path: str | os.PathLike[str],
     wanted: str,
     kinds: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]],
-    max_bytes: int,
+    *,
+    max_bytes: int = MAX_BYTES,
 ) -> Any:
+    """What is made of the content that :func:`write_file` was given; lists are tuples.
+
+    Args:
+        path: the file.
+        wanted: what it should hold, for people.
+        kinds: what it may hold: by the name of each kind a function that is called with the
+            content, by name, and the classes that its records may have. Whatever the function
+            raises is the file's fault.
+        max_bytes: bytes that the file may have.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is damaged, of another kind, or not one of ours.
+    """
     with Path(path).open("rb") as file, _blaming(path, f"is damaged or not a file of {FORMAT}"):
         opened = _opened(file, max_bytes)
     kind = opened.head["kind"]
@@ -241,7 +231,7 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in KINDS:
+        if value.dtype.kind not in NUMBER_KINDS:
             raise ArgumentError(f"the array {name!r} is of {value.dtype}; files hold plain numbers")
         arrays[name] = np.array(value, value.dtype.newbyteorder("="), order="C")
         return {"array": name}
@@ -267,8 +257,8 @@ class _Opened:
 
     def decode(self, value: Any, classes: Mapping[str, type], depth: int = 0) -> Any:
         """What :func:`_encode` was given."""
-        if depth > MAX_DEPTH:
-            raise ArgumentError(f"its head is nested more than {MAX_DEPTH} deep")
+        if depth > MAX_NESTING:
+            raise ArgumentError(f"its head is nested more than {MAX_NESTING} deep")
         if isinstance(value, list):
             return tuple(self.decode(part, classes, depth + 1) for part in value)
         if not isinstance(value, dict):
@@ -316,7 +306,7 @@ def _opened(file: BinaryIO, max_bytes: int) -> _Opened:
     data = file.read(max_bytes)
     arrays = {name: np.require(array, requirements="W") for name, array in load(data).items()}
     metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-    checksum, _, text = metadata.get(HEAD, "").partition(" ")
+    checksum, _, text = metadata.get(HEAD_NAME, "").partition(" ")
     if not text:
         raise ArgumentError("it has no head")
     if checksum != f"{checksum_of(text, arrays):08x}":
@@ -324,7 +314,7 @@ def _opened(file: BinaryIO, max_bytes: int) -> _Opened:
     head = json.loads(text, parse_constant=_refuse)
     _check_head(head)
     for name, array in arrays.items():
-        if array.dtype.kind not in KINDS:
+        if array.dtype.kind not in NUMBER_KINDS:
             raise ArgumentError(f"the array {name!r} is of {array.dtype}, not of plain numbers")
         if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise ArgumentError(

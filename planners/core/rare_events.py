@@ -27,15 +27,15 @@ from exo_envs.core.statistics import chi_squared_quantile
 from planners.core.arrays import Ints
 
 #: Events from which on normal theory is as good: their number is about normal.
-MANY = 20
-#: Events that are looked for at most. It is more than MANY, or of 30 some would seem ordinary.
-MOST = 40
+ENOUGH_EVENTS = 20
+#: Events that are looked for at most. More than ENOUGH_EVENTS, or of 30 some would seem ordinary.
+MAX_EVENTS = 40
 #: An event is at least so many standard deviations of the others away from them.
-FAR = 6.0
+FAR_DEVIATIONS = 6.0
 #: Events matter from this share of the variance on.
-SHARE = 0.3
+VARIANCE_SHARE = 0.3
 #: At most one sample in this many is an event.
-SELDOM = 10
+SAMPLES_PER_EVENT = 10
 
 
 class Events(NamedTuple):
@@ -109,16 +109,16 @@ def readable(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 10.0 else f"{number:.2g}"
 
 
-def rounded(number: float) -> int:
+def two_digits(number: float) -> int:
     """Two significant digits, for people.
 
-    >>> rounded(13_642.0)
+    >>> two_digits(13_642.0)
     14000
     """
     return int(float(f"{number:.1e}"))
 
 
-def split(samples: FloatArray, *, loss: float = 0.0, gain: float = 0.0) -> Mixture | None:
+def find_mixture(samples: FloatArray, *, loss: float = 0.0, gain: float = 0.0) -> Mixture | None:
     """The ordinary samples and the events among them; None if normal theory will do.
 
     Args:
@@ -148,7 +148,7 @@ def split(samples: FloatArray, *, loss: float = 0.0, gain: float = 0.0) -> Mixtu
 
 def about_events(mixture: Mixture, samples: int) -> str:
     """What to mind about a mean that a few samples decide, for people."""
-    needed = rounded(samples * MANY / max(1, mixture.number))
+    needed = two_digits(samples * ENOUGH_EVENTS / max(1, mixture.number))
     return (
         f"{mixture.number} of {samples:,} samples decide the mean, too few for normal theory: the "
         f"interval bounds how often such samples come up; about {needed:,} samples would do"
@@ -163,7 +163,7 @@ def find_events(samples: FloatArray) -> Ints:
     >>> find_events(np.arange(100.0))
     array([], dtype=int64)
     """
-    most = min(MOST, len(samples) // SELDOM)
+    most = min(MAX_EVENTS, len(samples) // SAMPLES_PER_EVENT)
     none: Ints = np.zeros(0, dtype=np.int64)
     if not most:
         return none
@@ -177,7 +177,7 @@ def find_events(samples: FloatArray) -> Ints:
     deviation = np.sqrt(np.maximum(squares - sums**2 / rest, 0.0) / rest)
     # A rest that is the same but for rounding has no deviation.
     deviation[deviation < 1e-9 * distance[order]] = 0.0
-    far = np.flatnonzero(distance[order] > FAR * deviation)
+    far = np.flatnonzero(distance[order] > FAR_DEVIATIONS * deviation)
     if not len(far) or distance[order[0]] == 0.0:
         return none
     events = order[: far[-1] + 1]
@@ -186,5 +186,5 @@ def find_events(samples: FloatArray) -> Ints:
     squared = float(outside @ outside)
     total = float(((centred - centred.mean()) ** 2).sum())
     # So many events of the same size would be as uncertain as these together (Kish).
-    is_few = float(np.abs(outside).sum()) ** 2 <= MANY * squared
-    return np.sort(events) if squared >= SHARE * total and is_few else none
+    is_few = float(np.abs(outside).sum()) ** 2 <= ENOUGH_EVENTS * squared
+    return np.sort(events) if squared >= VARIANCE_SHARE * total and is_few else none

@@ -1,10 +1,10 @@
 """How variables of very many values are seen: bins of exogenous ones, grids of endogenous ones.
 
 No data can tell what each of ten million values does, and no table can hold it. So an exogenous
-variable of more than ``MANY_VALUES`` values is seen in *bins*: neighbouring values, as many samples
-of the rollouts in each. Values that occur often have a bin of their own, rare ones are merged. A
-bin is a function of the value, so a test with bins is as valid as one with values; it finds
-thresholds and trends, and it cannot see what differs within a bin.
+variable of more than ``MAX_SINGLE_VALUES`` values is seen in *bins*: neighbouring values, as many
+samples of the rollouts in each. Values that occur often have a bin of their own, rare ones are
+merged. A bin is a function of the value, so a test with bins is as valid as one with values; it
+finds thresholds and trends, and it cannot see what differs within a bin.
 
 A real variable is in bins, too. Bins of equally many samples are good for predicting. For deciding,
 a bin should not hide a threshold: where price decides whether to sell, the bins are to meet at the
@@ -36,7 +36,7 @@ from planners.core.arrays import Ints
 from planners.core.evaluation import sample_outcome
 
 #: A variable of more values than this is seen in bins.
-MANY_VALUES = 256
+MAX_SINGLE_VALUES = 256
 #: Bins that a variable has at most, besides those of single values that occur as often as a bin.
 MAX_BINS = 64
 #: Bins are so few that the joint values of two variables have this many samples each.
@@ -52,24 +52,24 @@ NUM_BY_SAMPLES, NUM_BY_CHANGE = 16, 16
 SAMPLES_PER_PAIR, FEWEST_BINS = 100, 6
 #: Values of a variable, and states, at which the model is asked what changes.
 NUM_VALUES, NUM_CONTEXTS = 65, 64
-#: The same for a model that answers one question at a time.
+#: Values and states at which a model is asked that answers one question at a time.
 SLOW_VALUES, SLOW_CONTEXTS = 17, 32
 #: Values at which it is first asked whether anything changes at all.
 NUM_FIRST = 5
 #: A jump is what changes by more than this share between two neighbouring values.
-JUMP = 0.05
+JUMP_SHARE = 0.05
 #: Bisections that locate a jump.
 NUM_BISECTIONS = 24
 #: A bin has at least this share of the samples.
 MIN_SHARE = 1 / 512
 #: Points of a grid at most, where the agent meets few values.
-MAX_MET = 101
+MAX_MET_POINTS = 101
 #: Points of an evenly spaced grid: at most, and at least, where n has many variables.
 MAX_POINTS, MIN_POINTS = 41, 5
 #: Pairs (n, a) that grids may lead to, also where a model answers one question at a time.
-MAX_PAIRS, SLOW_PAIRS = 40_000, 2_000
+MAX_GRID_PAIRS, SLOW_GRID_PAIRS = 40_000, 2_000
 #: Values that differ by less than this share of their range are the same.
-TOLERANCE = 1e-9
+SAME_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,22 +158,17 @@ class Responses:
         self.seed = int(rng.integers(2**63))
         self.num_values = NUM_VALUES if mdp.is_batched else SLOW_VALUES
 
-    def at(self, j: int, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rewards (values, contexts) and n' (values, contexts, k) with x_j at these values."""
-        paid, moved = [], []
+    def changes(self, j: int, values: FloatArray) -> FloatArray:
+        """How much changes from each value of x_j to the next: (values - 1,), 1 in all or 0."""
+        outcomes = []
         for value in values.tolist():
             x = self.state.exogenous.copy()
             x[:, j] = value
             state = State(self.state.endogenous, x)
             noise = np.random.default_rng(self.seed)
-            endogenous, reward = sample_outcome(self.mdp, state, self.action, noise)
-            moved.append(endogenous)
-            paid.append(reward)
-        return np.array(paid), np.array(moved, dtype=np.float64)
-
-    def changes(self, j: int, values: FloatArray) -> FloatArray:
-        """How much changes from each value to the next, shape (values - 1,), 1 in all or 0."""
-        paid, moved = self.at(j, values)
+            outcomes.append(sample_outcome(self.mdp, state, self.action, noise))
+        moved = np.array([endogenous for endogenous, _ in outcomes], dtype=np.float64)
+        paid = np.array([rewards for _, rewards in outcomes])  # (values, states)
         parts = [
             np.abs(np.diff(paid, axis=0)).mean(axis=1),
             (np.diff(moved, axis=0) != 0).any(axis=2).mean(axis=1),
@@ -198,11 +193,11 @@ def edges_by_change(
         return []
     values = _spread(ordered, responses.num_values)
     change = responses.changes(j, values)
-    jumps = np.flatnonzero(change > JUMP)
+    jumps = np.flatnonzero(change > JUMP_SHARE)
     found = [
         (float(change[k]), _locate(responses, j, values[k], values[k + 1])) for k in jumps.tolist()
     ]
-    smooth = np.where(change > JUMP, 0.0, change)
+    smooth = np.where(change > JUMP_SHARE, 0.0, change)
     number = min(most - len(found), round(most * float(smooth.sum())))
     if number > 0:
         passed = np.cumsum(smooth) / smooth.sum()
@@ -303,7 +298,7 @@ class Grid:
             return np.zeros(np.shape(values), dtype=np.int64)
         low, high = self.points[upper - 1], self.points[upper]
         share = np.clip((values - low) / (high - low), 0.0, 1.0)
-        share = np.where(share < TOLERANCE, 0.0, np.where(share > 1.0 - TOLERANCE, 1.0, share))
+        share = np.where(share < SAME_SHARE, 0.0, np.where(share > 1.0 - SAME_SHARE, 1.0, share))
         return np.asarray(upper - 1 + (uniform < share), dtype=np.int64)
 
 
@@ -327,11 +322,11 @@ def fit_grids(mdp: ExoMDP, met: State) -> tuple[Grid, ...]:
     if not real:
         return ()
     values = {j: _distinct(met.endogenous[:, j]) for j in real}
-    few = {j: points for j, points in values.items() if len(points) <= MAX_MET}
+    few = {j: points for j, points in values.items() if len(points) <= MAX_MET_POINTS}
     others = np.prod([v.size for v in mdp.endogenous_variables if not v.is_real], initial=1.0)
     others *= mdp.num_actions * np.prod([len(points) for points in few.values()], initial=1.0)
     spaced = len(real) - len(few)
-    most = MAX_PAIRS if mdp.is_batched else SLOW_PAIRS
+    most = MAX_GRID_PAIRS if mdp.is_batched else SLOW_GRID_PAIRS
     room = max(1.0, most / others) ** (1 / max(1, spaced))
     number = int(np.clip(room, MIN_POINTS, MAX_POINTS))
     grids = []
@@ -353,5 +348,5 @@ def fit_grids(mdp: ExoMDP, met: State) -> tuple[Grid, ...]:
 def _distinct(values: NDArray[Any]) -> NDArray[np.float64]:
     """The values that occur, those that differ by rounding only once."""
     ordered = np.unique(values.astype(np.float64))
-    apart = np.diff(ordered) > TOLERANCE * max(1.0, float(np.abs(ordered).max(initial=0.0)))
+    apart = np.diff(ordered) > SAME_SHARE * max(1.0, float(np.abs(ordered).max(initial=0.0)))
     return ordered[np.concatenate([[True], apart])]

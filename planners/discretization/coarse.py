@@ -1,25 +1,38 @@
-"""Models seen in bins and on grids (:mod:`planners.discretization.bins`).
+"""Models and policies seen in bins and on grids (:mod:`planners.discretization.bins`).
 
 Rollouts are in bins from the beginning (:class:`~planners.samples.rollouts.ExogenousData`). Their
 questions to the model go through a :class:`CoarseMDP`, which puts values that occurred in place of
-bins; and policies that were planned in bins are played as
-:class:`~planners.discretization.binned_policy.BinnedPolicy`.
+bins; and policies that were planned in bins are played as :class:`BinnedPolicy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import njit
 from exo_envs.core.batches import endogenous_lanes, exogenous_lanes
-from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Variable, as_pair
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
+from exo_envs.core.mdp import (
+    REAL_SIZE,
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    State,
+    Variable,
+    as_pair,
+)
 from planners.core.arrays import starts_of
+from planners.core.files import Saved
+from planners.core.planner import Plan
+from planners.core.policy import Policy
+from planners.core.ragged import Ragged
 from planners.discretization.bins import NUM_STAND_INS, Bins, Grid
 
 #: Values of a bin, of those that stand for it, that a model is asked about that answers one
@@ -43,11 +56,10 @@ class Binning:
     def __init__(self, names: Sequence[str], bins: Sequence[Bins | Grid]) -> None:
         binned = [each for each in bins if isinstance(each, Bins)]
         place = {name: j for j, name in enumerate(names)}
-        edges = [each.starts for each in binned]
         self.width = len(place)
         self.columns = np.array([place[each.name] for each in binned], dtype=np.int64)
-        # The smallest values of the bins, and where those of each variable start.
-        self.edges = np.concatenate([*edges, np.zeros(0)]), starts_of(edges)
+        #: The smallest values of the bins of each variable.
+        self.edges = Ragged.of([each.starts for each in binned], np.float64)
 
     def put(self, exogenous: IntArray) -> IntArray:
         """The same x, shape (..., m), with bins in place of values where there are bins."""
@@ -87,11 +99,6 @@ def _find_bins(values: Any, columns: Any, edges: Any, starts: Any, out: Any) -> 
                 else:
                     high = middle
             out[b, columns[k]] = low - starts[k]
-
-
-def put_in_bins(exogenous: IntArray, names: Sequence[str], bins: Sequence[Bins | Grid]) -> IntArray:
-    """The same x, shape (..., m), with bins in place of values where there are bins."""
-    return Binning(names, bins).put(exogenous)
 
 
 def put_on_grid(
@@ -242,28 +249,25 @@ class CoarseMDP(ExoMDP):
 
     def _standing(self, state: State, number: int) -> State:
         """The same states with one of the values that stand for each bin."""
-        x = (
-            self.values(state.exogenous, self._orders[:, number])
-            if self._binned
-            else state.exogenous
-        )
+        x = state.exogenous
+        x = self.values(x, self._orders[:, number]) if self._binned else x
         return State(self.at_points(state.endogenous), x)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Of the model, in bins."""
+        """Where episodes of the model begin, in bins."""
         state = self.model.sample_initial(size, rng)
         return State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Of the model from values of the bins, in bins."""
+        """The bins of what follows values of these bins."""
         return self.in_bins(self.model.sample_exogenous(self.refine(exogenous, rng), rng))
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """Of the model, in bins."""
+        """Rollouts of the model, in bins."""
         state, following = self.model.trajectories(size, num_steps, rng)
         begin = State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
         return begin, map(self.in_bins, following)
@@ -271,7 +275,7 @@ class CoarseMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """Of the model from values of the bins."""
+        """What follows values of the bins."""
         state = as_pair(state)
         fine = State(state.endogenous, self.refine(state.exogenous, rng))
         return self.sample_refined(fine, action, rng)
@@ -289,9 +293,99 @@ class CoarseMDP(ExoMDP):
         return np.mean(parts, axis=0)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """Of the model."""
+        """What the model pays for n at the points of the grids."""
         return self.model.endogenous_reward(self.at_points(endogenous), action)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Of the model, which does not look at x."""
+        """Whether the model's episode is over, which does not depend on x."""
         return self.model.is_terminal(self._standing(as_pair(state), 0))
+
+
+class _RecordsOfAll:
+    """The records of all policies that can be saved, whichever of them is inside."""
+
+    def __get__(self, instance: object, owner: type) -> tuple[type, ...]:
+        found = (record for kind in _kinds().values() for record in kind.records)
+        return (Bins, Grid, *dict.fromkeys(found))
+
+
+class BinnedPolicy(Policy, Saved):
+    """A policy that looks at bins of some variables, asked about their values.
+
+    Args:
+        policy: the policy; from a file, the name of its class and what that was given.
+        bins: of the variables of its mask that have very many values or real ones, and grids of
+            the real variables of n (:mod:`planners.discretization.coarse`).
+        endogenous_names: of the variables of n, in their order, if there are grids.
+    """
+
+    records: ClassVar[Any] = _RecordsOfAll()
+
+    def __init__(
+        self,
+        policy: Policy | Mapping[str, Mapping[str, Any]],
+        bins: Sequence[Bins | Grid],
+        endogenous_names: Sequence[str] = (),
+    ) -> None:
+        inner = _made(policy) if isinstance(policy, Mapping) else policy
+        super().__init__(inner.mask, inner.full, inner.endogenous_size)
+        self.endogenous_names = tuple(endogenous_names)
+        for own in bins:
+            kind, names = "variable of the mask", self.mask
+            if isinstance(own, Grid):
+                kind, names = "endogenous variable", self.endogenous_names
+            if own.name not in names:
+                raise unknown_name(kind, own.name, names)
+        self.policy = inner
+        self.bins = tuple(bins)
+        self.real_parts = frozenset(
+            "endogenous" if isinstance(own, Grid) else "exogenous"
+            for own in bins
+            if own.size == REAL_SIZE
+        )
+        self._binning = Binning(self.mask, self.bins)
+
+    def arguments(self) -> dict[str, Any]:
+        """What a file holds.
+
+        Raises:
+            TypeError: the policy inside cannot be saved, such as one of tree search.
+        """
+        kind = type(self.policy).__name__
+        if not isinstance(self.policy, Saved):
+            raise ArgumentTypeError(f"a {kind} cannot be saved")
+        given = {"bins": self.bins, "endogenous_names": self.endogenous_names}
+        return {"policy": {kind: self.policy.arguments()}, **given}
+
+    def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
+        """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
+        x: Any = self._binning.put(exogenous)
+        n: Any = put_on_grid(endogenous, self.endogenous_names, self.bins)
+        return self.policy.act(n, x)
+
+
+def _made(content: Mapping[str, Mapping[str, Any]]) -> Policy:
+    """The policy that a file holds."""
+    [(kind, given)] = content.items()
+    if kind not in _kinds():
+        raise unknown_name("kind of policy", kind, _kinds())
+    policy: Policy = _kinds()[kind](**given)
+    return policy
+
+
+def _kinds() -> dict[str, Any]:
+    """The policies that can be saved, by name."""
+    kinds: list[type[Any]] = Policy.__subclasses__()
+    return {
+        kind.__name__: kind
+        for kind in kinds
+        if issubclass(kind, Saved) and not issubclass(kind, BinnedPolicy)
+    }
+
+
+def with_values(plan: Plan, model: ExoMDP) -> Plan:
+    """The same plan for observations of values, if the model it was made in has bins."""
+    mask = plan.policy.mask
+    bins = [own for own in bins_of(model) if isinstance(own, Grid) or own.name in mask]
+    names = [variable.name for variable in model.endogenous_variables]
+    return replace(plan, policy=BinnedPolicy(plan.policy, bins, names)) if bins else plan

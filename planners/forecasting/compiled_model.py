@@ -22,11 +22,11 @@ from exo_envs.compiled.ranges import ROUNDING
 from exo_envs.core.arguments import check_kind, exact, exact_reals, exact_starts
 from exo_envs.core.errors import ArgumentError
 from planners.core.arrays import Ints, joint_values, starts_of
+from planners.core.ragged import Ragged
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.recourse import ActionList, Atom, ChoiceTree, Condition, Outcome
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import scope_shape
-from planners.tables.ragged import Ragged
 
 #: The largest probability, and what rounding may add.
 CERTAIN = 1.0 + ROUNDING

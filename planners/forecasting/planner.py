@@ -32,7 +32,8 @@ from planners.core.memory import Memory
 from planners.core.observer import as_names
 from planners.core.planner import Plan, check_problem
 from planners.core.policy import Policy
-from planners.discretization.binned_policy import with_values
+from planners.core.ragged import Ragged
+from planners.discretization.coarse import with_values
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
 from planners.forecasting.compiled_model import (
     Atoms,
@@ -49,7 +50,6 @@ from planners.forecasting.lookahead import look_ahead
 from planners.reduced.reduced_mdp import tabulate
 from planners.samples.rollouts import HOLD_OUT
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.ragged import Ragged
 
 
 @dataclass(kw_only=True, eq=False)

@@ -39,6 +39,7 @@ from exo_envs.core.mdp import (
 from planners.core.files import MAX_BYTES, Saved, load_saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
+from planners.core.ragged import Ragged, SparseTables
 from planners.dependence.interventions import actors_of
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins, Grid
@@ -57,7 +58,6 @@ from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor, Factors, Fit, KnownParents, LaterFit
 from planners.tables.indexing import variables_of
-from planners.tables.ragged import Ragged, SparseTables
 
 
 class SampleCounts(NamedTuple):
@@ -94,6 +94,7 @@ class ReducedMDP(ExoMDP):
         mask: the names of the masked variables, in the same order.
         columns: their positions in ``full_names``.
         data: the rollouts it was estimated from, restricted to the mask.
+        bins: of its variables of very many values, and grids of real variables of n.
         samples: how many samples were used.
         smoothing: how many samples' worth of the table with one parent less each row got.
         ignored_rewards: what dropped variables pay, "average", "zero" or "optimistic"; see
@@ -123,9 +124,7 @@ class ReducedMDP(ExoMDP):
         self.mask = check_names("the names of the data", data.names, self.full_names)
         places = {name: i for i, name in enumerate(self.full_names)}
         self.columns = np.array([places[name] for name in self.mask], dtype=np.intp)
-        self.data = data
-        # The bins of variables of very many values, and the grids of real variables of n.
-        self.bins = data.bins
+        self.data, self.bins = data, data.bins
         self.samples = samples
         self.smoothing = check_real("smoothing", smoothing, 0.0)
         self.ignored_rewards: IgnoredRewards = ignored_rewards

@@ -32,7 +32,7 @@ from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Variable
 from exo_envs.sources.tables.model import TraceMDP
 from planners.core.arrays import Ints, chunks
 from planners.core.evaluation import walk
-from planners.discretization.bins import MANY_VALUES, Bins, Grid, Responses, fit_grids
+from planners.discretization.bins import MAX_SINGLE_VALUES, Bins, Grid, Responses, fit_grids
 from planners.discretization.coarse import Binning, coarsened, put_on_grid
 
 #: One rollout in this many is held out: it measures the fit and takes no part in it.
@@ -118,7 +118,7 @@ class ExogenousData:
         if num_rollouts is None:
             transitions = NUM_TRANSITIONS // (1 if mdp.is_batched else SLOW_MODEL_DIVISOR)
             width = max(1, len(mdp.exogenous_variables))
-            if (mdp.exogenous_sizes > MANY_VALUES).any():  # values take more bytes than bins
+            if (mdp.exogenous_sizes > MAX_SINGLE_VALUES).any():  # values take more bytes than bins
                 width *= np.dtype(_smallest_type(mdp.exogenous_sizes)).itemsize
             affordable = MAX_BYTES // ((steps + 1) * width)
             fewest = max(1, min(MIN_ROLLOUTS, MOST_VALUES // ((steps + 1) * width)))
@@ -274,7 +274,7 @@ def _fit_bins(
     mdp: ExoMDP, values: NDArray[Any], rng: np.random.Generator
 ) -> tuple[Bins | Grid, ...]:
     """Bins for variables of very many values, then grids for the real variables of n."""
-    many = np.flatnonzero(mdp.exogenous_sizes > MANY_VALUES).tolist()
+    many = np.flatnonzero(mdp.exogenous_sizes > MAX_SINGLE_VALUES).tolist()
     is_real = mdp.exogenous_ranges.is_real or mdp.endogenous_ranges.is_real
     lanes = NUM_WALKS if mdp.is_batched else NUM_WALKS // SLOW_MODEL_DIVISOR
     met = walk(mdp, lanes, min(mdp.horizon, WALK_STEPS), rng) if is_real else None

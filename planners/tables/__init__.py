@@ -4,6 +4,5 @@
 - ``decision_lists``: :class:`Rule`, :class:`DecisionLists`: where the agent goes for each (n, a).
 - ``factors``: :class:`Factor`, how an exogenous variable moves, fitted to rollouts, and joint ones.
 - ``indexing``: how states and joint values are numbered, and how many there are; scopes of rewards.
-- ``ragged``: :class:`Ragged` and :class:`SparseTables`, many small parts in flat arrays.
 - ``export``: small models as tables of QuantEcon.
 """

@@ -36,7 +36,7 @@ from exo_envs.core.arguments import (
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, starts_of, subset_index
-from planners.tables.ragged import SparseTables, sparse_rows
+from planners.core.ragged import SparseTables, sparse_rows
 
 
 @dataclass(eq=False)

@@ -21,10 +21,10 @@ from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.arrays import Ints, joint_index, joint_values, subset_index
 from planners.core.memory import MORE_BYTES, Key, Memory, Shelf
+from planners.core.ragged import SparseTables, sparse_rows
 from planners.dependence.contingency import count_table, smooth
 from planners.dependence.parents import ParentSearch
 from planners.samples.rollouts import ExogenousData
-from planners.tables.ragged import SparseTables, sparse_rows
 
 #: Gives the parents of some variables among all, by name.
 KnownParents = Callable[[Sequence[str]], Mapping[str, Collection[str]]]

@@ -43,8 +43,8 @@ from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP
 from planners.core.arrays import Floats
 from planners.core.planner import Plan, check_problem
-from planners.discretization.binned_policy import with_values
-from planners.discretization.bins import MANY_VALUES
+from planners.discretization.bins import MAX_SINGLE_VALUES
+from planners.discretization.coarse import with_values
 from planners.reduced.reduced_mdp import tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
@@ -202,7 +202,7 @@ class ValueIteration:
                 f"value iteration needs a discount below 1, not {mdp.discount!r}; "
                 "ForecastPlanner plans up to the horizon and takes any"
             )
-        if not isinstance(mdp, FactoredMDP) and (mdp.exogenous_sizes <= MANY_VALUES).all():
+        if not isinstance(mdp, FactoredMDP) and (mdp.exogenous_sizes <= MAX_SINGLE_VALUES).all():
             self._refuse_large(mdp)  # before anything is estimated
         model = tabulate(mdp, as_generator("rng", rng, default=0))
         run = _Run(self, model, clock, self.memory_limit - self._refuse_large(model))

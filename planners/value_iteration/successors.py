@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
 from planners.core.arrays import Floats, Ints, subset_index
+from planners.core.ragged import Ragged
 from planners.tables.decision_lists import DecisionLists, follow_rules
-from planners.tables.ragged import Ragged
 
 Unsigned = NDArray[np.uint64]
 

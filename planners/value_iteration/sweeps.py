@@ -20,9 +20,9 @@ from exo_envs.compiled.functions import INNER, njit
 from exo_envs.core.clock import tick
 from exo_envs.core.mdp import ExoMDP, IntArray
 from planners.core.arrays import Floats, Ints, set_joint_values, subset_index
+from planners.core.ragged import Ragged
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import num_exogenous_states
-from planners.tables.ragged import Ragged
 from planners.value_iteration.expectation import Expectation, share
 from planners.value_iteration.successors import SuccessorRows, successor_rows
 

@@ -28,8 +28,7 @@ from planners import (
     bracket,
     estimate_objective,
 )
-from planners.discretization.binned_policy import with_values
-from planners.discretization.coarse import CoarseMDP
+from planners.discretization.coarse import CoarseMDP, with_values
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists, Rule

@@ -8,7 +8,7 @@ from many_values import ManyValuesMDP
 from exo_envs import State, Variable
 from planners.dependence.interventions import hidden_in_bins
 from planners.discretization.bins import MAX_BINS, NUM_STAND_INS, Bins
-from planners.discretization.coarse import CoarseMDP, coarsened, put_in_bins
+from planners.discretization.coarse import Binning, CoarseMDP, coarsened
 from planners.samples.rollouts import ExogenousData
 
 
@@ -145,16 +145,17 @@ def test_bins_of_many_variables_are_those_of_each(size):
     names = [f"x{j}" for j in range(5)]
     values = rng.integers(size, size=(400, 6, 5))
     bins = [Bins.of(Variable(name, size), values[..., j]) for j, name in enumerate(names[:3])]
+    put = Binning(names, bins).put
     anything = rng.integers(-5, size + 5, size=(50, 5))
     for x in (values, values[:, 0].astype(np.int32), anything):
-        found = put_in_bins(x, names, bins)
+        found = put(x)
         assert found.dtype == np.int64
         for j, own in enumerate(bins):
             np.testing.assert_array_equal(found[..., j], own.of_values(x[..., j]))
         np.testing.assert_array_equal(found[..., 3:], x[..., 3:])
-    np.testing.assert_array_equal(put_in_bins(values * 1.0, names, bins), found_in(values, bins))
+    np.testing.assert_array_equal(put(values * 1.0), found_in(values, bins))
     with pytest.raises(ValueError, match="x has 4 variables, not the 5"):
-        put_in_bins(values[..., :4], names, bins)
+        put(values[..., :4])
 
 
 def found_in(values, bins):

@@ -20,11 +20,11 @@ from planners import (
     evaluate,
 )
 from planners.core.memory import Memory
+from planners.core.ragged import Ragged
 from planners.forecasting.compiled_model import Models, needed_variables
 from planners.forecasting.forecasts import Forecasts
 from planners.forecasting.lookahead import look_ahead
 from planners.forecasting.planner import ForecastPolicy
-from planners.tables.ragged import Ragged
 from planners.value_iteration.sweeps import backward_induction
 
 

@@ -22,6 +22,7 @@ from planners import (
     ValueIteration,
     estimate_objective,
 )
+from planners.findings import Findings
 from planners.objective import MaskEvaluator
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
@@ -282,12 +283,7 @@ def test_plans_start_from_the_exact_plan_with_the_most_similar_mask():
             return replace(plan, values=None, part=ValueIteration().plan(mdp.part(mask[:3])))
 
     recorder = Recorder()
-    evaluator = MaskEvaluator(
-        mdp,
-        reduce=lambda mask, rng: ReducedMDP.estimate(mdp, mask, rng=0, num_rollouts=200),
-        planner=lambda thorough: recorder,
-        rng=lambda *key: np.random.default_rng(0),
-    )
+    evaluator = MaskEvaluator(Findings(mdp, n_data_rollouts=200), planner=recorder)
     names = mdp.exogenous_names
     masks = (names[:1], names[1:3], names[:2], names[:4], names[1:4])
     kept = [evaluator.plan(mask) for mask in masks]

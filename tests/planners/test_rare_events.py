@@ -12,10 +12,10 @@ from planners.core.evaluation import Estimate
 from planners.core.rare_events import (
     Events,
     find_events,
+    find_mixture,
     most_per_episode,
     readable,
-    rounded,
-    split,
+    two_digits,
 )
 
 RUNS = 400
@@ -69,7 +69,7 @@ def coverage(draw, truth, **known):
     covered = normal = 0
     for _ in range(RUNS):
         samples = draw(500)
-        mixture, plain = split(samples, **known), Estimate.of(samples)
+        mixture, plain = find_mixture(samples, **known), Estimate.of(samples)
         low, high = plain.interval()
         if mixture is not None:
             low, high = mixture.interval(plain.mean, 0.95)
@@ -120,11 +120,11 @@ def test_the_parts_add_up_to_the_mean():
 
 
 def test_odd_samples_are_left_to_normal_theory():
-    assert split(np.array([1.0, np.nan] * 50)) is None
-    assert split(np.array([1.0, np.inf] * 50)) is None
+    assert find_mixture(np.array([1.0, np.nan] * 50)) is None
+    assert find_mixture(np.array([1.0, np.inf] * 50)) is None
     assert Estimate.of(np.ones(1)).interval() == (-np.inf, np.inf)
 
 
 def test_numbers_for_people():
-    assert [rounded(x) for x in (3.0, 27_499.0, 1e7)] == [3, 27_000, 10_000_000]
+    assert [two_digits(x) for x in (3.0, 27_499.0, 1e7)] == [3, 27_000, 10_000_000]
     assert [readable(x) for x in (-9_999.6, 3.14159)] == ["-10,000", "3.1"]

@@ -88,7 +88,7 @@ def test_nothing_is_asked_about_a_record():
 
 def test_of_what_never_came_up_the_worst_counts_once():
     def surprise(effect, seen):
-        return Surprise(("a",), (1,), effect, 0, 500, seen, 1_000)
+        return Surprise(("a",), (0,), (1,), effect, 0, 500, seen, 1_000)
 
     one = surprise(-100.0, 0)
     assert at_most([one]) == pytest.approx(100 * 3.689 / 1_000, rel=1e-3)

@@ -8,7 +8,7 @@ import json
 import numpy as np
 from safetensors.numpy import load, save
 
-from planners.core.files import HEAD, checksum_of
+from planners.core.files import HEAD_NAME, checksum_of
 
 #: What a number, a string or a list of a header may be replaced with.
 ODD_VALUES = (
@@ -21,14 +21,14 @@ ODD_VALUES = (
 def parts_of(content):
     """The head of a file, and its arrays by name."""
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return json.loads(header["__metadata__"][HEAD].partition(" ")[2]), load(content)
+    return json.loads(header["__metadata__"][HEAD_NAME].partition(" ")[2]), load(content)
 
 
 def file_of(head, arrays):
     """The bytes of a file, with the checksum that belongs to them; a head may be any text."""
     text = head if isinstance(head, str) else json.dumps(head)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return save(arrays, {HEAD: f"{checksum_of(text, arrays):08x} {text}"})
+    return save(arrays, {HEAD_NAME: f"{checksum_of(text, arrays):08x} {text}"})
 
 
 def _places(value, path=()):

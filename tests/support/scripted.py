@@ -7,7 +7,7 @@ import numpy as np
 
 from exo_envs import ExoMDP, State, Variable
 from planners import Estimate, Objective
-from planners.worth import Comparison
+from planners.worth import MaskComparison
 from wrappers import Study
 
 
@@ -69,7 +69,7 @@ class ScriptedEvaluator:
         returns = objective.mean_return - rival.mean_return
         gain = objective.value - rival.value
         estimates = Estimate(gain, self.error), Estimate(returns, self.error)
-        return Comparison(objective, *estimates, rival)
+        return MaskComparison(objective, *estimates, rival)
 
     def knows(self, mask):
         return mask in self.estimates
@@ -77,7 +77,7 @@ class ScriptedEvaluator:
     def keeps(self, plan):
         return True
 
-    def visits(self, mask, time_limit=None):
+    def visits(self, mask):
         return np.ones(int(np.prod(self.mdp.endogenous_sizes)) * self.mdp.num_actions)
 
     def fresh_scenarios(self):

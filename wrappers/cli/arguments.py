@@ -20,7 +20,7 @@ from wrappers.learners.correlational import CorrelationalMaskLearner
 T = TypeVar("T")
 
 #: Bytes that are written to a folder to see whether that works: more than a mask takes.
-PROBE = 64 * 1024
+PROBE_BYTES = 64 * 1024
 
 
 class Parser(argparse.ArgumentParser):
@@ -144,7 +144,7 @@ def check_writable(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(_Tried), replacing(path) as probe:
-            probe.write_bytes(bytes(PROBE))
+            probe.write_bytes(bytes(PROBE_BYTES))
             raise _Tried
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

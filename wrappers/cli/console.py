@@ -23,11 +23,11 @@ from wrappers.reports.tables import ReportTable
 #: whose reader went away.
 FAILED, REFUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
 #: How letters are written where the encoding of the terminal lacks them.
-PLAIN = {"λ": "lambda", "±": "+/-", "γ": "gamma", "·": "*", "–": "-", "′": "'"}
+PLAIN_LETTERS = {"λ": "lambda", "±": "+/-", "γ": "gamma", "·": "*", "–": "-", "′": "'"}
 #: The handler of encoding errors that does so.
-HANDLER = "exo_envs.plain"
+PLAIN_HANDLER = "exo_envs.plain"
 #: Columns that a text has at least, however narrow the terminal is.
-NARROWEST = 8
+MIN_COLUMNS = 8
 
 
 class CommandError(ExoError):
@@ -75,17 +75,17 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
-    return "".join(PLAIN.get(letter, "?") for letter in missing), error.end
+    return "".join(PLAIN_LETTERS.get(letter, "?") for letter in missing), error.end
 
 
-codecs.register_error(HANDLER, _plain)
+codecs.register_error(PLAIN_HANDLER, _plain)
 
 
 def set_up_streams() -> None:
     """Let no letter that a terminal lacks end a command with an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=HANDLER)
+            stream.reconfigure(errors=PLAIN_HANDLER)
 
 
 def columns() -> int:
@@ -97,7 +97,7 @@ def wrap(text: str, *, indent: int = 0, hanging: int = 0) -> list[str]:
     """Lines of a text that fit the terminal; those after the first are ``hanging`` further in."""
     return textwrap.wrap(
         " ".join(_written(text).split()),
-        max(columns(), indent + hanging + NARROWEST),
+        max(columns(), indent + hanging + MIN_COLUMNS),
         initial_indent=" " * indent,
         subsequent_indent=" " * (indent + hanging),
         break_on_hyphens=False,
@@ -125,4 +125,4 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> l
 def _written(text: str) -> str:
     """The text as the terminal can write it: its length is what counts."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, HANDLER).decode(encoding)
+    return text.encode(encoding, PLAIN_HANDLER).decode(encoding)

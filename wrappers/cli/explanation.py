@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from planners.core.evaluation import Estimate
 from wrappers.cli.console import table, wrap
-from wrappers.fitting.history import Record
-from wrappers.reports.explaining import OUT_OF_TIME
+from wrappers.fitting.history import OUT_OF_TIME, Record
 from wrappers.reports.explanation import ExplainedVariable, Explanation
 
 T = TypeVar("T")

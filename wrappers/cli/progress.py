@@ -21,11 +21,11 @@ from wrappers.fitting.history import Progress, Record
 from wrappers.fitting.session import LearningStoppedWarning
 
 #: Characters of the bar, and how often it moves in a second.
-BAR, REFRESH = 20, 5
+BAR_LETTERS, REFRESH_RATE = 20, 5
 #: Without a terminal: seconds between two lines about one stage.
-PATIENCE = 15.0
+PATIENCE_SECONDS = 15.0
 #: Characters of the time before each line.
-MARGIN = 11
+TIME_LETTERS = 11
 #: Libraries whose warnings are for their programmers, not for the users of a command.
 CHATTER = r"(gymnasium|numba|pkg_resources|pygame|torch|tensorboard|stable_baselines3)(\.|$)"
 
@@ -55,10 +55,10 @@ class ProgressBar:
         self._is_live = self._console.is_interactive and not hidden
         self._live = LiveLine(
             TextColumn("{task.elapsed:7.1f} s "),
-            BarColumn(BAR),
+            BarColumn(BAR_LETTERS),
             TextColumn("{task.description}", markup=False),
             console=self._console,
-            refresh_per_second=REFRESH,
+            refresh_per_second=REFRESH_RATE,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -95,7 +95,7 @@ class ProgressBar:
         task.total = progress.total if is_counted else None  # without one the bar goes to and fro
         if not self._is_live and is_new:
             self.log(f"{progress.stage} ...")
-        elif not self._is_live and time.perf_counter() - self._last > PATIENCE:
+        elif not self._is_live and time.perf_counter() - self._last > PATIENCE_SECONDS:
             self.log(told)
 
     def stage(self, stage: str) -> None:
@@ -105,7 +105,7 @@ class ProgressBar:
     def log(self, line: str) -> None:
         """Leave a line, with the time before it."""
         if not self._hidden:
-            told = wrap(line, indent=MARGIN)
+            told = wrap(line, indent=TIME_LETTERS)
             self._leave([f"{self.seconds:7.1f} s  {told[0].lstrip()}", *told[1:]])
 
     def warn(self, message: str) -> None:

@@ -14,6 +14,8 @@ from planners.core.policy import Mask
 Role = Literal["pays", "moves", "predicts"]
 Action = Literal["find", "start", "add", "drop", "try"]
 
+#: A part of the reason of a step whose plan was cut short.
+OUT_OF_TIME = "ran out of time"
 #: What is said where fewer variables win because more of them cannot be planned with exactly.
 SWITCHED = "with these variables the planner had to switch from exact plans to forecasts"
 

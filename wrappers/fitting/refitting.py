@@ -28,9 +28,10 @@ from planners.core.memory import Shelf
 from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
 from planners.discretization.bins import Bins
+from planners.findings import ACTORS, LEFT_OUT, PARENTS
 from planners.reduced.survey import survey_again
 from planners.samples.rollouts import ExogenousData
-from wrappers.fitting.study import ACTORS, LEFT_OUT, PARENTS, Study
+from wrappers.fitting.study import Study
 
 #: The probability to refuse a model whose exogenous process is the same.
 ERROR_PROBABILITY = 1e-4

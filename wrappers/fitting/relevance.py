@@ -30,9 +30,10 @@ from exo_envs.core.arguments import check_flag
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentEvidence
+from planners.findings import LEFT_OUT, PARENTS
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.history import Role
-from wrappers.fitting.study import LEFT_OUT, PARENTS, Study
+from wrappers.fitting.study import Study
 
 Report = Callable[..., object]
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from exo_envs import __version__
 from exo_envs.core.arguments import check_real
 from exo_envs.core.batches import as_actions
 from exo_envs.core.errors import ArgumentError
@@ -34,7 +31,6 @@ MEMBER = "mask.json"
 MAX_BYTES = 2**23
 #: States that a loaded policy is asked about, to see whether its actions are the model's.
 NUM_TRIED = 64
-PACKAGES = ("gymnasium", "numba", "numpy")
 
 
 @dataclass(frozen=True)
@@ -212,9 +208,3 @@ def _read_json(path: str | os.PathLike[str]) -> str:
 
 def _refuse(constant: str) -> None:
     raise ArgumentError(f"it holds {constant}")
-
-
-def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that matter."""
-    own = {"python": platform.python_version(), "exo-envs": __version__}
-    return own | {name: version(name) for name in PACKAGES}

@@ -8,13 +8,14 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
+from exo_envs.core.batches import as_mask
 from exo_envs.core.clock import Clock, OutOfTimeError
 from exo_envs.core.errors import ExoError
 from planners.core.evaluation import Estimate
 from planners.core.planner import PlanCutShortWarning
 from planners.core.policy import Mask, Policy
-from planners.worth import Comparison, Cost, Objective
-from wrappers.fitting.history import Action, Callback, History, Progress, Record
+from planners.worth import Cost, MaskComparison, Objective
+from wrappers.fitting.history import OUT_OF_TIME, Action, Callback, History, Progress, Record
 from wrappers.fitting.refitting import take_over
 from wrappers.fitting.study import Study
 
@@ -83,7 +84,8 @@ class Session:
         self.plans_later = plans_later
         self._time_limit, self._callback = learner.time_limit, learner.callback
         self._price: dict[str, Any] = {"cost_weight": learner.cost_weight, "cost": learner.cost}
-        self.clock = Clock(self._time_limit, wall=True, watch=self._callback and self._watch)
+        watch = None if self._callback is None else self._watch
+        self.clock = Clock(self._time_limit, wall=True, watch=watch)
         self._stage = ""
         self._reported = 0.0  # when the callback was told something, by the clock
         self._estimates = count()  # that have trajectories of their own
@@ -137,13 +139,17 @@ class Session:
         """:meth:`objective` where it decides nothing; None if plans are made later."""
         return None if self.plans_later else self.objective(mask, first_look=first_look)
 
-    def compare(self, mask: Mask, other: Mask) -> Comparison:
+    def compare(self, mask: Mask, other: Mask) -> MaskComparison:
         """J of a mask against J of another one, on the same trajectories."""
         self._announce(mask)
         comparison = self.study.evaluator.compare(mask, other, **self._price)
         self.known[mask] = comparison.objective
         self._notice(comparison.objective, comparison.rival)
         return comparison
+
+    def in_order(self, names: Any) -> Mask:
+        """Variables in the order of the model."""
+        return as_mask(self.study.mdp, set(names))
 
     def _notice(self, *objectives: Objective) -> None:
         """Remember which plans were cut short, and by which limit."""
@@ -205,7 +211,7 @@ class Session:
                 "converged": objective.plan.converged,
             }
             if objective.plan.out_of_time:
-                reason += "; its plan ran out of time"
+                reason += f"; its plan {OUT_OF_TIME}"
         if gain is not None:
             evidence |= {"gain": gain.mean, "gain_error": gain.standard_error}
         return Record(

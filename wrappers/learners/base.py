@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import platform
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from importlib.metadata import version
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from exo_envs import __version__
 from exo_envs.core.arguments import (
     Constraints,
     check_fields,
@@ -34,7 +37,7 @@ from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewar
 from planners.reduced.rewards import Reward, check_reward
 from planners.worth import Cost, cost_function
 from wrappers.fitting.history import Callback, Record
-from wrappers.fitting.saved import SavedMask, versions
+from wrappers.fitting.saved import SavedMask
 from wrappers.fitting.session import FittedLearner, NotFittedError, Session
 from wrappers.fitting.study import Study
 from wrappers.reports.doubts import UndecidedWarning, doubts_about
@@ -43,13 +46,10 @@ from wrappers.reports.explanation import Explanation
 from wrappers.reports.ignoring import CostOfIgnoring
 from wrappers.reports.path import MaskPath, find_path
 
+#: Packages whose versions are saved with a mask.
+PACKAGES = ("gymnasium", "numba", "numpy")
 #: Results that are worked out when they are read.
 WORKED_OUT = ("cost_of_ignoring_", "reasons_")
-#: Hyper-parameters that are those of a :class:`Study`, if a learner has them.
-OF_THE_STUDY = (
-    *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
-    *("reward", "ignored_rewards", "max_parents", "level"),
-)
 
 
 @dataclass(kw_only=True)
@@ -117,6 +117,11 @@ class MaskLearner(FittedLearner, ABC):
     callback: Callback | None = None
     check: bool = True
 
+    #: Hyper-parameters that are those of a :class:`Study`.
+    _of_the_study: ClassVar[tuple[str, ...]] = (
+        *("n_rollouts", "n_data_rollouts", "planner", "planning_time_limit"),
+        *("reward", "ignored_rewards", "max_parents"),
+    )
     constraints: ClassVar[Constraints] = {
         "cost_weight": real(0.0),
         "n_rollouts": whole(1),
@@ -153,8 +158,7 @@ class MaskLearner(FittedLearner, ABC):
         if isinstance(mdp_or_env, Study):
             study = mdp_or_env
         else:
-            params = self.get_params().items()
-            settings = {name: value for name, value in params if name in OF_THE_STUDY}
+            settings = {name: getattr(self, name) for name in self._of_the_study}
             study = Study(mdp_or_env, rng, **settings)
         return self._fit(Session(self, study), check)
 
@@ -395,7 +399,11 @@ class MaskLearner(FittedLearner, ABC):
                 "standard_error": objective.standard_error if len(objective.returns) > 1 else None,
                 "n_rollouts": len(objective.returns),
             },
-            versions=versions(),
+            versions={
+                "python": platform.python_version(),
+                "exo-envs": __version__,
+                **{name: version(name) for name in PACKAGES},
+            },
         )
 
     def save(self, path: str | os.PathLike[str], *, with_policy: bool = False) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 
 from exo_envs.core.arguments import Constraints, check_level, whole
 from exo_envs.core.batches import as_mask
-from planners.core.evaluation import DECIDED, Estimate
+from planners.core.evaluation import DECIDING_ERRORS, Estimate
 from planners.core.policy import Mask
-from planners.worth import Comparison
-from wrappers.fitting.history import SWITCHED, Action, Record
+from planners.worth import MaskComparison
+from wrappers.fitting.history import OUT_OF_TIME, SWITCHED, Action, Record
 from wrappers.fitting.relevance import Relevance, importance
 from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
@@ -51,6 +51,7 @@ class CalibratedMaskLearner(MaskLearner):
     level: float = 0.05
     patience: int = 4
 
+    _of_the_study = (*MaskLearner._of_the_study, "level")
     constraints: ClassVar[Constraints] = {
         "patience": whole(1),
         "level": check_level,
@@ -60,7 +61,7 @@ class CalibratedMaskLearner(MaskLearner):
         mask: Mask = ()
         relevance = Relevance()
         for finding in relevance.search(session.study, session.report):
-            mask = as_mask(session.study.mdp, (*mask, finding.name))
+            mask = session.in_order((*mask, finding.name))
             yield session.record(
                 "find",
                 (finding.name,),
@@ -112,7 +113,7 @@ class Selection:
         self.patience = patience
         self.log_limit = math.inf  # of joint values of x, from which on plans got worse
         self.confidence = NormalDist().inv_cdf(1 - level)
-        self.mask = as_mask(session.study.mdp, relevance.direct)
+        self.mask = session.in_order(relevance.direct)
 
     def steps(self) -> Iterator[Record]:
         """Search; the mask of the last record is the result."""
@@ -182,14 +183,14 @@ class Selection:
             if price < tried.gain.standard_error and not self._is_beyond_doubt(tried.gain):
                 return  # the rollouts cannot tell whether so few variables pay
 
-    def _try(self, action: Action, names: Mask) -> tuple[Record, Comparison]:
+    def _try(self, action: Action, names: Mask) -> tuple[Record, MaskComparison]:
         """Add variables if J rises, beyond doubt; drop them if it does not fall."""
         grows, before = action == "add", self.mask
         wanted = {*before, *names} if grows else {*before} - {*names}
         mask = as_mask(self.session.study.mdp, wanted)
         tried = self.session.compare(mask, before)
         gain, returns = tried.gain, tried.returns
-        worse = returns.mean < -DECIDED * returns.standard_error
+        worse = returns.mean < -DECIDING_ERRORS * returns.standard_error
         if grows and (worse or (gain.mean < 0 and tried.is_cut_short)):
             self.log_limit = min(self.log_limit, self._log_states(mask))
         accepted = gain.mean >= 0 and (not grows or self._is_beyond_doubt(gain))
@@ -197,7 +198,7 @@ class Selection:
         if tried.is_cut_short:
             accepted, reason = False, "not decided"
             if gain.mean >= 0:
-                reason += ": the plan with the mask before ran out of time"
+                reason += f": the plan with the mask before {OUT_OF_TIME}"
         elif accepted != grows and self._is_by_planning(tried, grows):
             more, fewer = (mask, before) if grows else (before, mask)
             reason += f"; {SWITCHED}"
@@ -219,7 +220,7 @@ class Selection:
         )
         return record, tried
 
-    def _is_by_planning(self, tried: Comparison, grows: bool) -> bool:
+    def _is_by_planning(self, tried: MaskComparison, grows: bool) -> bool:
         """Whether fewer variables earned more because only they could be planned with exactly.
 
         More information cannot hurt a perfect planner, so a loss beyond doubt is the planner's.

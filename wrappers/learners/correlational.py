@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import Constraints, check_choice, check_flag, real, whole
-from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.memory import MORE_BYTES, Shelf
 from planners.core.policy import Mask
@@ -172,7 +171,7 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
         best = tried = estimate(mask)
         added: Mask = ()  # since J was highest
         while len(mask) + len(added) < len(names) and len(added) < self.patience:
-            grown = as_mask(session.study.mdp, (*mask, *added))
+            grown = session.in_order((*mask, *added))
             rest = [name for name in names if name not in grown]
             session.report(f"scoring {len(rest)} variables")
             scores = self._scores(session.study, tried.reduced, rest)
@@ -187,7 +186,7 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
                     score=score,
                 )
                 return
-            grown, added = as_mask(session.study.mdp, (*grown, candidate)), (*added, candidate)
+            grown, added = session.in_order((*grown, candidate)), (*added, candidate)
             tried = estimate(grown)
             accepted = tried.value > best.value
             yield session.record(

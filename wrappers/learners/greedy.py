@@ -66,7 +66,7 @@ class GreedyMaskLearner(MaskLearner):
             )
             rest = [name for name in study.mdp.exogenous_names if name not in mask]
             for name in rng.permutation(rest).tolist():
-                tried, before = as_mask(study.mdp, (*mask, name)), best
+                tried, before = session.in_order((*mask, name)), best
                 worth = objective(tried)
                 accepted = worth.value > before.value
                 if accepted:

@@ -23,13 +23,12 @@ from exo_envs.core.arguments import (
     real,
     whole,
 )
-from exo_envs.core.batches import as_mask
 from exo_envs.core.mdp import ExoMDP, FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.evaluation import Scenarios, evaluate
 from planners.core.memory import Shelf
 from planners.core.policy import Mask
-from planners.discretization.binned_policy import with_values
+from planners.discretization.coarse import with_values
 from planners.reduced.ignored_rewards import IgnoredRewards
 from planners.reduced.rewards import Reward, check_reward
 from wrappers.fitting.history import Record
@@ -147,7 +146,7 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     if mask in visited:
         return partial(_spread, *visited[mask])
     rng = study.rng("relaxed")
-    relaxed = study.reduce(mask, rng, relaxed=True)
+    relaxed = study.evaluator.reduce(mask, rng, relaxed=True)
     plan, was_cut = study.evaluator.solve(relaxed, rng)
     if plan.out_of_time and not was_cut and cut_short is not None:
         cut_short.add(mask)
@@ -245,7 +244,7 @@ class RewardVariableMaskLearner(MaskLearner):
             session.report("looking for variables that pay where the agent goes")
             known = paying(variances)
             variances = self._variances(session, known)
-            more = as_mask(session.study.mdp, {*known, *paying(variances)})
+            more = session.in_order({*known, *paying(variances)})
             if more != known:
                 variances = self._variances(session, more)
         mask: Mask = ()

@@ -23,13 +23,13 @@ from exo_envs.core.spaces import NEEDED_SPACE
 from wrappers.observation.masked import VectorObservation, observed_space
 
 Flat: TypeAlias = NDArray[Any]
-KINDS = ("one-hot", "scaled")
+ENCODINGS = ("one-hot", "scaled")
 #: Numbers in one flat observation, at most: 400 MB of the default type.
 MAX_WIDTH = 100_000_000
 
 
 @dataclass(frozen=True)
-class Part:
+class Entry:
     """One entry of an observation.
 
     Attributes:
@@ -47,7 +47,7 @@ class Part:
     is_number: bool
 
     @classmethod
-    def of(cls, key: str, space: spaces.Space[Any]) -> Part | None:
+    def of(cls, key: str, space: spaces.Space[Any]) -> Entry | None:
         """The entry that a space describes, if it can be encoded."""
         if isinstance(space, spaces.Box) and len(space.shape) == 1:
             return cls(key, tuple(space.low), tuple(space.high), True, False)
@@ -73,7 +73,7 @@ class Part:
 
     @cached_property
     def scale(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of real variables the number shown as 0, and its distance to the one shown as 1."""
+        """The numbers of real variables shown as 0, and their distances to those shown as 1."""
         low, high = self.bounds
         bounded = np.isfinite(low) & np.isfinite(high)
         zero = np.where(bounded, low, 0.0)
@@ -178,7 +178,7 @@ class Encoding:
 
     kind: str
     dtype: np.dtype[Any]
-    parts: tuple[Part, ...] = field(repr=False)
+    parts: tuple[Entry, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -199,7 +199,7 @@ class Encoding:
             TypeError: if the space is another.
             ValueError: if there is no such kind, or if it cannot have that dtype.
         """
-        check_choice("encoding", kind, KINDS)
+        check_choice("encoding", kind, ENCODINGS)
         try:
             dtype = np.dtype(dtype)
         except (TypeError, ValueError):
@@ -208,7 +208,7 @@ class Encoding:
             wanted = "a native real dtype of at most 64 bits"
             raise ArgumentError(f"a flat observation has {wanted}, not {dtype}")
         entries = space.spaces if isinstance(space, spaces.Dict) else {}
-        parts = tuple(part for key in entries if (part := Part.of(key, entries[key])) is not None)
+        parts = tuple(part for key in entries if (part := Entry.of(key, entries[key])) is not None)
         if not parts or len(parts) < len(entries):
             raise ArgumentTypeError(
                 f"the observation space is {space}, not {NEEDED_SPACE}; only one-dimensional "
@@ -279,7 +279,7 @@ class Encoding:
                 low[columns], high[columns] = ((bound - zero) / unit for bound in part.bounds)
         return spaces.Box(low, high, dtype=cast("Any", self.dtype))
 
-    def _columns(self) -> Iterator[tuple[Part, int]]:
+    def _columns(self) -> Iterator[tuple[Entry, int]]:
         """Each part with its first column."""
         first = 0
         for part in self.parts:

@@ -22,8 +22,13 @@ from exo_envs.sources.simulators.conversion import as_mdp
 from planners.core.policy import Mask, Policy
 from wrappers.learners.base import MaskLearner
 from wrappers.learners.calibrated import CalibratedMaskLearner
-from wrappers.observation.learned import check_learner, check_unmasked
-from wrappers.observation.masked import MaskedObservation, Names, Observation
+from wrappers.observation.masked import (
+    MaskedObservation,
+    Names,
+    Observation,
+    check_learner,
+    check_unmasked,
+)
 
 Env = gym.Env[Any, Any]
 #: Changes of the environment's keyword arguments, an environment, or a model.

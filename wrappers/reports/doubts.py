@@ -14,10 +14,11 @@ from planners.core.policy import Mask
 from planners.dependence.interventions import hidden_in_bins
 from planners.dependence.parents import ParentSearch
 from planners.discretization.bins import Bins
+from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT, PARENTS
 from planners.reduced.marginals import MAX_OPEN
 from planners.samples.rollouts import HOLD_OUT
 from planners.worth import Objective
-from wrappers.fitting.study import ACTORS, CLEAR_SHARE, LEFT_OUT, PARENTS, Study
+from wrappers.fitting.study import Study
 from wrappers.reports.tables import rounded_up
 
 #: Nats that a variable tells if it moves a probability from 50 to 70 %.

@@ -13,24 +13,23 @@ import numpy as np
 
 from planners.core.evaluation import Estimate, paired_difference
 from planners.core.policy import Mask
-from wrappers.fitting.history import SWITCHED
+from wrappers.fitting.history import OUT_OF_TIME, SWITCHED
 from wrappers.fitting.relevance import find_relevance
 from wrappers.fitting.session import FittedLearner
 from wrappers.reports.doubts import NOTABLE_NATS
 from wrappers.reports.explanation import ExplainedVariable, Explanation
-from wrappers.reports.signs import AGENT, UNITS, Sign, find_signs
-from wrappers.reports.tables import listed, number, rounded_up
+from wrappers.reports.signs import AGENT, SILENT, UNITS, Sign, SignKind, find_signs
+from wrappers.reports.tables import listed, number
 
 #: Names that a sentence lists at most.
 MOST_NAMES = 3
-#: A part of the reason of a step whose plan was cut short.
-OUT_OF_TIME = "ran out of time"
 
-#: The decision about a variable that was never tried, by what speaks for it.
-UNTRIED = {
+#: The decision about a variable that was never tried, by the kind of its sign.
+UNTRIED: dict[SignKind, str] = {
     "no place": "dropped: no place in a table",
     "weak": "dropped: too little to see",
     "silent": "dropped: no sign",
+    "nothing left": "dropped: no sign",
     "constant": "dropped: never varied",
     "unknown": "dropped: not tested",
     "double": "dropped: says the same as another",
@@ -38,21 +37,20 @@ UNTRIED = {
     "cannot tell": "dropped: cannot tell with this data",
 }
 #: What speaks for a variable that no test of the learner found, in a sentence about it.
-SIGNS = {
+SIGNS: dict[SignKind, str] = {
     "no place": "tells {effect} nats about {target}, whose table has no place for it: more "
     "transitions, or a larger max_parents, would make room",
     "weak": "changes {targets} if it is changed itself, but tells too little to be seen ({seen} "
     "nats about {target} would have been found)",
     "silent": "shows no sign that it matters: it neither pays nor moves the agent, and {seen} nats "
     "about {target} would have been found (p = {p:.2g})",
+    "nothing left": "shows no sign that it matters: nothing that matters is left to be predicted",
+    "cannot tell": "shows no sign that it matters, but this data cannot tell: {notable} nats about "
+    "{target} would be overlooked; about {needed:,} transitions would do",
     "constant": "never varied in {transitions:,} transitions, so nothing can be said about it",
     "double": "says the same as {target}: in all rollouts each value of one came with one value "
     "of the other, so one of them will do",
 }
-CANNOT_TELL = (
-    "shows no sign that it matters, but this data cannot tell: {notable} nats about {target} would "
-    "be overlooked; about {needed:,} transitions would do"
-)
 
 
 def explain(learner: FittedLearner, *, try_alone: bool = False) -> Explanation:
@@ -199,7 +197,7 @@ class _Row:
             effect=sign.effect,
             unit=sign.unit,
             detectable=sign.detectable,
-            needed=None if sign.needed is None else rounded_up(sign.needed),
+            needed=sign.needed,
             worth=None if tried is None else tried.worth,
             tried_with=self.others,
             price=self.learner.cost_weight,
@@ -214,9 +212,8 @@ class _Row:
             return "kept" if alone is None or alone.mean > self.price else "kept: in doubt"
         if self.is_lost and alone is None and sign.kind == "found":
             return "dropped: predicts what was dropped"
-        is_silent = sign.kind in ("silent", "constant", "double")
-        if tried is None or (is_silent and tried.worth.mean <= self.price):
-            return UNTRIED[sign.kind if sign.needed is None else "cannot tell"]
+        if tried is None or (sign.kind in SILENT and tried.worth.mean <= self.price):
+            return UNTRIED[sign.kind]
         if tried.is_cut_short:
             verdict = "not decided"
         elif tried.worth.interval()[1] < 0:
@@ -249,23 +246,18 @@ class _Row:
 
     def _sign(self) -> str:
         """What speaks for the variable."""
-        sign, kind = self.sign, self.sign.kind
+        sign = self.sign
         effect = "" if sign.effect is None else number(sign.effect)
-        if kind == "found":
+        if sign.kind == "found":
             return self._role(effect)
-        template = SIGNS[kind]
-        if kind == "silent" and sign.target is None:
-            template = "shows no sign that it matters: nothing that matters is left to be predicted"
-        elif kind == "silent" and sign.needed is not None:
-            template = CANNOT_TELL
-        return template.format(
+        return SIGNS[sign.kind].format(
             target=sign.target,
             targets=listed(self.targets, MOST_NAMES),
             effect=effect,
             seen="" if sign.detectable is None else number(sign.detectable),
             p=sign.evidence or 0.0,
             notable=number(NOTABLE_NATS),
-            needed=rounded_up(sign.needed or 0),
+            needed=sign.needed,
             transitions=self.transitions,
         )
 
@@ -308,7 +300,7 @@ class _Row:
         if self.others:
             told += f"{' in all' if has_price else ''}, and it was not tried alone"
         if tried.is_cut_short:
-            return f"{told}; a plan ran out of time, so this decides nothing"
+            return f"{told}; a plan {OUT_OF_TIME}, so this decides nothing"
         if SWITCHED in tried.reason:
             return f"{told}; {SWITCHED}"
         if not self.kept and tried.worth.mean > self.price:

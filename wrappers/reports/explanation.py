@@ -84,7 +84,6 @@ class ExplainedVariable:
         return "" if amount is None else WORDS[self.unit].format(number(amount))
 
     def __str__(self) -> str:
-        """The sentence."""
         return self.sentence
 
 
@@ -112,15 +111,12 @@ class Explanation(Tabular):
     status: str
 
     def __iter__(self) -> Iterator[ExplainedVariable]:
-        """The rows."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """How many variables the model has."""
         return len(self.rows)
 
     def __getitem__(self, name: str) -> ExplainedVariable:
-        """The row of a variable."""
         for row in self.rows:
             if row.variable == name:
                 return row

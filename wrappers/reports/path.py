@@ -99,15 +99,12 @@ class MaskPath(Tabular):
     tried: tuple[ScoredMask, ...]
 
     def __iter__(self) -> Iterator[PathPoint]:
-        """The points."""
         return iter(self.points)
 
     def __len__(self) -> int:
-        """How many points there are."""
         return len(self.points)
 
     def __getitem__(self, index: int) -> PathPoint:
-        """A point by its position."""
         return self.points[index]
 
     def at(self, cost_weight: float) -> PathPoint:

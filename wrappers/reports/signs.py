@@ -18,11 +18,13 @@ from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import POWER, GTest, detectable_information, needed_samples
 from planners.core.policy import Mask
 from planners.dependence.parents import Null, ParentSearch
+from planners.findings import ACTORS, CLEAR_SHARE, LEFT_OUT
 from planners.reduced.survey import EndogenousSurvey
 from wrappers.fitting.history import Role
 from wrappers.fitting.relevance import Relevance, RelevantVariable, over_all_tests
-from wrappers.fitting.study import ACTORS, CLEAR_SHARE, LEFT_OUT, Study
+from wrappers.fitting.study import Study
 from wrappers.reports.doubts import NOTABLE_NATS
+from wrappers.reports.tables import rounded_up
 
 #: Tests of a silent variable that are compared with rollouts in which there is nothing to find.
 NEAREST_TESTS = 3
@@ -45,9 +47,22 @@ UNITS: dict[Role, Unit] = {
 #: "found": a test, or the model, says that it matters. "no place": it tells about one that does,
 #: whose table has no place for it, because others tell more or it is not worth the room. "weak": it
 #: acts on one if it is changed, and tells too little to be seen. "silent": nothing speaks for it.
-#: "constant": it never varied. "unknown": learning was stopped before it was tested.
-#: "double": it says the same as one that was found, its ``target``.
-SignKind = Literal["found", "no place", "weak", "silent", "constant", "unknown", "double"]
+#: "cannot tell": nothing does, but with this data nothing would. "nothing left": there was nothing
+#: to test, as all that matters is predicted. "constant": it never varied. "unknown": learning was
+#: stopped before it was tested. "double": it says the same as one that was found, its ``target``.
+SignKind = Literal[
+    "found",
+    "no place",
+    "weak",
+    "silent",
+    "cannot tell",
+    "nothing left",
+    "constant",
+    "unknown",
+    "double",
+]
+#: Where nothing speaks for a variable itself.
+SILENT: tuple[SignKind, ...] = ("silent", "cannot tell", "nothing left", "constant", "double")
 
 
 class Sign(NamedTuple):
@@ -219,7 +234,7 @@ class _Signs:
         if nearest is None:
             values = self.study.data().values[:, :, self.place[name]]
             varies = bool(values.size) and values.min() != values.max()
-            return Sign(name, "silent" if varies else "constant", None, acts_on, 1.0, 0.0)
+            return Sign(name, "nothing left" if varies else "constant", None, acts_on, 1.0, 0.0)
         found, null, level = nearest.found, nearest.null, self.study.level
         freedom = found.freedom if null.freedom is None else min(null.freedom, found.freedom)
         # G is as large as its degrees of freedom times this factor where there is nothing to find.
@@ -231,7 +246,8 @@ class _Signs:
         kind: SignKind = "no place" if is_clear else "weak" if acts_on else "silent"
         needed = None
         if kind == "silent" and detectable > NOTABLE_NATS:
-            needed = math.ceil(scale * needed_samples(NOTABLE_NATS, *settings))
+            kind = "cannot tell"
+            needed = rounded_up(math.ceil(scale * needed_samples(NOTABLE_NATS, *settings)))
         if is_clear and nearest.target not in acts_on:
             known = {*acts_on, nearest.target}
             acts_on = tuple(own for own in self.names if own in known)

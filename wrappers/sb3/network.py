@@ -13,7 +13,7 @@ from exo_envs.core.arguments import check_whole
 from exo_envs.core.errors import ArgumentError
 
 #: Numbers that the network makes of an observation, at most.
-MAX_WIDTH = 100_000
+MAX_NETWORK_WIDTH = 100_000
 
 
 class GatedExtractor(BaseFeaturesExtractor):
@@ -51,7 +51,7 @@ class GatedExtractor(BaseFeaturesExtractor):
     ) -> None:
         shape = getattr(observation_space, "shape", None)
         check_whole("endogenous", endogenous, 0)
-        width = check_whole("width", width, 1, MAX_WIDTH)
+        width = check_whole("width", width, 1, MAX_NETWORK_WIDTH)
         if shape is None or len(shape) != 1 or not 1 <= endogenous <= shape[0]:
             raise ArgumentError(
                 f"n cannot take {endogenous} columns of the observations of {observation_space}"

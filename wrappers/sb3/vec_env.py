@@ -29,9 +29,9 @@ from wrappers.observation.masked import MaskedVectorObservation, layers
 
 Infos = list[dict[str, Any]]
 
-FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
+FINAL_KEYS = ("final_obs", "_final_obs", "final_info", "_final_info")
 #: Layers that make new infos in every step, which therefore can be read later.
-OURS = (ExoVectorEnv, MaskedVectorObservation, FlatVectorObservation)
+OUR_LAYERS = (ExoVectorEnv, MaskedVectorObservation, FlatVectorObservation)
 
 
 class SB3VecEnv(VecEnv):
@@ -96,7 +96,7 @@ class SB3VecEnv(VecEnv):
         # SB3 keeps the last observations while it steps, and SyncVectorEnv(copy=False) writes
         # the next ones over them.
         self._reused = getattr(env.unwrapped, "copy", True) is False
-        steps = {ours.step for ours in OURS}
+        steps = {ours.step for ours in OUR_LAYERS}
         self._later = all(type(layer).step in steps for layer in layers(env))
         self._actions: Any = None
 
@@ -256,7 +256,7 @@ class SB3VecEnv(VecEnv):
 
         They are there, and not in the final info, if ``RecordEpisodeStatistics`` counted them.
         """
-        resets = lane_infos(infos, self.num_envs, ended, without=FINAL)
+        resets = lane_infos(infos, self.num_envs, ended, without=FINAL_KEYS)
         for lane, of_reset in zip(ended.tolist(), resets, strict=True):
             self.reset_infos[lane] = of_reset
         return [of_reset.pop("episode", None) for of_reset in resets]
@@ -345,7 +345,7 @@ def _infos_of_a_step(
     episodes: list[Any],
 ) -> Infos:
     """A dictionary for each lane; of those that ended, with what was said of their last step."""
-    of_lanes = lane_infos(infos, num_envs, without=FINAL)
+    of_lanes = lane_infos(infos, num_envs, without=FINAL_KEYS)
     finals = lane_infos(infos.get("final_info", {}), num_envs, ended)
     for lane, final, episode in zip(ended.tolist(), finals, episodes, strict=True):
         of_lanes[lane] = final if episode is None else {**final, "episode": episode}

@@ -24,12 +24,12 @@ from exo_envs.core.mdp import (
     ExoMDP,
     FloatArray,
     IntArray,
+    Ranges,
     State,
     Successors,
     Variable,
     as_pair,
 )
-from exo_envs.core.model import Ranges
 from exo_envs.sources.tables.forecasts import Forecast, with_calendar, with_lags_and_forecasts
 from exo_envs.sources.tables.frames import TimedTable, is_table, read_table, split
 from exo_envs.sources.tables.functions import Interface, NamedColumns, fitting

@@ -12,8 +12,8 @@ from safetensors.numpy import load, save
 
 from exo_envs import ExoMDP
 from planners import Policy, ReducedMDP
-from planners.core.files import HEAD, checksum_of, read_text, replacing
-from planners.discretization.binned_policy import BinnedPolicy
+from planners.core.files import HEAD_NAME, checksum_of, read_text, replacing
+from planners.discretization.coarse import BinnedPolicy
 from planners.forecasting.planner import ForecastPolicy
 from planners.reduced.reduced_mdp import TabulatedReducedMDP
 from planners.tree_search import UCTPolicy
@@ -91,13 +91,13 @@ def _forged_file(odd: Odd, content: bytes) -> bytes:
     if odd.chance(0.05):
         arrays["another"] = np.arange(3)
     text = json.dumps(head)
-    return save(arrays, {HEAD: f"{checksum_of(text, arrays):08x} {text}"})
+    return save(arrays, {HEAD_NAME: f"{checksum_of(text, arrays):08x} {text}"})
 
 
 def _parts(content: bytes) -> tuple[Any, dict[str, Any]]:
     """The head of a file, and its arrays by name."""
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return json.loads(header["__metadata__"][HEAD].partition(" ")[2]), load(content)
+    return json.loads(header["__metadata__"][HEAD_NAME].partition(" ")[2]), load(content)
 
 
 def _forged_array(odd: Odd, array: Any) -> Any:

@@ -29,10 +29,10 @@ from planners.core.planner import Candidate, check_planner
 from planners.dependence.contingency import Cases, Rows, conditional_information
 from planners.dependence.interventions import actors_of, hidden_in_bins, influence_given
 from planners.dependence.parents import ParentSearch, TransitionCounts
-from planners.discretization.binned_policy import with_values
 from planners.discretization.bins import Bins
-from planners.discretization.coarse import CoarseMDP, coarsened
-from planners.objective import MaskEvaluator, Trial
+from planners.discretization.coarse import CoarseMDP, coarsened, with_values
+from planners.findings import Findings
+from planners.objective import MaskEvaluator, PlannedMask
 from planners.reduced.ignored_rewards import check_ignored_rewards
 from planners.reduced.rewards import check_reward
 from planners.reduced.survey import EndogenousSurvey
@@ -195,14 +195,12 @@ def estimates(odd: Odd) -> None:
         odd.must_work(lambda: (made.value, made.interval(), made.caution, made.mask))
     elif kind == 7:
         odd.must_work(Candidate, "x", (), Estimate(1.0, 1.0), "y").__str__()
-        odd.must_work(lambda: Trial(subjects.objective().plan, None, [], np.zeros(1)))
+        odd.must_work(lambda: PlannedMask(subjects.objective().plan, None, [], np.zeros(1)))
     else:
         made = odd.call(
             MaskEvaluator,
-            Market(),
-            reduce=lambda mask, rng: subjects.model("blind"),
-            planner=lambda thorough: ValueIteration(),
-            rng=lambda *_: np.random.default_rng(0),
+            Findings(Market(), n_data_rollouts=12),
+            planner=odd.sound_or(ValueIteration()),
             n_rollouts=spend(odd.sound_or(5)),
             time_limit=odd.sound_or(5.0),
         )
@@ -264,17 +262,15 @@ def checks(odd: Odd) -> None:
 def bounds(odd: Odd) -> None:
     """Bounds, and value functions that they take."""
     model: Any = subjects.model(odd.pick(("factored", "blind", "tabulated")))
-    kind = odd.below(4)
+    kind = odd.below(3)
     if kind == 0:
-        columns = odd.pick((None, [0], [9], [], [0, 0], [-1]))
+        mdp = odd.pick((None, subjects.model("grid"), model, Market()))
         limit = odd.sound_or_real(10**6)
         dtype = odd.pick((np.float32, "f8"))
-        values = odd.call(ExactValues, model, columns, max_states=limit, dtype=dtype)
+        values = odd.call(ExactValues, model, mdp, max_states=limit, dtype=dtype)
         for _ in odd.call(values.backwards, spend(odd.sound_or(3))):
             pass
     elif kind == 1:
-        odd.call(ExactValues.of, model, odd.pick((subjects.model("grid"), model, Market())))
-    elif kind == 2:
         made: Bracket = odd.must_work(bracket, model, lambda s: np.zeros(len(s.endogenous), int), 5)
         odd.must_work(lambda: (made.gap, made.difference, str(made)))
     else:

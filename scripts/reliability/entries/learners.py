@@ -124,10 +124,12 @@ def study(odd: Odd) -> None:
             estimate_reward_variables, mdp, odd.generator(), sampler=sampler, reward=reward, **size
         )
     elif kind == 3:
-        odd.must_work(lambda: (known.samples, known.planner(), known.planner(True), known.data()))
+        odd.must_work(lambda: (known.samples, known.data(), known.same_as("price"), known.coarse))
         odd.call(known.rng, odd.pick(("x", 3)))
     elif kind == 4:
-        odd.call(known.reduce, names, np.random.default_rng(0), relaxed=odd.chance(0.5))
+        rng = np.random.default_rng(0)
+        odd.must_work(lambda: (known.evaluator.planner(), known.evaluator.planner(True)))
+        odd.call(known.evaluator.reduce, names, rng, relaxed=odd.chance(0.5))
     else:
         odd.call(odd.pick((known.parents, known.actors)), names)
 
@@ -181,7 +183,7 @@ def evaluator(odd: Odd) -> None:
     elif kind == 4:
         odd.must_work(known.independent_scenarios, 3)
         compared = odd.must_work(known.compare, ("price",), ())
-        odd.must_work(lambda: (compared.is_decided, compared.is_cut_short))
+        odd.must_work(lambda: (compared.gain.is_decided, compared.is_cut_short))
         odd.must_work(lambda: (known.scenarios(), known.fresh_scenarios(), known.knows(("price",))))
     elif kind == 5:
         odd.must_work(own.gain_over, own)
@@ -190,7 +192,7 @@ def evaluator(odd: Odd) -> None:
         odd.must_work(lambda: (known.keeps(own.plan), known.as_played(own), own.claimed))
     elif kind == 6:
         given = odd.pick((subjects.model("blind"), subjects.model("market")))
-        odd.call(known.solve, given, np.random.default_rng(0), time_limit=odd.sound_or(3.0))
+        odd.must_work(known.solve, given, np.random.default_rng(0))
     else:
         odd.call(CalibratedMaskLearner(**subjects.TINY).fit, subjects.study())
 

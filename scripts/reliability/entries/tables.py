@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from planners import ValueIteration, to_discrete_dp
+from planners.core.ragged import Ragged
 from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tables.ragged import Ragged
 from reliability import subjects
 from reliability.odd import Odd
 from reliability.registry import entry

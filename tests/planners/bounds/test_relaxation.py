@@ -7,10 +7,11 @@ from exo_envs import State
 from exo_envs.testing import check_mdp
 from planners import Scenarios, evaluate
 from planners.bounds.penalty import ExactValues
-from planners.bounds.relaxation import Draws, Paths, relax
+from planners.bounds.relaxation import BoundDraws, relax
 from planners.core.arrays import joint_index
+from planners.core.evaluation import play
 
-DRAWS = Draws(num_fresh=8, num_successors=4, seed=0)
+DRAWS = BoundDraws(num_fresh=8, num_successors=4, seed=0)
 NO_PENALTY = np.zeros(1)
 
 
@@ -37,8 +38,7 @@ def hindsight(mdp, exogenous, start):
 def test_without_a_penalty_it_is_plain_hindsight(small, seed):
     mdp = small.make(seed, endogenous=(2, 2), certain=seed % 3 == 0)
     scenarios = Scenarios.sample(mdp, 7, seed)
-    paths = Paths.of(small.anything, mdp, scenarios)
-    found = relax(mdp, scenarios, paths, None, NO_PENALTY, DRAWS)
+    found = relax(mdp, small.anything, scenarios, None, NO_PENALTY, DRAWS)
     expected = [
         hindsight(mdp, scenarios.exogenous[:, b], scenarios.endogenous[b]) for b in range(7)
     ]
@@ -49,8 +49,9 @@ def test_without_a_penalty_it_is_plain_hindsight(small, seed):
 def test_if_x_is_certain_it_is_the_best_value_on_every_trajectory(small, seed):
     mdp = small.make(seed, clockwork=True)
     scenarios = Scenarios.sample(mdp, 20, seed)
-    paths = Paths.of(small.anything, mdp, scenarios)
-    found = relax(mdp, scenarios, paths, ExactValues(mdp), np.array([0.0, 1.0, 7.0]), DRAWS)
+    found = relax(
+        mdp, small.anything, scenarios, ExactValues(mdp), np.array([0.0, 1.0, 7.0]), DRAWS
+    )
     for column in range(3):  # nothing can be known in advance, so no penalty is ever charged
         np.testing.assert_allclose(
             found.values[:, column], small.best_of(mdp, scenarios), atol=1e-5
@@ -62,18 +63,16 @@ def test_exact_values_close_it_on_every_trajectory(small, seed):
     """Up to the noise of the mean over fresh x'."""
     mdp = small.make(seed)
     scenarios = Scenarios.sample(mdp, 20, seed)
-    paths = Paths.of(small.anything, mdp, scenarios)
     draws = DRAWS._replace(num_fresh=20_000)
-    found = relax(mdp, scenarios, paths, ExactValues(mdp), np.ones(1), draws)
+    found = relax(mdp, small.anything, scenarios, ExactValues(mdp), np.ones(1), draws)
     np.testing.assert_allclose(found.values[:, 0], small.best_of(mdp, scenarios), atol=0.15)
 
 
 def test_it_is_convex_in_the_weights_on_every_trajectory(small):
     mdp = small.make(5)
     scenarios = Scenarios.sample(mdp, 100, 0)
-    paths = Paths.of(small.anything, mdp, scenarios)
     weights = np.linspace(0.0, 2.0, 9)
-    found = relax(mdp, scenarios, paths, ExactValues(mdp), weights, DRAWS).values
+    found = relax(mdp, small.anything, scenarios, ExactValues(mdp), weights, DRAWS).values
     assert (found[:, 1:-1] <= (found[:, :-2] + found[:, 2:]) / 2 + 1e-12).all()
     assert np.ptp(found, axis=1).max() > 0.1
 
@@ -82,9 +81,8 @@ def test_it_is_convex_in_the_weights_on_every_trajectory(small):
 def test_what_is_given_away_leads_to_the_value_of_the_policy(small, certain):
     mdp = small.make(5, certain=certain)
     scenarios = Scenarios.sample(mdp, 4000, 0)
-    paths = Paths.of(small.anything, mdp, scenarios)
     weights = np.array([0.0, 1.0])
-    found = relax(mdp, scenarios, paths, ExactValues(mdp), weights, DRAWS)
+    found = relax(mdp, small.anything, scenarios, ExactValues(mdp), weights, DRAWS)
     returns = evaluate(small.anything, mdp, scenarios=scenarios)
     assert (found.given_away >= 0).all()
     for column in range(2):
@@ -98,9 +96,8 @@ def test_what_is_given_away_leads_to_the_value_of_the_policy(small, certain):
 def test_drawn_successors_only_loosen_the_bound(small):
     mdp = small.make(5)
     scenarios = Scenarios.sample(mdp, 1000, 0)
-    paths = Paths.of(small.anything, mdp, scenarios)
-    exact = relax(mdp, scenarios, paths, None, NO_PENALTY, DRAWS)
-    drawn = relax(small.Silent(mdp), scenarios, paths, None, NO_PENALTY, DRAWS)
+    exact = relax(mdp, small.anything, scenarios, None, NO_PENALTY, DRAWS)
+    drawn = relax(small.Silent(mdp), small.anything, scenarios, None, NO_PENALTY, DRAWS)
     assert exact.given
     assert not drawn.given
     assert drawn.differed
@@ -108,7 +105,12 @@ def test_drawn_successors_only_loosen_the_bound(small):
         more = (above - below)[:, 0]
         assert more.mean() > 5 * more.std() / len(more) ** 0.5
     many = relax(
-        small.Silent(mdp), scenarios, paths, None, NO_PENALTY, DRAWS._replace(num_successors=64)
+        small.Silent(mdp),
+        small.anything,
+        scenarios,
+        None,
+        NO_PENALTY,
+        DRAWS._replace(num_successors=64),
     )
     assert abs((many.values - exact.values).mean()) < (drawn.values - exact.values).mean() / 4
 
@@ -131,10 +133,11 @@ def test_tables_give_the_probabilities_that_they_draw_from(small, seed):
 def test_the_model_is_asked_once_for_each_pair_and_step(small):
     mdp = small.make(5)
     scenarios = Scenarios.sample(mdp, 30, 0)
-    paths = Paths.of(small.anything, mdp, scenarios)
     counted = type("Counted", (small.Silent.__base__,), {})(mdp)
-    relax(counted, scenarios, paths, ExactValues(mdp), np.ones(3), DRAWS)
+    relax(counted, small.anything, scenarios, ExactValues(mdp), np.ones(3), DRAWS)
     pairs = 30 * mdp.horizon * mdp.num_endogenous_states * mdp.num_actions
     assert counted.reward_samples == pairs
-    assert counted.endogenous_samples == pairs + 1  # one to find out whether it gives them
+    played = sum(len(step.lanes) for step in play(small.anything, mdp, scenarios))
+    # One to find out whether it gives them.
+    assert counted.endogenous_samples == pairs + played + 1
     assert counted.exogenous_samples == 30 * (mdp.horizon - 1) * DRAWS.num_fresh + 1

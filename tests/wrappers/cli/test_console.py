@@ -10,7 +10,7 @@ import pytest
 
 from wrappers import LearningStoppedWarning
 from wrappers.cli import progress
-from wrappers.cli.console import HANDLER, say, set_up_streams, table, wrap
+from wrappers.cli.console import PLAIN_HANDLER, say, set_up_streams, table, wrap
 from wrappers.cli.progress import ProgressBar, plain_warnings
 from wrappers.fitting.history import Progress, Record
 
@@ -58,7 +58,7 @@ def test_letters_that_a_terminal_lacks_are_written_out(encoding, monkeypatch):
     sys.stdout.write("".join(f"{line}\n" for line in table(["λ"], [["±±"]], ">")))
     sys.stdout.flush()
     text = raw.getvalue().decode(encoding)
-    expected = "λ = 1 ± 0.1 \N{SNOWMAN}".encode(encoding, HANDLER).decode(encoding)
+    expected = "λ = 1 ± 0.1 \N{SNOWMAN}".encode(encoding, PLAIN_HANDLER).decode(encoding)
     first, header, row = text.splitlines()
     assert first == expected
     assert len(header) == len(row)  # aligned, however long the letters have become
@@ -94,7 +94,7 @@ def test_without_a_terminal_long_stages_say_how_far_they_are(monkeypatch):
     with ProgressBar(stream=stream) as bar:
         for done in range(3):  # too soon
             bar(Progress("planning", 0.0, done=done, total=9))
-        monkeypatch.setattr(progress, "PATIENCE", 0.0)
+        monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
         bar(Progress("planning", 0.0, done=3, total=9, detail="sweep 5"))
     first, later = stream.getvalue().splitlines()
     assert first.endswith(" s  planning ...")

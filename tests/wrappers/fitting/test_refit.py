@@ -18,9 +18,9 @@ from exo_envs.domains.grid import GridEnv, GridMDP, GridParameters
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from exo_envs.domains.synthetic.model import PlantedMDP
 from planners import ForecastPlanner
+from planners.findings import LEFT_OUT, PARENTS
 from planners.forecasting.forecasts import FORECASTS
 from wrappers import CalibratedMaskLearner, LearningStoppedWarning, NotFittedError, Study
-from wrappers.fitting.study import LEFT_OUT, PARENTS
 
 CROWD = {"grid_size": 4, "num_agents": 4, "num_porters": 2, "num_objects": 4, "num_tables": 3}
 FEW = {"n_rollouts": 40, "n_data_rollouts": 200}

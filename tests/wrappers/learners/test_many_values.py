@@ -18,7 +18,7 @@ from planners import (
     estimate_objective,
     evaluate,
 )
-from planners.discretization.binned_policy import BinnedPolicy
+from planners.discretization.coarse import BinnedPolicy
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,

@@ -18,7 +18,7 @@ from planners import (
     estimate_objective,
     evaluate,
 )
-from planners.bounds.lattice import OffLatticeError
+from planners.bounds.bracketing import OffLatticeError
 from wrappers import (
     AgentPolicy,
     BruteForceMaskLearner,

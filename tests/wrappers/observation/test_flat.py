@@ -20,8 +20,7 @@ from traces import record, same
 from exo_envs import ExoEnv, ExoVectorEnv, as_mdp
 from exo_envs.domains import ENVIRONMENTS
 from wrappers.observation.flat import Encoding, FlatObservation, FlatVectorObservation
-from wrappers.observation.learned import LearnedMask
-from wrappers.observation.masked import MaskedObservation, MaskedVectorObservation
+from wrappers.observation.masked import LearnedMask, MaskedObservation, MaskedVectorObservation
 
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "uint64"]
 SPACE = spaces.Dict(

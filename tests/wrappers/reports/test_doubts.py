@@ -10,8 +10,8 @@ from votes import VoteMDP
 
 from exo_envs.core.clock import OutOfTimeError
 from exo_envs.domains.grid import GridMDP
+from planners.findings import LEFT_OUT
 from wrappers import CalibratedMaskLearner, GreedyMaskLearner, Study, UndecidedWarning
-from wrappers.fitting.study import LEFT_OUT
 
 FEW = {"n_rollouts": 40}
 
