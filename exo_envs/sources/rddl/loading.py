@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import logging
 import os
@@ -11,11 +10,10 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from exo_envs.core.arguments import check_choice, shown
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, NotInstalledError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, require
 
 #: A text of RDDL has one of these; a path or a name has none.
 TEXT_SIGNS = ("{", "\n")
@@ -64,15 +62,11 @@ def load(domain: Any, instance: Any) -> Any:
     )
 
 
-def rddl_module(module: str) -> ModuleType:
-    """An optional module, or an error that says how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise NotInstalledError(
-            f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
-        ) from error
+def rddl_module(name: str) -> Any:
+    """A module of the extra ``rddl``, or an error that says how to get it."""
+    package = name.partition(".")[0]
+    needed = f"from_rddl needs {package}: pip install 'exo-envs[rddl]' (or {package} itself)"
+    return require(name, needed)
 
 
 def _is_text(source: Any) -> bool:

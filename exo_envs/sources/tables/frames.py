@@ -27,8 +27,8 @@ Column = NDArray[Any]
 def data_module(module: str) -> Any:
     """A module of the extra ``data``, or an error that says how to get it."""
     package = module.partition(".")[0]
-    needed = f"DataFrames, dates, missing strings and filling need {package}"
-    return require(module, f'{needed}: pip install "exo-envs[data]"')
+    what = "DataFrames, dates, missing strings and filling"
+    return require(module, f'{what} need {package}: pip install "exo-envs[data]"')
 
 
 @dataclass(frozen=True, eq=False)
