@@ -57,8 +57,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_model(parser)
     add("--mask", action="append", default=[], help="may be given several times")
-    add("--rollouts", type=whole_type(1), default=500, metavar="N", help="played with each policy: 500")
-    add("--data", type=whole_type(1), metavar="N", help="rollouts that the models are estimated from")
+    add(
+        "--rollouts",
+        type=whole_type(1),
+        default=500,
+        metavar="N",
+        help="played with each policy: 500",
+    )
+    add(
+        "--data",
+        type=whole_type(1),
+        metavar="N",
+        help="rollouts that the models are estimated from",
+    )
     add(
         "--time-limit",
         type=real_type(0.0, positive=True),
@@ -66,7 +77,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="SECONDS",
         help="for each plan: 60",
     )
-    add("--cost-weight", type=real_type(0.0), default=0.0, metavar="λ", help="of each variable, in J: 0")
+    add(
+        "--cost-weight",
+        type=real_type(0.0),
+        default=0.0,
+        metavar="λ",
+        help="of each variable, in J: 0",
+    )
     add_ignored_rewards(parser, default="average")
     add("--bracket", action="store_true", help="what no policy can exceed, whatever it sees")
     add_seed(parser)
