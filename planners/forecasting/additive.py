@@ -98,7 +98,6 @@ class AdditiveForecasts(NamedTuple):
             raise ArgumentError(f"there are {len(rows)} rows for values of sizes {sizes}")
 
     def keep(self, columns: NDArray[np.bool_]) -> AdditiveForecasts:
-        """Some of the columns."""
         return self._replace(
             weights=np.ascontiguousarray(self.weights[:, columns]),
             constants=self.constants[columns],

@@ -105,11 +105,6 @@ class ForecastParentSearch:
         return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
 
     @property
-    def _total(self) -> int:
-        """The number of variables that the memory is about."""
-        return len(self.sizes) if self.memory.data is None else len(self.memory.data.names)
-
-    @property
     def _num_transitions(self) -> int:
         return self.rollouts.shape[0] * (self.rollouts.shape[1] - 1)
 
@@ -142,7 +137,9 @@ class ForecastParentSearch:
         """
         key = self.memory.key(given)
         if (known := self.memory.find(FORECAST_SCORES, key)) is None:
-            known = self.memory.keep(FORECAST_SCORES, key, np.full((2, self._total), np.nan))
+            data = self.memory.data  # of more variables than these rollouts, maybe
+            total = len(self.sizes) if data is None else len(data.names)
+            known = self.memory.keep(FORECAST_SCORES, key, np.full((2, total), np.nan))
         places = self.memory.places(candidates)
         unknown = np.isnan(known[0, places])
         if unknown.any():

@@ -36,7 +36,6 @@ class ActionList(NamedTuple):
     rules: Rules
 
     def atoms(self) -> Iterator[Atom]:
-        """The atoms that it looks at."""
         for condition, _ in self.rewards:
             yield from condition
         for rule in self.rules:

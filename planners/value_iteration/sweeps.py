@@ -71,7 +71,6 @@ class SweepModel(NamedTuple):
 
     @classmethod
     def of(cls, mdp: FactoredMDP, dtype: Any) -> SweepModel:
-        """Bring the tables of a model into this form."""
         tick()
         rows = successor_rows(mdp.decision_lists, dtype)
         tick()

@@ -65,7 +65,6 @@ class Entry:
 
     @cached_property
     def bounds(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The first and the last values, as arrays."""
         dtype = np.float64 if self.is_real else np.int64
         return np.array(self.low, dtype=dtype), np.array(self.high, dtype=dtype)
 
@@ -120,7 +119,6 @@ class Entry:
             )
 
     def __str__(self) -> str:
-        """The entry, for people."""
         return f"the {self.key} part of the observation"
 
 
@@ -278,7 +276,6 @@ class Encoding:
         return spaces.Box(low, high, dtype=cast("Any", self.dtype))
 
     def _columns(self) -> Iterator[tuple[Entry, int]]:
-        """Each part with its first column."""
         first = 0
         for part in self.parts:
             yield part, first

@@ -60,7 +60,6 @@ class VectorObservation(VectorWrapper):
         return self.observation(observations), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step every lane."""
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         if "final_obs" in infos:
             lanes = np.flatnonzero(infos["_final_obs"])
@@ -227,12 +226,10 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
             return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
-        """Take one step."""
         with self._shown(drawing=self.render_mode == "human"):
             return super().step(action)
 
     def render(self) -> Any:
-        """Draw the current state, with the mask over it."""
         with self._shown():
             return super().render()
 
@@ -252,7 +249,6 @@ class MaskedVectorObservation(MaskWrapper, VectorObservation):
     _wraps = VectorEnv
 
     def render(self) -> Any:
-        """Draw the state of every lane, with the mask over it."""
         with self._shown():
             return super().render()
 
@@ -371,12 +367,10 @@ class LearnedMask(MaskedObservation):
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the learner."""
         return {**self.__dict__, "learner": None}
 
 
 def check_learner(learner: Any) -> MaskLearner:
-    """Refuse what is no learner."""
     if not isinstance(learner, MaskLearner):
         raise ArgumentTypeError(
             f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
@@ -403,7 +397,6 @@ class _Observed:
     known: frozenset[str]  # those that masks underneath dropped included
 
     def exogenous_indices(self, names: Sequence[Any]) -> NDArray[np.intp]:
-        """The positions of the named variables in the observation."""
         positions = {name: i for i, name in enumerate(self.exogenous_names)}
         for name in names:
             if not isinstance(name, str) or name not in self.known:

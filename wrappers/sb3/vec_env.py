@@ -159,7 +159,6 @@ class SB3VecEnv(VecEnv):
         return base.get_state()
 
     def set_state(self, snapshot: Any) -> None:
-        """Go back to a snapshot that :meth:`get_state` made."""
         base: Any = self.env.unwrapped
         base.set_state(snapshot)
 
