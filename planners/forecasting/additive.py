@@ -162,7 +162,9 @@ def regress(rollouts: Rollouts, sizes: Ints, atoms: Atoms, steps: int) -> Additi
     there are more than ``MAX_FEATURES``, variables with the fewest values are taken first, and
     those for which there is no room are left out.
     """
-    samples = _sample_times(rollouts, steps)
+    number, length = rollouts.shape[:2]  # samples are at least ``steps`` from the end of theirs
+    samples = (np.arange(number)[:, None] * length + np.arange(length - steps)).reshape(-1)
+    samples = samples[:: -(-len(samples) // MAX_SAMPLES)]
     values = np.ascontiguousarray(rollouts).reshape(-1, len(sizes))
     num_columns = steps * len(atoms.values)
     offsets, rows = _number_features(values[samples], sizes, MAX_WEIGHTS // num_columns)
@@ -199,13 +201,6 @@ def _solve(matrix: NDArray[Any], sides: NDArray[Any]) -> FloatArray:
             above[rows:] -= above[k] @ tiles[k, rows:]
     solution: FloatArray = tiles[:, rows:].swapaxes(1, 2).reshape(rows * tile, -1)
     return solution[:size, :columns]
-
-
-def _sample_times(rollouts: Rollouts, steps: int) -> Ints:
-    """States that are at least ``steps`` from the end of their rollouts, by their numbers."""
-    number, length = rollouts.shape[:2]
-    states = (np.arange(number)[:, None] * length + np.arange(length - steps)).reshape(-1)
-    return states[:: -(-len(states) // MAX_SAMPLES)]
 
 
 def _number_features(values: Rollouts, sizes: Ints, limit: int) -> tuple[Ints, Ints]:
