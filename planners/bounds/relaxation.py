@@ -102,15 +102,9 @@ def relax(
     weights: FloatArray,
     draws: BoundDraws,
 ) -> Relaxed:
-    """Backward induction on every trajectory, for several weights of the penalty at once.
+    """Backward induction on every trajectory, for several weights η of the penalty, (E,), at once.
 
-    Args:
-        mdp: the full model.
-        policy: the policy, which is played on the trajectories.
-        scenarios: the trajectories.
-        function: what the penalty is made of.
-        weights: the η to try, shape (E,).
-        draws: how many samples to take.
+    The policy is played on the trajectories. The penalty is made of ``function``.
     """
     fresh_rng, draw_rng = (np.random.default_rng((draws.seed, k)) for k in range(2))
     mdp, given, differed = checked(mdp), gives_successors(mdp), False

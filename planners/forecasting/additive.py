@@ -79,13 +79,7 @@ class AdditiveForecasts(NamedTuple):
         return cls(offsets, rows, weights, weights.reshape(-1), nothing, nothing)
 
     def check(self, sizes: Ints, horizon: int, num_atoms: int) -> None:
-        """Refuse arrays that do not belong together, such as those of a damaged file.
-
-        Args:
-            sizes: of the variables.
-            horizon: how far is forecast.
-            num_atoms: how many atoms the model has.
-        """
+        """Refuse arrays that do not belong together, such as those of a damaged file."""
         columns = len(exact("steps", self.steps, 1, horizon + 1))
         exact("atoms", self.atoms, 0, num_atoms, length=columns)
         exact_reals("constants", self.constants, (columns,))
@@ -118,16 +112,7 @@ def fit_additive(
     """Those additive forecasts that are better than tables.
 
     Both are fitted without the rollouts that are held out, and compared on these. What comes out
-    is fitted to all rollouts.
-
-    Args:
-        rollouts: exogenous trajectories.
-        held_out: the rollouts that decide, (rollouts,).
-        sizes: of their variables.
-        atoms: those to forecast.
-        parents: the forecast parents that the tables have.
-        horizon: how far it is worth to forecast.
-        memory: of these rollouts.
+    is fitted to all rollouts. ``parents`` are those that the tables look at.
 
     Raises:
         OutOfTimeError: the time of a clock above is up.

@@ -171,11 +171,7 @@ class Models(NamedTuple):
         return cls(atoms, now, _flatten(mdp, trees, shared, number))
 
     def check(self, forecasts: Forecasts) -> None:
-        """Refuse models that are not whole, or do not fit together.
-
-        Args:
-            forecasts: those that tell of the atoms.
-        """
+        """Refuse models that are not whole, or do not fit together or to these forecasts."""
         check_kind("atoms", self.atoms, Atoms)
         self.atoms.check(forecasts)
         states = len(self.now.trees.terminal)

@@ -122,9 +122,19 @@ class SB3VecEnv(VecEnv):
         observations, rewards, terminations, truncations, infos = self.env.step(self._actions)
         dones = np.logical_or(terminations, truncations)
         (ended,) = dones.nonzero()
-        episodes = self._keep_reset_infos(infos, ended) if len(ended) else []
-        timed_out = truncations & ~terminations
-        of_lanes = _infos_of_a_step(infos, self.num_envs, ended, timed_out, episodes)
+        of_lanes = lane_infos(infos, self.num_envs, without=FINAL_KEYS)
+        finals = lane_infos(infos.get("final_info", {}), self.num_envs, ended)
+        for lane, final in zip(ended.tolist(), finals, strict=True):
+            # What is said so far is about the new episode, but for the statistics of the old one,
+            # which are here, and not in the final info, if ``RecordEpisodeStatistics`` made them.
+            self.reset_infos[lane] = of_lanes[lane]
+            if (episode := of_lanes[lane].pop("episode", None)) is not None:
+                final["episode"] = episode
+            of_lanes[lane] = final
+        for info, truncated in zip(of_lanes, (truncations & ~terminations).tolist(), strict=True):
+            info["TimeLimit.truncated"] = truncated
+        for lane in ended.tolist():
+            of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
         return self._kept(observations), rewards.astype(np.float32), dones, of_lanes
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
@@ -244,16 +254,6 @@ class SB3VecEnv(VecEnv):
 
     # --------------------------------------------------------------------------------------
 
-    def _keep_reset_infos(self, infos: dict[str, Any], ended: NDArray[np.intp]) -> list[Any]:
-        """Keep what is said of the new episodes; return statistics of the old ones, or None.
-
-        They are there, and not in the final info, if ``RecordEpisodeStatistics`` counted them.
-        """
-        resets = lane_infos(infos, self.num_envs, ended, without=FINAL_KEYS)
-        for lane, of_reset in zip(ended.tolist(), resets, strict=True):
-            self.reset_infos[lane] = of_reset
-        return [of_reset.pop("episode", None) for of_reset in resets]
-
     def _kept(self, observations: Any) -> Any:
         return copy.deepcopy(observations) if self._reused else observations
 
@@ -265,25 +265,6 @@ class SB3VecEnv(VecEnv):
             raise IndexError(
                 f"indices are lanes, 0 ... {self.num_envs - 1}, not {indices!r}"
             ) from None
-
-
-def _infos_of_a_step(
-    infos: dict[str, Any],
-    num_envs: int,
-    ended: NDArray[np.intp],
-    timed_out: NDArray[np.bool_],
-    episodes: list[Any],
-) -> Infos:
-    """A dictionary for each lane; of those that ended, with what was said of their last step."""
-    of_lanes = lane_infos(infos, num_envs, without=FINAL_KEYS)
-    finals = lane_infos(infos.get("final_info", {}), num_envs, ended)
-    for lane, final, episode in zip(ended.tolist(), finals, episodes, strict=True):
-        of_lanes[lane] = final if episode is None else {**final, "episode": episode}
-    for info, truncated in zip(of_lanes, timed_out.tolist(), strict=True):
-        info["TimeLimit.truncated"] = truncated
-    for lane in ended.tolist():
-        of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
-    return of_lanes
 
 
 def lane_infos(
