@@ -19,7 +19,9 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 )
 
 from exo_envs.core.arguments import check_whole, optional
+from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.mdp import ExoMDP, State
 from wrappers.observation.masked import layers
 
 Infos = list[dict[str, Any]]
@@ -141,28 +143,45 @@ class SB3VecEnv(VecEnv):
         """Set the options of the next reset.
 
         Args:
-            options: the options of all lanes, or a list of the same ones for each. Where our
-                lanes start in different states, ``"state"`` has a row for each of them.
+            options: the options of all lanes, or a list with those of each. All lanes have the same
+                ones, with the same values; only ``"state"`` may differ from lane to lane, if the
+                vector environment is one of ours.
 
         Raises:
             ValueError: if options of several lanes cannot be those of one reset.
         """
         if options is None or isinstance(options, dict):
-            options = [options or {}] * self.num_envs
-        if not isinstance(options, (list, tuple)) or not all(isinstance(o, dict) for o in options):
+            self._reset_with = copy.deepcopy(options or {})
+        elif isinstance(options, (list, tuple)) and all(isinstance(one, dict) for one in options):
+            self._reset_with = copy.deepcopy(self._merged(list(options)))
+        else:
             raise ArgumentTypeError(
                 f"options is a dictionary, or a list of one for each lane, not {options!r}"
             )
+
+    def _merged(self, options: list[dict[str, Any]]) -> dict[str, Any]:
+        """The options of one reset that gives every lane its own."""
         if len(options) != self.num_envs:
             raise ArgumentError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
+        first, mdp = options[0], getattr(self.env.unwrapped, "mdp", None)
         for lane, other in enumerate(options):
-            if not data_equivalence(other, options[0], exact=True):
+            if other.keys() != first.keys():
                 raise ArgumentError(
-                    f"lanes are reset together: the options of lane {lane} are {other}, those of "
-                    f"lane 0 are {options[0]}; give one dictionary, whose 'state' may have a row "
-                    "for each lane"
+                    f"lanes are reset together: the options of lane {lane} are {sorted(other)}, "
+                    f"those of lane 0 are {sorted(first)}"
                 )
-        self._reset_with = copy.deepcopy(options[0])
+        merged = dict(first)
+        for key, value in first.items():
+            values = [other[key] for other in options]
+            if all(data_equivalence(value, other, exact=True) for other in values):
+                continue
+            if key != "state" or not isinstance(mdp, ExoMDP):
+                raise ArgumentError(
+                    f"lanes are reset together: option {key!r} cannot differ from lane to lane"
+                )
+            states = [as_state(mdp, own, (1,)) for own in values]
+            merged[key] = State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
+        return merged
 
     def get_state(self) -> Any:
         """A snapshot of all lanes, generators included, that can be pickled.
