@@ -59,11 +59,9 @@ class Floor:
         return self.rows * self.columns
 
     def cell(self, row: int, column: int) -> int:
-        """The number of a cell."""
         return row * self.columns + column
 
     def position(self, cell: int) -> tuple[int, int]:
-        """The row and column of a cell."""
         return divmod(int(cell), self.columns)
 
     def plan(self, signs: Sequence[str]) -> list[str]:
@@ -108,7 +106,6 @@ class FloorMDP(ExoMDP):
         self._world = tuple(world(**given, **derived))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x)."""
         shape, x = exogenous_lanes(self, exogenous)
         uniforms, following = rng.random((len(x), self.noise[1])), np.empty_like(x)
         self.kernels.exogenous_step(0, len(x), x, uniforms, self._world, following)
@@ -117,15 +114,12 @@ class FloorMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """P(n'|n,a,x)."""
         return self._move(state, action, rng)[0]
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """One n', which is certain."""
         return Successors.certain(self._move(state, action)[0])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """R^i(n, x^i, a)."""
         return self._move(state, action, with_terms=True)[1]
 
     def _move(

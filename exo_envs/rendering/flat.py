@@ -54,7 +54,6 @@ class Canvas:
     """
 
     def __init__(self, width: int, height: int, background: Colour = PAPER) -> None:
-        """Make an empty picture whose units are pixels."""
         self.width, self.height = width, height
         size = (width * SUPERSAMPLING, height * SUPERSAMPLING)
         self._image = Image.new("RGB", size, background)
@@ -125,7 +124,6 @@ class Canvas:
         )
 
     def polygon(self, points: Sequence[Point], *, fill: Fill) -> None:
-        """A filled polygon."""
         self._draw.polygon([self._pixel(self._place(point)) for point in points], fill=fill)
 
     def line(
@@ -188,7 +186,6 @@ class Canvas:
         self._draw.text(self._pixel(self._place(point)), text, fill=fill, font=font, anchor=anchor)
 
     def text_width(self, text: str, *, size: float) -> float:
-        """How wide a text will be."""
         return float(_font(max(1, round(size * self._scale))).getlength(text)) / self._scale
 
     def frame(self) -> Frame:
@@ -206,7 +203,6 @@ def nearness(thing: Thing) -> tuple[int, float]:
 
 
 def stand(canvas: Canvas, thing: Thing, emphasis: Emphasis) -> None:
-    """Draw a thing where it stands."""
     (x, y), variables = thing.spot, thing.variables
     pen, colour = canvas.at(thing.spot), emphasis.paint(thing.colour, *variables)
     accent = None if thing.accent is None else emphasis.paint(thing.accent, *variables)
@@ -253,7 +249,6 @@ def tiles(canvas: Canvas, rows: int, columns: int) -> None:
 
 
 def robot(canvas: Canvas) -> None:
-    """The robot: a gold body, a purple head and a purple base."""
     canvas.disc((0.0, 0.38), 0.36, fill=SHADOW, flatness=0.35)
     canvas.box((-0.30, 0.18), (0.30, 0.40), fill=PURPLE, radius=0.10)
     edge = mix(GOLD, INK, 0.35)
@@ -269,7 +264,6 @@ def robot(canvas: Canvas) -> None:
 
 
 def person(canvas: Canvas, body: Colour, *, head: Colour = SKIN, cap: Colour | None = None) -> None:
-    """Somebody who is not the robot: a pawn, with or without a cap."""
     canvas.disc((0.0, 0.36), 0.28, fill=SHADOW, flatness=0.35)
     edge = mix(body, INK, 0.35)
     canvas.polygon([(-0.10, -0.10), (0.10, -0.10), (0.25, 0.34), (-0.25, 0.34)], fill=body)
@@ -319,7 +313,6 @@ def ring(canvas: Canvas) -> None:
 
 
 def person_sign(body: Colour, cap: Colour | None = None) -> Sign:
-    """Somebody, as a sign."""
     return lambda canvas: person(canvas, body, cap=cap)
 
 
@@ -329,12 +322,10 @@ def ignored_sign(canvas: Canvas) -> None:
 
 
 def parcel_sign(canvas: Canvas) -> None:
-    """An object, as a sign."""
     parcel(canvas.at((0.0, 0.0), 0.6))
 
 
 def goal_sign(canvas: Canvas) -> None:
-    """The thing that the robot wants, as a sign."""
     goal_star(canvas.at((0.0, 0.0), 1.7))
 
 

@@ -71,7 +71,6 @@ class Emphasis:
     """
 
     def __init__(self, mask: Iterable[str] | None) -> None:
-        """Take the names that the mask keeps, or None where there is no mask."""
         self._names = None if mask is None else frozenset(mask)
 
     @property
@@ -84,9 +83,7 @@ class Emphasis:
         return self._names is None or not names or any(name in self._names for name in names)
 
     def marks(self, *names: str) -> bool:
-        """Whether a thing with these variables is marked as kept."""
         return self._names is not None and bool(names) and self.shows(*names)
 
     def paint(self, colour: Colour, *names: str) -> Colour:
-        """The colour of a part of a thing with these variables."""
         return colour if self.shows(*names) else faded(colour)

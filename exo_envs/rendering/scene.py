@@ -46,7 +46,6 @@ class Mesh:
     indices: NDArray[np.int64]  # (3 * num_triangles,), counter-clockwise from outside
 
     def at(self, x: float, y: float, z: float) -> Mesh:
-        """The same solid elsewhere."""
         return Mesh(self.vertices + np.array([x, y, z]), self.normals, self.indices)
 
 

@@ -25,7 +25,6 @@ from exo_envs.rendering.things import (
 
 
 def merge(*meshes: Mesh) -> Mesh:
-    """Several solids as one."""
     starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
     return Mesh(
         np.vstack([mesh.vertices for mesh in meshes]),
@@ -98,7 +97,6 @@ def lathe(profile: Sequence[tuple[float, float]], *, sides: int = 16) -> Mesh:
 
 
 def ball(radius: float, *, sides: int = 12) -> Mesh:
-    """A ball around the origin."""
     angles = np.linspace(0.0, np.pi, sides // 2 + 2)
     solid = lathe([(radius * math.sin(a), -radius * math.cos(a)) for a in angles], sides=sides)
     return Mesh(solid.vertices, solid.vertices / radius, solid.indices)
@@ -195,7 +193,6 @@ BODIES: dict[str, dict[str, tuple[Mesh, Colour | str]]] = {
 
 
 def stand(scene: Scene, thing: Thing, emphasis: Emphasis) -> None:
-    """Show the bodies of a thing where it stands."""
     x, y = thing.spot
     for part, (mesh, own) in BODIES[thing.kind].items():
         colour = getattr(thing, own) if isinstance(own, str) else own

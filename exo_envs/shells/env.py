@@ -57,7 +57,6 @@ def observation_space(mdp: ExoMDP) -> spaces.Dict:
 
 
 def space_of(ranges: Ranges) -> spaces.Space[Any]:
-    """The values of some variables as a space."""
     if ranges.is_real:
         return spaces.Box(ranges.low, ranges.high, dtype=np.float64)
     return spaces.MultiDiscrete(ranges.high + 1)
@@ -123,7 +122,6 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
 
 
 def check_options(options: dict[str, Any] | None, choices: Sequence[str]) -> dict[str, Any]:
-    """The options of a reset, or an error for one that does not exist."""
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentTypeError(f"the options of a reset are a dictionary, not {shown(options)}")
     _check_names("reset option", options or {}, choices)
@@ -155,7 +153,6 @@ class Shell:
     def _set_up(
         self, mdp: Any, viewer: Any, render_mode: str | None, not_offered: tuple[str, ...] = ()
     ) -> None:
-        """Check and keep what an environment is made of."""
         if not isinstance(mdp, ExoMDP):
             what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
             raise ArgumentTypeError(f"an environment is made of an ExoMDP, not of {what}")
@@ -181,7 +178,6 @@ class Shell:
 
     @cached_property
     def viewer(self) -> Viewer:
-        """The viewer, made when it is first asked for."""
         return self.drawn_by(self.mdp) if callable(self.drawn_by) else self.drawn_by
 
     @property
@@ -312,7 +308,6 @@ class ExoEnv(Shell, gym.Env[Observation, np.int64]):
         self.viewer.mask = None if mask is None else as_mask(self.mdp, mask)
 
     def close(self) -> None:
-        """Free what drawing needed."""
         if "viewer" in vars(self):
             self.viewer.close()
 
@@ -334,7 +329,6 @@ class DomainEnv(ExoEnv):
     backends: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
-        """Take the fields of the domain's parameters as keyword arguments."""
         cls = type(self)
         drawn: dict[str, Any] = {}
         if cls.backends:

@@ -90,7 +90,6 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
 
     @cached_property
     def _stepper(self) -> CompiledStepper | None:
-        """Makes steps in one call, if the model can."""
         return compiled_stepper(self.mdp, self.num_envs)
 
     def reset(
@@ -175,7 +174,6 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         return as_observation(shown), rewards, terminations, truncations, infos
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Free what drawing needed."""
         if "viewer" in vars(self):
             self.viewer.close()
 

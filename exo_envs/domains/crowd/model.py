@@ -36,7 +36,6 @@ class CrowdMDP(FloorMDP):
     num_actions = len(Move)
 
     def __init__(self, parameters: CrowdParameters | None = None) -> None:
-        """Build the model from its parameters."""
         self.parameters = p = parameters or CrowdParameters()
         self.floor = floor = Floor(p.grid_size, p.grid_size)
         self.table_cells = place_tables(floor, p.num_tables)
@@ -88,11 +87,9 @@ class CrowdMDP(FloorMDP):
         return following.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """The episode is over once the goal has been reached."""
         return np.equal(endogenous_column(self, state, 0), self.done)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         return CompiledStep(self.kernels.step, (self._world,), self.noise)
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:

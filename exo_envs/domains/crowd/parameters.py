@@ -75,7 +75,6 @@ class CrowdParameters:
     }
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no crowd."""
         if self.goal not in GOALS:
             raise unknown_name("goal", self.goal, GOALS)
         check_fields(self)

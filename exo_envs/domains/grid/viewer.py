@@ -21,8 +21,6 @@ RAIN: Colour = (90, 150, 220)
 
 
 class _Scene(NamedTuple):
-    """A state of ExoGrid, by name."""
-
     robot: int
     table: int  # where the object is
     carrier: int
@@ -75,11 +73,9 @@ class GridViewer(SceneViewer):
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
-        """The floor."""
         return -0.1, -0.1, self.mdp.floor.columns + 0.1, self.mdp.floor.rows + 0.1
 
     def draw_ground(self, canvas: Canvas, state: State) -> None:
-        """Draw the floor, the doors, and what the carrier and the guard intend."""
         floor, scene, emphasis = self.mdp.floor, _scene(state), self.emphasis
         flat.tiles(canvas, floor.rows, floor.columns)
         for row, column in floor.walls:
@@ -123,7 +119,6 @@ class GridViewer(SceneViewer):
             bubble.arrow((0.0, -0.11 * down), (0.0, 0.12 * down), fill=ink, width=0.045)
 
     def lay_out(self, state: State) -> list[Thing]:
-        """The tables, the object and who carries it, the guard and the robot."""
         mdp, scene = self.mdp, _scene(state)
         of_object = ("object",)
         things = [
@@ -145,7 +140,6 @@ class GridViewer(SceneViewer):
         return things
 
     def key(self, state: State) -> flat.Key:
-        """What the signs mean, or that the episode is over; and the weather."""
         scene, emphasis = _scene(state), self.emphasis
         draw, colour = ((_draw_sun, SUN), (_draw_rain, RAIN))[scene.weather]
         painted = emphasis.paint(colour, "weather")

@@ -44,8 +44,6 @@ PAIRS: tuple[Payoff, ...] = ("both high", "same side", "product")
 
 @dataclass(frozen=True)
 class PlantedNode:
-    """An exogenous variable of the net."""
-
     name: str
     role: str
     parents: tuple[str, ...]
@@ -65,7 +63,6 @@ class Node(PlantedNode):
 
     @property
     def size(self) -> int:
-        """The number of values."""
         return len(self.base)
 
     @property
@@ -226,7 +223,6 @@ class BitGenerator(Generator[SyntheticParameters, Node, Site]):
         self._noise_sizes = sizes.round().astype(np.int64).tolist()
 
     def site(self, i: int) -> Site:
-        """Draw site ``i`` with its paying variable, its switch and the ancestors of both."""
         p, name, on = self.parameters, f"pays_{i}", self._bit()
         pair = ("xor", "both")[self._bit()] if i < p.num_pairs else None
         # Both on as often as not, unless an XOR drives the first: that is a fair bit.
@@ -273,12 +269,10 @@ class BitGenerator(Generator[SyntheticParameters, Node, Site]):
         self._add(name, role, parents, np.where(all_on, how[1], 1 - how[1]), how)
 
     def add_free(self, role: str, i: int) -> None:
-        """A variable of several values that keeps its value or is drawn anew."""
         size = self._noise_sizes[i] if role == "noise" else int(self.rng.integers(2, 4))
         self._add_lasting(f"{role}_{i}", role, np.full(size, 1 / size))
 
     def add_follower(self, role: str, i: int, leader: Node) -> None:
-        """A variable that takes the value that another one had."""
         noise = self.parameters.copy_noise * self.rng.uniform(0.5, 1.5)
         identity, name = np.arange(leader.size), f"{role}_{i}"
         self.nodes.append(Node(name, role, (leader.name,), identity, noise, leader.base))
@@ -311,7 +305,6 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
     """Draws a net of latent values. ``how`` is the rule by which a variable follows its parents."""
 
     def site(self, i: int) -> RealSite:
-        """Draw site ``i`` with what pays and what moves there, and the ancestors of both."""
         p, name = self.parameters, f"pays_{i}"
         delay = max(1, p.generations)
         if i >= p.num_paying - p.num_sign_pairs:
@@ -346,11 +339,9 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
         )
 
     def ancestor(self, how: Rule, parents: int) -> Rule:
-        """Ancestors follow each other."""
         return "sum"
 
     def add_root(self, name: str, role: str, how: Rule = "sum") -> None:
-        """A variable that is autoregressive."""
         strength = min(MOST_PERSISTENT, self.parameters.persistence * self.rng.uniform(0.5, 1.5))
         values = self._values(name)
         self.nodes.append(RealNode(name, role, (name,), *values, "sum", (1.0,), strength))
@@ -368,11 +359,9 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
         self.nodes.append(RealNode(name, role, tuple(parents), *values, how, weights, strength))
 
     def add_free(self, role: str, i: int) -> None:
-        """A variable that is autoregressive."""
         self.add_root(f"{role}_{i}", role)
 
     def add_follower(self, role: str, i: int, leader: RealNode) -> None:
-        """A variable that takes on what another one was."""
         mean = self.parameters.copy_strength
         self.add_child(f"{role}_{i}", role, [leader.name], "sum", mean)
 

@@ -171,7 +171,6 @@ def step(
     terminal: Any,
     problem: Any,  # its bets and its net
 ) -> bool:
-    """A whole step of some lanes."""
     bets, net = problem
     b, n, x = Bets(*bets), endogenous, exogenous
     paying, outcomes, stakes, fee, delays = b.paying, b.outcomes, b.stakes, b.fee, b.delays

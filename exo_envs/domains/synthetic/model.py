@@ -97,14 +97,12 @@ class PlantedMDP(ExoMDP):
         return np.where(is_turned, turned, straight)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """Two n': a bet in hand goes straight, or it is turned round."""
         straight, turned, turn = self.endogenous_outcomes(state, action)
         return Successors(
             np.stack([straight, turned], axis=-2), np.stack([1.0 - turn, turn], axis=-1)
         )
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """A bet costs its fee at every step until it pays."""
         shape, n, actions = as_pairs(self, endogenous, action)
         fees: FloatArray = kernels.endogenous_reward(n, actions, tuple(self._bets))
         return fees.reshape(shape)
@@ -155,7 +153,6 @@ class PlantedMDP(ExoMDP):
 
 
 def _depth(parents: dict[str, tuple[str, ...]]) -> int:
-    """The number of generations above the youngest variable."""
     depths: dict[str, int] = {}
 
     def depth(name: str) -> int:
@@ -178,7 +175,6 @@ class SyntheticMDP(PlantedMDP):
     """
 
     def __init__(self, parameters: SyntheticParameters | None = None) -> None:
-        """Draw the instance that the parameters name."""
         self.parameters = p = parameters or SyntheticParameters()
         self.nodes: tuple[Node, ...]
         self.nodes, sites = BitGenerator.generate(p)
@@ -203,7 +199,6 @@ class SyntheticMDP(PlantedMDP):
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x): each variable follows its parents, or is drawn anew."""
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following = np.empty_like(x)
         if not self.compiled_exogenous().write(x, rng, following):
@@ -218,11 +213,9 @@ class SyntheticMDP(PlantedMDP):
         return terms.reshape(*shape, len(self.reward_scopes))
 
     def compiled_exogenous(self) -> CompiledExogenous:
-        """All x' of a batch in one call."""
         return _exogenous_step(self._net)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         problem = tuple(self._bets), tuple(self._net)
         return CompiledStep(kernels.step, (problem,), (1, len(self.nodes)))
 
@@ -236,11 +229,9 @@ class SyntheticMDP(PlantedMDP):
         return self.node(name).table
 
     def exogenous_table(self, name: str) -> tuple[tuple[str, ...], FloatArray]:
-        """The parents of a variable and its table: for exact certificates."""
         return self.node(name).parents, self.table(name)
 
     def node(self, name: str) -> Node:
-        """A variable by its name."""
         check_choice("exogenous variable", name, self._exogenous_positions)
         return self.nodes[self._exogenous_positions[name]]
 
@@ -250,7 +241,6 @@ def _exogenous_step(net: Net) -> CompiledExogenous:
 
 
 def _flat_net(nodes: tuple[Node, ...]) -> Net:
-    """The net as the kernel reads it."""
     position = {node.name: i for i, node in enumerate(nodes)}
     special = [i for i, node in enumerate(nodes) if not _is_plain(node)]
     tables = [nodes[i] for i in special]
