@@ -29,13 +29,8 @@ class Move(IntEnum):
     RIGHT = 4
 
 
-OFFSETS = {
-    Move.STAY: (0, 0),
-    Move.UP: (-1, 0),
-    Move.DOWN: (1, 0),
-    Move.LEFT: (0, -1),
-    Move.RIGHT: (0, 1),
-}
+#: Rows down and columns to the right, by the number of the move.
+OFFSETS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ class Floor:
         moves = np.empty((self.num_cells, len(Move)), dtype=np.int64)
         for cell in range(self.num_cells):
             row, column = self.position(cell)
-            for move, (down, right) in OFFSETS.items():
+            for move, (down, right) in enumerate(OFFSETS):
                 target = (row + down, column + right)
                 inside = 0 <= target[0] < self.rows and 0 <= target[1] < self.columns
                 free = inside and target not in self.walls

@@ -104,11 +104,6 @@ class Scene:
         # A viewer that is dropped without being closed does not leave its client behind.
         self._finalizer = weakref.finalize(self, _disconnect, bullet, self._client)
 
-    @property
-    def num_bodies(self) -> int:
-        """How many bodies the client holds: those that have been shown, each once."""
-        return int(self._bullet.getNumBodies(physicsClientId=self._client))
-
     def show(self, name: str, mesh: Mesh, colour: Colour, place: Point3 = (0.0, 0.0, 0.0)) -> None:
         """Show a body, which keeps the mesh that it is first shown with."""
         self._shown.add(name)

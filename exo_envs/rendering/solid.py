@@ -21,6 +21,7 @@ from exo_envs.rendering.things import (
     TABLE_HEIGHT,
     TABLE_TOP,
     Thing,
+    star,
 )
 
 
@@ -102,16 +103,6 @@ def ball(radius: float, *, sides: int = 12) -> Mesh:
     return Mesh(solid.vertices, solid.vertices / radius, solid.indices)
 
 
-def star(radius: float, thickness: float) -> Mesh:
-    """A star of five points that lies on z = 0."""
-    outline = [
-        (reach * math.sin(-corner * math.pi / 5), reach * math.cos(corner * math.pi / 5))
-        for corner in range(10)
-        for reach in [radius if corner % 2 == 0 else 0.45 * radius]
-    ]
-    return prism(outline, 0.0, thickness)
-
-
 # --- figures ---------------------------------------------------------------------------------
 
 ROBOT: dict[str, tuple[Mesh, Colour | str]] = {
@@ -162,7 +153,7 @@ CAP = merge(
 BEACON = glowing(
     merge(
         lathe([(0.03, 0.0), (0.03, 0.85)], sides=6),
-        raised(star(0.34, 0.05), 40.0).at(0.0, 0.0, 1.1),  # towards the camera
+        raised(prism(-np.array(star(0.34)), 0.0, 0.05), 40.0).at(0.0, 0.0, 1.1),  # to the camera
     )
 )
 _LEG = box(0.06, 0.06, TABLE_HEIGHT - 0.05)

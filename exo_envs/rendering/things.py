@@ -49,6 +49,13 @@ def side_by_side(
     return spots
 
 
+def star(radius: float) -> list[Point]:
+    """The corners of a star around (0, 0), clockwise from the one of its five points that is up."""
+    reaches = [0.45 * radius if corner % 2 else radius for corner in range(10)]
+    angles = [corner * math.pi / 5 for corner in range(10)]
+    return [(r * math.sin(a), -r * math.cos(a)) for r, a in zip(reaches, angles, strict=True)]
+
+
 def slots(count: int, width: float, depth: float) -> list[tuple[float, float]]:
     """``count`` points side by side around (0, 0), in rows if they are many.
 

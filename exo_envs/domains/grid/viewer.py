@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 from exo_envs.core.arguments import check_whole
@@ -142,12 +141,17 @@ class GridViewer(SceneViewer):
     def key(self, state: State) -> flat.Key:
         scene, emphasis = _scene(state), self.emphasis
         draw, colour = ((_draw_sun, SUN), (_draw_rain, RAIN))[scene.weather]
-        painted = emphasis.paint(colour, "weather")
-        weather = partial(draw, colour=painted, is_kept=emphasis.marks("weather"))
+        painted, is_kept = emphasis.paint(colour, "weather"), emphasis.marks("weather")
+
+        def weather(canvas: Canvas) -> None:
+            if is_kept:
+                flat.ring(canvas)
+            draw(canvas, painted)
+
         if scene.robot == self.mdp.done:
             return [(flat.robot, "object found"), (weather, "weather")]
         entries = ((flat.robot, "robot"), (flat.goal_sign, "goal"), (weather, "weather"))
-        if emphasis.active:
+        if self.mask is not None:
             kept = ((flat.square, "kept cell"), (flat.ring, "kept"))
             return [*entries, *kept, (flat.ignored_sign, "ignored")]
         guard = flat.person_sign(GUARD_COLOUR, GUARD_COLOUR)
@@ -163,9 +167,7 @@ def _point(place: tuple[int, int], right: float = 0.0, down: float = 0.0) -> Poi
     return place[1] + 0.5 + right, place[0] + 0.5 + down
 
 
-def _draw_sun(canvas: Canvas, *, colour: Colour, is_kept: bool) -> None:
-    if is_kept:
-        flat.ring(canvas)
+def _draw_sun(canvas: Canvas, colour: Colour) -> None:
     for ray in range(8):
         right, down = math.cos(ray * math.pi / 4), math.sin(ray * math.pi / 4)
         ends = (0.25 * right, 0.25 * down), (0.36 * right, 0.36 * down)
@@ -173,9 +175,7 @@ def _draw_sun(canvas: Canvas, *, colour: Colour, is_kept: bool) -> None:
     canvas.disc((0.0, 0.0), 0.2, fill=colour)
 
 
-def _draw_rain(canvas: Canvas, *, colour: Colour, is_kept: bool) -> None:
-    if is_kept:
-        flat.ring(canvas)
+def _draw_rain(canvas: Canvas, colour: Colour) -> None:
     cloud = mix(colour, INK, 0.25)
     for right, radius in ((-0.18, 0.14), (0.0, 0.2), (0.18, 0.14)):
         canvas.disc((right, -0.1), radius, fill=cloud)
