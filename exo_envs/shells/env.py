@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_declaration, check_initial
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.arguments import check_choice, check_whole, kind_of, shown
+from exo_envs.core.arguments import as_array, check_choice, check_whole, kind_of, shown
 from exo_envs.core.batches import PARTS, as_action, as_mask, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.kernels import Noise
@@ -78,12 +78,8 @@ def as_observation(state: State) -> Observation:
     return observation
 
 
-def viewer_at(place: str, **arguments: Any) -> MakeViewer:
-    """A function that makes the viewer ``"module:Class"`` of a model, imported only then."""
-    return partial(_make_viewer, place, arguments)
-
-
-def _make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
+def make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
+    """The viewer ``"module:Class"`` of a model, imported only now."""
     module, name = place.split(":")
     viewer: Viewer = getattr(import_module(module), name)(mdp, **arguments)
     return viewer
@@ -97,14 +93,11 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
             'to start at a state use reset(options={"state": state})'
         )
     of = f"an environment with {lanes[0]} lanes" if lanes else "a single environment"
-    try:
-        steps, ended = np.asarray(snapshot.elapsed_steps), np.asarray(snapshot.ended)
-    except ValueError:  # nested lists of different lengths
-        raise ArgumentError(f"the snapshot is not of {of}") from None
+    steps = as_array("elapsed_steps of a snapshot", snapshot.elapsed_steps)
+    ended = as_array("ended of a snapshot", snapshot.ended)
     if steps.shape != lanes or ended.shape != lanes:
         raise ArgumentError(f"the snapshot is not of {of}")
-    wrong = steps.dtype.kind not in "iu" or (steps < 0).any()
-    if wrong or (steps > np.iinfo(np.int64).max).any():
+    if steps.dtype.kind not in "iu" or ((steps < 0) | (steps > np.iinfo(np.int64).max)).any():
         raise ArgumentError(
             f"elapsed_steps of a snapshot are whole numbers, at least 0, not "
             f"{snapshot.elapsed_steps!r}"
@@ -114,8 +107,8 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     if ended.dtype != np.bool_:
         raise ArgumentTypeError(f"ended of a snapshot is boolean, not {snapshot.ended!r}")
     noise = snapshot.noise
-    generators = [noise.exogenous, noise.endogenous] if isinstance(noise, Noise) else [noise]
-    for generator in (*generators, snapshot.np_random):
+    pair = (noise.exogenous, noise.endogenous) if isinstance(noise, Noise) else (noise,)
+    for generator in (*pair, snapshot.np_random):
         if not isinstance(generator, np.random.Generator):
             raise ArgumentTypeError(f"a snapshot holds random generators, not {generator!r}")
     return snapshot
@@ -165,7 +158,7 @@ class Shell:
         modes = [mode for mode in said["render_modes"] if mode not in not_offered]
         self.metadata = {**said, "render_modes": modes}  # type: ignore[misc]
         if viewer is None:
-            viewer = viewer_at("exo_envs.rendering.viewer:Viewer")
+            viewer = partial(make_viewer, "exo_envs.rendering.viewer:Viewer", {})
         elif not callable(viewer):
             from exo_envs.rendering.viewer import Viewer
 
@@ -336,5 +329,5 @@ class DomainEnv(ExoEnv):
             check_choice("render backend", drawn["backend"], cls.backends)
         names = [field.name for field in fields(cls.parameters)]
         _check_names(f"parameter of {cls.parameters.__name__}", arguments, names)
-        viewer = viewer_at(cls.viewer_place, **drawn) if cls.viewer_place else None
+        viewer = partial(make_viewer, cls.viewer_place, drawn) if cls.viewer_place else None
         super().__init__(cls.model(cls.parameters(**arguments)), render_mode, viewer=viewer)
