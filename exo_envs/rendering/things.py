@@ -62,8 +62,6 @@ def slots(count: int, width: float, depth: float) -> list[tuple[float, float]]:
     >>> slots(1, 0.8, 0.4), slots(2, 0.8, 0.4)
     ([(0.0, 0.0)], [(-0.2, 0.0), (0.2, 0.0)])
     """
-    if count == 0:
-        return []
     columns = min(count, max(2, math.ceil(math.sqrt(count * width / depth))))
     rows = math.ceil(count / columns)
     points = []

@@ -21,7 +21,7 @@ from exo_envs.core.arguments import as_array, check_choice, check_whole, kind_of
 from exo_envs.core.batches import PARTS, as_action, as_mask, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.kernels import Noise
-from exo_envs.core.mdp import BoolArray, ExoMDP, Ranges, State
+from exo_envs.core.mdp import BoolArray, ExoMDP, State
 
 if TYPE_CHECKING:
     from exo_envs.rendering.viewer import Viewer
@@ -50,16 +50,14 @@ def observation_space(mdp: ExoMDP) -> spaces.Dict:
 
     A part with a real variable is a ``Box``.
     """
-    parts = {part: mdp.ranges_of(part) for part in PARTS}
-    return spaces.Dict(
-        {part: space_of(ranges) for part, ranges in parts.items() if ranges.variables}
-    )
-
-
-def space_of(ranges: Ranges) -> spaces.Space[Any]:
-    if ranges.is_real:
-        return spaces.Box(ranges.low, ranges.high, dtype=np.float64)
-    return spaces.MultiDiscrete(ranges.high + 1)
+    parts: dict[str, spaces.Space[Any]] = {}
+    for part in PARTS:
+        ranges = mdp.ranges_of(part)
+        if ranges.is_real:
+            parts[part] = spaces.Box(ranges.low, ranges.high, dtype=np.float64)
+        elif ranges.variables:
+            parts[part] = spaces.MultiDiscrete(ranges.high + 1)
+    return spaces.Dict(parts)
 
 
 def observe(state: State) -> Observation:

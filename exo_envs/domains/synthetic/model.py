@@ -64,14 +64,14 @@ class PlantedMDP(ExoMDP):
         self.required_mask: tuple[str, ...] = self.closure(
             name for site in self.sites for name in site.variables
         )
-        self.depth = _depth(self.parents)
+        self.depth, elders = 0, set(self.parents)
+        while elders := {p for name in elders for p in self.parents[name] if p != name}:
+            self.depth += 1
         # One term for each variable, and one more for each pair that pays together.
         pairs = [site.scope for site in self.sites if site.partner is not None]
         self.reward_scopes = (*((name,) for name in self.exogenous_names), *pairs)
         columns = {scope: i for i, scope in enumerate(self.reward_scopes)}
-        self.reward_columns: NDArray[np.int64] = np.array(
-            [columns[site.scope] for site in self.sites], dtype=np.int64
-        )
+        self.reward_columns: IntArray = np.array([columns[site.scope] for site in self.sites])
         position = self._exogenous_positions
         self._bets = Bets(
             slip=p.slip,
@@ -150,18 +150,6 @@ class PlantedMDP(ExoMDP):
                 found.add(name)
                 waiting += self.parents[name]
         return tuple(sorted(found, key=self._exogenous_positions.__getitem__))
-
-
-def _depth(parents: dict[str, tuple[str, ...]]) -> int:
-    depths: dict[str, int] = {}
-
-    def depth(name: str) -> int:
-        if name not in depths:
-            elders = [parent for parent in parents[name] if parent != name]
-            depths[name] = max((1 + depth(parent) for parent in elders), default=0)
-        return depths[name]
-
-    return max(depth(name) for name in parents)
 
 
 class SyntheticMDP(PlantedMDP):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.batches import Lanes, as_batch, as_size, as_values
 from exo_envs.core.mdp import FloatArray, IntArray, State
-from exo_envs.domains.synthetic.generator import RealGenerator, RealNode, RealSite, Rule
+from exo_envs.domains.synthetic.generator import RealGenerator, RealNode, Rule
 from exo_envs.domains.synthetic.model import PlantedMDP
 from exo_envs.domains.synthetic.parameters import (
     BET,
@@ -42,8 +42,6 @@ class RealSyntheticMDP(PlantedMDP):
     Its ``roles`` are "pays", "parent", "grandparent", "sign", "moves", "copy", "noise" and
     "correlated".
     """
-
-    sites: tuple[RealSite, ...]
 
     def __init__(self, parameters: RealSyntheticParameters | None = None) -> None:
         self.parameters = p = parameters or RealSyntheticParameters()
