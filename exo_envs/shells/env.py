@@ -83,8 +83,8 @@ def make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
     return viewer
 
 
-def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
-    """A snapshot of as many lanes, () for a single environment, whole and of the right types."""
+def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> None:
+    """Refuse what is no whole snapshot of as many lanes, () for a single environment."""
     if not isinstance(snapshot, Snapshot):
         raise ArgumentTypeError(
             f"set_state takes what get_state returned, not {kind_of(snapshot)}; "
@@ -109,7 +109,6 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     for generator in (*pair, snapshot.np_random):
         if not isinstance(generator, np.random.Generator):
             raise ArgumentTypeError(f"a snapshot holds random generators, not {generator!r}")
-    return snapshot
 
 
 def check_options(options: dict[str, Any] | None, choices: Sequence[str]) -> dict[str, Any]:
