@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import as_integers
 from exo_envs.core.batches import as_size, as_values, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep, LazyModule
-from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
-from exo_envs.domains.crowd.parameters import CrowdParameters, Phase, World
+from exo_envs.core.mdp import BoolArray, IntArray, State, Variable
+from exo_envs.domains.crowd.parameters import CrowdParameters, World
 from exo_envs.domains.floor import Floor, FloorMDP, Move
 
 
@@ -36,7 +36,6 @@ class CrowdMDP(FloorMDP):
     num_actions = len(Move)
 
     def __init__(self, parameters: CrowdParameters | None = None) -> None:
-        """Build the model from its parameters."""
         self.parameters = p = parameters or CrowdParameters()
         self.floor = floor = Floor(p.grid_size, p.grid_size)
         self.table_cells = place_tables(floor, p.num_tables)
@@ -64,7 +63,7 @@ class CrowdMDP(FloorMDP):
             table_at=table_at,
             ways=_ways_to_tables(floor, positions),
             targets=np.vstack([floor.moves, np.full(len(Move), self.done)]),
-            phase_bounds=_phase_bounds(p, positions),
+            carrying=_share_of_carrying(p, positions),
             first_goal=first_goal,
             last_goal=last_goal,
         )
@@ -88,11 +87,9 @@ class CrowdMDP(FloorMDP):
         return following.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """The episode is over once the goal has been reached."""
         return np.equal(endogenous_column(self, state, 0), self.done)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         return CompiledStep(self.kernels.step, (self._world,), self.noise)
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
@@ -123,24 +120,17 @@ def _exogenous_variables(p: CrowdParameters, floor: Floor) -> tuple[Variable, ..
     return (*occupancies, *agents, *objects)
 
 
-def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> FloatArray:
-    """Cumulative shares of a porter's time that its phases take in the long run, shape (4,).
+def _share_of_carrying(p: CrowdParameters, table_positions: NDArray[np.int64]) -> float:
+    """The share of a porter's time in which it has its object in hand, in the long run.
 
-    The phases are those of :class:`Phase`. A walk between two tables takes
-    distance / (1 - stand_still) steps; putting the object down and turning back take one each,
-    and to pick it up 1 / pick_up; only the share ``stroll`` of the cycles has a stroll. All are
-    multiplied out here, since any may be infinite.
+    A walk between two tables takes distance / (1 - stand_still) steps and putting the object down
+    one more; picking it up takes 1 / pick_up. All are multiplied out, since any may be infinite.
     """
     steps = np.abs(table_positions[:, None] - table_positions).sum(axis=-1)
     distance = steps.sum() / (p.num_tables * (p.num_tables - 1))
     moving = 1.0 - p.stand_still
-    walk, turn = p.pick_up * distance, p.pick_up * moving
-    durations = np.array([walk + turn, p.stroll * (walk + turn), p.stroll * walk, moving])
-    if not durations.any():  # nobody ever moves
-        durations[Phase.WAITING] = 1.0
-    bounds = np.cumsum(durations / durations.sum())
-    bounds[-1] = 1.0  # whatever the rounding
-    return bounds
+    carrying = p.pick_up * distance + p.pick_up * moving
+    return float(carrying / (carrying + moving)) if carrying else 0.0
 
 
 def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:
@@ -152,7 +142,9 @@ def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:
     >>> place_tables(Floor(8, 8), 6)
     array([ 7, 24, 61,  2, 20, 38])
     """
-    cells = _cells_for_tables(floor)
+    rows, columns = np.divmod(np.arange(floor.num_cells), floor.columns)
+    lower_left = (rows >= floor.rows - floor.rows // 2) & (columns < floor.columns // 2)
+    cells = np.flatnonzero(~lower_left).astype(np.int64)
     positions = np.stack(np.divmod(cells, floor.columns), axis=-1)
     distance = np.full(len(cells), np.inf)  # to the nearest table
     chosen = [floor.columns - 1]  # in the top row every cell may have a table
@@ -161,13 +153,6 @@ def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:
         distance = np.minimum(distance, steps)
         chosen.append(int(distance.argmax()))
     return cells[chosen]
-
-
-def _cells_for_tables(floor: Floor) -> NDArray[np.int64]:
-    """The cells in which a table may stand: those outside the lower left quarter."""
-    rows, columns = np.divmod(np.arange(floor.num_cells), floor.columns)
-    lower_left = (rows >= floor.rows - floor.rows // 2) & (columns < floor.columns // 2)
-    return np.flatnonzero(~lower_left).astype(np.int64)
 
 
 def _ways_to_tables(floor: Floor, table_positions: NDArray[np.int64]) -> NDArray[np.int64]:
