@@ -28,7 +28,7 @@ MODELS = {
     ),
     "factory, odd": FactoryMDP(FactoryParameters(order_reward=-0.1, down_cost=-0.3, stall=1.0)),
     "crowd": CrowdMDP(),
-    "crowd, fixed": CrowdMDP(CrowdParameters(goal="fixed", pick_up=0.3)),
+    "crowd, fixed": CrowdMDP(CrowdParameters(goal="fixed", stroll=0.5, pick_up=0.3)),
     "crowd, large": CrowdMDP(CrowdParameters(grid_size=20, num_agents=40, num_objects=20)),
     "synthetic": SyntheticMDP(),
     "synthetic, pairs": SyntheticMDP(

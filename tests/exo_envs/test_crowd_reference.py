@@ -46,7 +46,9 @@ def reference_porter(p, tables, porter, place, u):
         cell = step_towards(cell, tables[table], p.grid_size, u, p.stand_still)
         return (cell, table, carrying), place
     if carrying:
-        return (cell, table, 0), table
+        strolls = u < p.stroll
+        onward = other_table(table, u / p.stroll, p.num_tables) if strolls else table
+        return (cell, onward, 0), table
     if place != table:
         return (cell, place, 0), place
     if u < p.pick_up:

@@ -10,6 +10,8 @@ CROWDS = {
     "fixed": {"goal": "fixed"},
     "odd": {"grid_size": 5, "num_agents": 4, "num_porters": 3, "num_objects": 4, "num_tables": 3},
     "restless": {"stand_still": 0, "pick_up": 1},
+    "strolling": {"stroll": 1.0},
+    "sometimes": {"stroll": 0.4, "goal": "fixed"},
     "frozen": {"stand_still": 1.0, "pick_up": 0.0},
     "nobody": {"num_agents": 0, "num_porters": 0, "num_objects": 2, "goal": "fixed"},
 }

@@ -43,7 +43,8 @@ class CrowdEnv(DomainEnv):
     - The six **porters** own an object each: porter i owns `object_i`. At its object's table a
       porter picks it up with probability `pick_up` a step, and chooses another table as it does.
       It carries the object there and puts it down, which takes a step. Then it picks it up
-      again. The other six objects never move.
+      again; or, with probability `stroll` (by default never), it first strolls to another table
+      and back while its object stays behind. The other six objects never move.
 
     So a porter's object is on its way for most of the time, and whoever knows the porter's state
     can tell on which table it will be put down, and be there to meet it. That shows in what the
@@ -101,10 +102,10 @@ class CrowdEnv(DomainEnv):
     table may stand in that cell.
 
     Agents are on the straight line between two tables chosen at random, as far along it as a walk
-    is at a random time. A porter carries its object, or is with it, with the probability that it
-    does so in the long run (0.8 and 0.2). The objects that lie are on random tables. The goal is
-    drawn from the porters' objects (`goal="movable"`, the paper's Goal 2) or from the other ones
-    (`goal="fixed"`, its Goal 1).
+    is at a random time. A porter carries its object, strolls, returns or is with its object with
+    the probability that it does so in the long run (0.8, 0, 0 and 0.2). The objects that lie are
+    on random tables. The goal is drawn from the porters' objects (`goal="movable"`, the paper's
+    Goal 2) or from the other ones (`goal="fixed"`, its Goal 1).
 
     ## Episode End
     Terminates one step after the robot has reached the goal, with the step that pays; truncated

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
 from exo_envs.core.mdp import BoolArray, FloatArray
-from exo_envs.domains.crowd.parameters import World
+from exo_envs.domains.crowd.parameters import Phase, World
 
 Int64Array = NDArray[np.int64]
 
@@ -55,7 +55,7 @@ def exogenous_step(
                 flag = (num_tables + 1) * (value > num_tables)  # of the goal: it stays
                 cell, destination, carrying, place = _advance_porter(
                     *(cell, destination, carrying, value - flag, onward, arrived, u),
-                    *(w.pick_up, num_tables),
+                    *(w.pick_up, w.stroll, num_tables),
                 )
                 following[lane, objects + agent] = place + flag
             else:
@@ -83,6 +83,7 @@ def _advance_porter(
     arrived: bool,  # at its destination
     u: float,
     pick_up: float,
+    stroll: float,
     num_tables: int,
 ) -> tuple[int, int, int, int]:
     """One step of a porter and its object: cell, destination, carrying and place."""
@@ -93,8 +94,11 @@ def _advance_porter(
         return cell, table, 0, table
     if not arrived:
         return onward, destination, carrying, place
-    if carrying:  # puts it down
-        return cell, destination, 0, destination
+    if carrying:  # puts it down, and perhaps goes for a stroll
+        onto = destination
+        if u < stroll:
+            destination = _another(onto, u / stroll, num_tables)
+        return cell, destination, 0, onto
     if place != destination:  # turns back
         return cell, place, 0, place
     if u < pick_up:
@@ -110,7 +114,7 @@ def begin(
 ) -> None:
     """Draw x from P(x_0): agents are about the straight line between two tables."""
     w = World(*world)
-    positions, columns = w.table_positions, w.columns
+    positions, columns, phase_bounds = w.table_positions, w.columns, w.phase_bounds
     num_cells, num_tables = w.ways.shape[0], w.ways.shape[1]
     hand = num_tables
     objects = num_cells + 3 * w.num_agents
@@ -126,11 +130,17 @@ def begin(
             arrival = 1.0 - w.stand_still  # it stands there for one step, see _cell
             carrying = 0
             if agent < w.num_porters:
-                if progress < w.carrying:
-                    carrying, progress = 1, progress / w.carrying
-                else:  # it is with its object
+                phase, progress = _phase(progress, phase_bounds)
+                place = origin
+                if phase == Phase.CARRYING:
+                    carrying = 1
+                    place = hand
+                elif phase == Phase.RETURNING:
+                    place = destination
+                    arrival = 0.0  # it is then waiting
+                elif phase == Phase.WAITING:
                     destination = origin
-                exogenous[lane, objects + agent] = hand if carrying else origin
+                exogenous[lane, objects + agent] = place
             cell = _cell(positions[origin], positions[destination], columns, progress, arrival)
             j = num_cells + 3 * agent
             exogenous[lane, j] = cell
@@ -139,6 +149,16 @@ def begin(
             exogenous[lane, cell] = 1
         goal = w.first_goal + _index(uniforms[lane, -1], w.last_goal - w.first_goal + 1)
         exogenous[lane, objects + goal] += hand + 1
+
+
+@njit(**INNER)
+def _phase(u: float, bounds: FloatArray) -> tuple[int, float]:
+    """The phase in which the u-quantile of a porter's time is, and how much of it has passed."""
+    phase, start = 0, 0.0
+    while u >= bounds[phase]:
+        start = bounds[phase]
+        phase += 1
+    return phase, (u - start) / (bounds[phase] - start)
 
 
 @njit(**INNER)

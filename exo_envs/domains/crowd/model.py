@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import as_integers
 from exo_envs.core.batches import as_size, as_values, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep, LazyModule
-from exo_envs.core.mdp import BoolArray, IntArray, State, Variable
-from exo_envs.domains.crowd.parameters import CrowdParameters, World
+from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
+from exo_envs.domains.crowd.parameters import CrowdParameters, Phase, World
 from exo_envs.domains.floor import Floor, FloorMDP, Move
 
 
@@ -63,7 +63,7 @@ class CrowdMDP(FloorMDP):
             table_at=table_at,
             ways=_ways_to_tables(floor, positions),
             targets=np.vstack([floor.moves, np.full(len(Move), self.done)]),
-            carrying=_share_of_carrying(p, positions),
+            phase_bounds=_phase_bounds(p, positions),
             first_goal=first_goal,
             last_goal=last_goal,
         )
@@ -120,17 +120,24 @@ def _exogenous_variables(p: CrowdParameters, floor: Floor) -> tuple[Variable, ..
     return (*occupancies, *agents, *objects)
 
 
-def _share_of_carrying(p: CrowdParameters, table_positions: NDArray[np.int64]) -> float:
-    """The share of a porter's time in which it has its object in hand, in the long run.
+def _phase_bounds(p: CrowdParameters, table_positions: NDArray[np.int64]) -> FloatArray:
+    """Cumulative shares of a porter's time that its phases take in the long run, shape (4,).
 
-    A walk between two tables takes distance / (1 - stand_still) steps and putting the object down
-    one more; picking it up takes 1 / pick_up. All are multiplied out, since any may be infinite.
+    The phases are those of :class:`Phase`. A walk between two tables takes
+    distance / (1 - stand_still) steps; putting the object down and turning back take one each,
+    and to pick it up 1 / pick_up; only the share ``stroll`` of the cycles has a stroll. All are
+    multiplied out here, since any may be infinite.
     """
     steps = np.abs(table_positions[:, None] - table_positions).sum(axis=-1)
     distance = steps.sum() / (p.num_tables * (p.num_tables - 1))
     moving = 1.0 - p.stand_still
-    carrying = p.pick_up * distance + p.pick_up * moving
-    return float(carrying / (carrying + moving)) if carrying else 0.0
+    walk, turn = p.pick_up * distance, p.pick_up * moving
+    durations = np.array([walk + turn, p.stroll * (walk + turn), p.stroll * walk, moving])
+    if not durations.any():  # nobody ever moves
+        durations[Phase.WAITING] = 1.0
+    bounds = np.cumsum(durations / durations.sum())
+    bounds[-1] = 1.0  # whatever the rounding
+    return bounds
 
 
 def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import ClassVar, NamedTuple
 
 from exo_envs.core.arguments import (
@@ -17,7 +18,7 @@ from exo_envs.core.arguments import (
     whole,
 )
 from exo_envs.core.errors import ArgumentError
-from exo_envs.core.mdp import IntArray
+from exo_envs.core.mdp import FloatArray, IntArray
 
 #: Pairs of a cell and a table, at most: the way from every cell to every table is kept.
 MAX_WAYS = 20_000_000
@@ -42,6 +43,8 @@ class CrowdParameters:
         stand_still: the probability that an agent on its way makes no step.
         pick_up: the probability that a porter at its object's table picks the object up, which
             so takes it ``1 / pick_up`` steps on average.
+        stroll: the probability that a porter who has put its object down first strolls to another
+            table and back, and leaves the object lying there meanwhile.
         discount: the paper's gamma.
         horizon: the length of an episode.
     """
@@ -56,6 +59,7 @@ class CrowdParameters:
     crash_cost: float = 100.0
     stand_still: float = 0.1
     pick_up: float = 0.5
+    stroll: float = 0.0
     discount: float = 0.97
     horizon: int = 50
 
@@ -64,7 +68,7 @@ class CrowdParameters:
         "num_objects": whole(1),
         **dict.fromkeys(("grid_size", "num_tables"), whole(2)),
         **dict.fromkeys(("goal_reward", "crash_cost"), real(0)),
-        **dict.fromkeys(("stand_still", "pick_up"), check_probability),
+        **dict.fromkeys(("stand_still", "pick_up", "stroll"), check_probability),
         "discount": check_discount,
         "horizon": check_horizon,
     }
@@ -98,6 +102,15 @@ class CrowdParameters:
             )
 
 
+class Phase(IntEnum):
+    """What a porter is doing."""
+
+    CARRYING = 0  # its object to a table
+    STROLLING = 1  # to another table, its object left behind
+    RETURNING = 2  # to its object
+    WAITING = 3  # at its object's table, until it picks it up
+
+
 class World(NamedTuple):
     """All that the kernels need of a model."""
 
@@ -111,7 +124,8 @@ class World(NamedTuple):
     num_porters: int
     stand_still: float
     pick_up: float
-    carrying: float  # the probability that a porter has its object in hand when an episode starts
+    stroll: float
+    phase_bounds: FloatArray  # (4,): cumulative probabilities of a porter's phases
     first_goal: int  # objects first_goal ... last_goal may be the goal
     last_goal: int
     goal_reward: float
