@@ -178,9 +178,7 @@ def _not_in_the_state(
 
     def compared(num_steps: int) -> SetStates:
         played = Episodes.record(env, access, rng, num_steps, max_episode=MAX_EPISODE)
-        states = SetStates(env, access, subject.names, played)
-        states.compare(rng)
-        return states
+        return SetStates(env, access, played, rng)
 
     states = compared(count)
     found = states.surely_hidden()

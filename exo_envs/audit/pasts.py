@@ -55,14 +55,11 @@ class SetStates:
     """
 
     def __init__(
-        self, env: Env, access: StateAccess, names: Sequence[str], played: Episodes
+        self, env: Env, access: StateAccess, played: Episodes, rng: np.random.Generator
     ) -> None:
-        self.names, self.played = [*names, THE_REWARD, THE_END], played
+        self.names, self.played = [*access.names, THE_REWARD, THE_END], played
         self._env, self._access = env, access
-
-    def compare(self, rng: np.random.Generator) -> None:
-        """Set the states, and step from there."""
-        own = self.played.outcomes
+        own = played.outcomes
         again, _ = self.played.again(self._env, self._access, rng, same_noise=True)
         self.scale = np.abs(np.nan_to_num(np.concatenate([own, again]))).max(axis=0)
         self.differs, self._again = self._apart(own, again), again

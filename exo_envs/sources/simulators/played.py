@@ -24,8 +24,8 @@ from exo_envs.core.mdp import FloatArray
 from exo_envs.core.statistics import Ranks, normal_quantile
 from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
 from exo_envs.sources.rewards import ScopesError
-from exo_envs.sources.simulators.foreign import Rows
 from exo_envs.sources.simulators.stepped import Choose, SteppedModel, find_chance
+from exo_envs.sources.simulators.workers import Rows
 
 #: Steps of the environment itself that are compared.
 NUM_STEPS = 400
@@ -125,7 +125,7 @@ class PlayedSteps:
 
     def __init__(self, model: SteppedModel, episodes: Episodes, rng: np.random.Generator) -> None:
         self.model, self.episodes, self.rng = model, episodes, rng
-        self.foreign, self.k, self.names = model.foreign, model.k, model.names
+        self.k, self.names = model.k, model.names
         self.actions, self.goes_on = np.array(episodes.actions), ~episodes.terminated
 
     @cached_property
@@ -133,12 +133,12 @@ class PlayedSteps:
         """The states that follow in the model on those that were played, ``NUM_DRAWS`` times."""
         rows, draws = self.episodes.rows, (NUM_DRAWS, len(self.episodes))
         seeds = self.rng.integers(NUM_SEEDS, size=draws)
-        return [self.foreign.step(rows, self.actions, own).following for own in seeds]
+        return [self.model.step(rows, self.actions, own).following for own in seeds]
 
     @cached_property
     def exogenous(self) -> list[Ranks]:
         """Of each exogenous variable, the x' that was played among those that the model draws."""
-        x = self.foreign.access.split_row(self.episodes.rows[self.goes_on])[1]
+        x = self.model.access.split_row(self.episodes.rows[self.goes_on])[1]
         if not x.size:
             return []
         seeds = self.rng.integers(NUM_SEEDS, size=(NUM_DRAWS, len(x)))
@@ -150,8 +150,7 @@ class PlayedSteps:
 
     def hidden_state(self) -> Mismatch | None:
         """Steps from a state that was set against the same steps in an episode."""
-        states = SetStates(self.foreign.env, self.foreign.access, self.names, self.episodes)
-        states.compare(self.rng)
+        states = SetStates(self.model.env, self.model.access, self.episodes, self.rng)
         found = states.surely_hidden()
         found += states.hidden(states.uncertain, self.rng, ERROR_PROBABILITY)
         if not found:
@@ -224,7 +223,7 @@ class PlayedSteps:
         """The x' that was played against P(x'|x) of the model."""
         played, going, model = self.episodes, self.goes_on, self.model
         weights = {"": np.ones(len(played))}
-        for action in range(min(self.foreign.num_actions, MAX_ACTIONS)):
+        for action in range(min(self.model.num_actions, MAX_ACTIONS)):
             weights[f" with action {action}"] = (self.actions == action).astype(float)
         for j, name in enumerate(self.names[: self.k]):
             own = played.rows[:, j]

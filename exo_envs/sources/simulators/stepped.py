@@ -1,20 +1,30 @@
-"""A model of an environment, in rows: what it says of x', of the reward and of its terms."""
+"""A Gymnasium environment, put into a state, stepped once and read: what its model says, in rows.
+
+Here a state is one row of numbers, n followed by x: integers, or floats if a variable is real.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
+from exo_envs.core.clock import tick
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import FloatArray, IntArray
-from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
-from exo_envs.sources.access.state_access import Row
+from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes, visits
+from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.rewards import Pay, Scope, SplitReward, find_scopes
-from exo_envs.sources.simulators.foreign import ForeignEnv, Rows
+from exo_envs.sources.simulators.workers import Rows, Steps, Workers
 
+#: States that an environment is put into to see whether it obeys.
+NUM_PROBES = 16
+#: Steps of episodes in which these are met.
+NUM_LOOKED_AT = 64
 #: States in which it is looked for variables that pay only together, at most and at least.
 MAX_STATES, MIN_STATES = 256, 8
 #: Rewards that are asked for to find them.
@@ -51,53 +61,124 @@ Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
 
 
 class SteppedModel:
-    """What :class:`exo_envs.AdaptedMDP` says, in rows of n and x.
+    """What :class:`exo_envs.AdaptedMDP` says, found by single steps of an environment.
 
-    Args:
-        foreign: the environment.
+    Whoever makes one sets ``reference``, ``reference_action`` and :meth:`average` before it asks
+    for more than steps.
+
+    Attributes:
+        env: the environment.
+        access: how its state is read and set.
+        names: of the variables of n and x.
+        k: the number of variables of n.
+        num_actions: the number of actions.
+        num_terms: how many reward terms the environment may tell.
+        horizon: the length of an episode.
+        tells_terms: whether each step gives ``info["reward_terms"]``, of that number.
         reference: the state from whose n x' is drawn, and at whose x recovered terms are 0.
         reference_action: the action with which x' is drawn.
         reward_samples: the number of seeds a reward is averaged over.
-        scopes: positions in x that each term looks at; by default one each.
-        horizon: the length of an episode.
-
-    Attributes:
-        names: of the variables of n and x.
-        k: the number of variables of n.
+        workers: processes that step copies of the environment, if there are any.
     """
 
-    def __init__(
-        self,
-        foreign: ForeignEnv,
-        reference: Row,
-        reference_action: int,
-        *,
-        reward_samples: int,
-        scopes: Sequence[Scope] | None,
-        horizon: int,
-    ) -> None:
-        self.foreign, self.reference, self.reference_action = foreign, reference, reference_action
-        self.reward_samples, self.horizon = reward_samples, horizon
-        self.names, self.k = foreign.access.names, len(foreign.access.parts[0])
+    reference: Row
+    reference_action: int
+    reward_samples: int
+
+    def __init__(self, env: Env, access: SplitState, num_terms: int, horizon: int) -> None:
+        if not isinstance(env.action_space, spaces.Discrete) or env.action_space.start != 0:
+            raise ArgumentTypeError(
+                f"the action space must be Discrete(n) with actions from 0, not {env.action_space}"
+            )
+        self.env, self.access = env, access
+        self.names, self.k = access.names, len(access.parts[0])
+        self.num_actions, self.num_terms = int(env.action_space.n), num_terms
+        self.horizon, self.tells_terms = horizon, False
+        self.workers: Workers | None = None
+
+    def average(self, reward_samples: int, scopes: Sequence[Scope] | None) -> None:
+        """Average rewards over so many seeds; look for scopes if they are not given."""
+        self.reward_samples = reward_samples
         self._seeds = np.random.default_rng(SEED).integers(NUM_SEEDS, size=reward_samples)
-        if scopes is None:
-            scopes = [frozenset({i}) for i in range(len(self.names) - self.k)]
-        self._split = SplitReward(scopes, reference[self.k :])
+        singles = [frozenset({i}) for i in range(len(self.names) - self.k)]
+        self._split = SplitReward(singles if scopes is None else scopes, self.reference[self.k :])
+        if scopes is None and not self.tells_terms and len(singles) > 1:
+            self._find_joint_scopes()
 
     @property
     def scopes(self) -> list[Scope]:
         """Positions in x that each term looks at."""
         return self._split.scopes
 
+    # --- the environment ----------------------------------------------------------------------
+
+    def initial(self, seed: int) -> Row:
+        """The state after a reset, shape (k + m,)."""
+        tick()
+        return self.read(self.env.reset(seed=seed)[0])
+
+    def read(self, observation: Any, env: Env | None = None) -> Row:
+        """The state of an environment, by default this one, that just showed ``observation``."""
+        return self.in_range(self.access.read(self.env if env is None else env, observation))
+
+    def step(self, rows: Rows, actions: IntArray, seeds: IntArray) -> Steps:
+        """One seeded step from each row, an episode of its own."""
+        if self.workers is not None and len(rows) >= 2 * self.workers.count:
+            parts = self.workers.ask((rows, actions, seeds))
+            steps = Steps(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        else:
+            steps = self.step_all(rows, actions, seeds)
+        self.in_range(steps.following[~steps.terminated])
+        return steps
+
+    def step_all(self, rows: Rows, actions: IntArray, seeds: IntArray) -> Steps:
+        """The same in this process, whatever comes out."""
+        following, reward = np.empty_like(rows), np.empty(len(rows))
+        terminated = np.empty(len(rows), dtype=np.bool_)
+        terms = np.zeros((len(rows), self.num_terms))
+        queries = zip(rows, actions.tolist(), seeds.tolist(), strict=True)
+        for i, (row, action, seed) in enumerate(queries):
+            tick()
+            self.access.put(self.env, row, seed)
+            observation, reward[i], terminated[i], _, info = self.env.step(action)
+            following[i] = self.access.read(self.env, observation)
+            if self.tells_terms:
+                terms[i] = self._terms_told(info)
+        return Steps(following, reward, terminated, terms)
+
+    def close(self) -> None:
+        """Close the environment, and its copies."""
+        if self.workers is not None:
+            self.workers.close()
+        self.env.close()
+
+    def in_range(self, rows: Rows, hint: str = "") -> Rows:
+        """The rows (..., k + m), if each of their values is one of its variable's."""
+        misfit = self.access.ranges.misfit(rows)
+        if misfit is not None:
+            raise ArgumentError(
+                f"variable {misfit.variable.name!r} cannot be {misfit.value}; its values are "
+                f"{misfit.variable.range}{hint}"
+            )
+        return rows
+
+    def _terms_told(self, info: Mapping[str, Any]) -> FloatArray:
+        terms = np.asarray(info.get("reward_terms"), dtype=np.float64)
+        if terms.shape != (self.num_terms,):
+            raise ArgumentError(
+                f'info["reward_terms"] is {info.get("reward_terms")!r}; it used to hold '
+                f"{self.num_terms} numbers, one for each term of the reward"
+            )
+        return terms
+
     def record(self, num_steps: int, seed: int = 0, choose: Choose | None = None) -> Episodes:
         """Steps of episodes of the environment itself, in which no state is set."""
-        foreign, limit = self.foreign, min(self.horizon, MAX_EPISODE)
-        rng = np.random.default_rng(seed)
+        rng, limit = np.random.default_rng(seed), min(self.horizon, MAX_EPISODE)
         met = Episodes.record(
-            foreign.env, foreign.access, rng, num_steps, max_episode=limit, choose=choose
+            self.env, self.access, rng, num_steps, max_episode=limit, choose=choose
         )
-        foreign.in_range(met.rows)
-        foreign.in_range(met.following[~met.terminated])
+        self.in_range(met.rows)
+        self.in_range(met.following[~met.terminated])
         return met
 
     # --- x' ---------------------------------------------------------------------------------
@@ -107,10 +188,10 @@ class SteppedModel:
         rows = np.repeat(self.reference[None], len(x), axis=0)
         rows[:, self.k :] = x
         actions = np.full(len(rows), self.reference_action)
-        following = self.foreign.step(rows, actions, seeds).following
+        following = self.step(rows, actions, seeds).following
         following[:, : self.k] = self.reference[: self.k]  # n' may mean nothing
         hint = "; the step ended the episode: give a reference (or its action) that never does"
-        return self.foreign.access.split_row(self.foreign.in_range(following, hint))[1]
+        return self.access.split_row(self.in_range(following, hint))[1]
 
     # --- rewards ----------------------------------------------------------------------------
 
@@ -127,10 +208,10 @@ class SteppedModel:
         """
         queries, inverse = np.unique(np.column_stack([rows, actions]), axis=0, return_inverse=True)
         asked, took = queries[:, :-1], queries[:, -1].astype(np.int64)
-        reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self.foreign.num_terms))
+        reward, terms = np.zeros(len(queries)), np.zeros((len(queries), self.num_terms))
         seeds = self._seeds[:num_seeds]
         for seed in seeds:
-            steps = self.foreign.step(asked, took, np.full(len(asked), seed))
+            steps = self.step(asked, took, np.full(len(asked), seed))
             reward += steps.reward
             terms += steps.reward_terms
         where = inverse.reshape(-1)
@@ -138,7 +219,7 @@ class SteppedModel:
 
     def terms(self, rows: Rows, actions: IntArray) -> FloatArray:
         """What the variables of each scope pay, shape (B, scopes)."""
-        if self.foreign.tells_terms:
+        if self.tells_terms:
             return self.pay(rows, actions)[1]
         return self._split.terms(rows[:, self.k :], self._paid(rows, actions))
 
@@ -149,7 +230,7 @@ class SteppedModel:
         total, terms = self.pay(there, actions)
         return np.asarray(total - terms.sum(axis=-1))
 
-    def find_joint_scopes(self) -> None:
+    def _find_joint_scopes(self) -> None:
         """Look for variables that pay only together, which get a term together."""
         seeds = min(FEW_SEEDS, self.reward_samples)
         affordable = MAX_REWARDS // ((len(self.names) - self.k + 2) * seeds)
@@ -175,6 +256,47 @@ class SteppedModel:
             return self.pay(changed, actions[lanes], num_seeds)[0]
 
         return pay
+
+
+# --- what is found out first ----------------------------------------------------------------------
+
+
+def probe(model: SteppedModel) -> None:
+    """Find out whether an environment goes where it is put, and tells its reward terms."""
+    rng, access, env = np.random.default_rng(0), model.access, model.env
+    met = list(visits(env, rng, NUM_LOOKED_AT, model.read, max_episode=NUM_PROBES // 2))
+    model.tells_terms = model.num_terms > 0 and all(
+        np.asarray(visit.info.get("reward_terms")).shape == (model.num_terms,) for visit in met
+    )
+    rows = np.array(list({visit.before.tobytes(): visit.before for visit in met}.values()))
+    rows = rows[:NUM_PROBES]
+    if access.shows_state:
+        astray = access.astray(env, rows)
+        if astray is not None:
+            wanted, got = (
+                f"n = {r[: model.k].tolist()}, x = {r[model.k :].tolist()}" for r in astray
+            )
+            if not access.obeys_option:
+                raise ArgumentError(f"set_state was given {wanted}, but get_state then says {got}")
+            raise ArgumentError(
+                f'reset(options={{"state": ...}}) was to start at {wanted}, but the environment is '
+                f"at {got}; if it does not know this option, give a set_state function"
+            )
+    elif len(rows) > 1 and not _is_moved(model, rows):
+        # Here nothing shows the state before a step, so this is all that can be found out.
+        raise ArgumentError(
+            f"set_state has no effect: put into {len(rows)} different states, the environment "
+            "always took the same step"
+        )
+
+
+def _is_moved(model: SteppedModel, rows: Rows) -> bool:
+    """Whether a step depends on the state that the environment is put into."""
+    for action in range(min(model.num_actions, NUM_PROBES)):
+        same = np.full(len(rows), action), np.zeros(len(rows), dtype=np.int64)
+        if any((values != values[:1]).any() for values in model.step(rows, *same)):
+            return True
+    return False
 
 
 # --- chance ---------------------------------------------------------------------------------------
@@ -229,9 +351,9 @@ def find_chance(model: SteppedModel, max_steps: int = MAX_CHANCE_STEPS) -> Chanc
 
 def affordable_samples(model: SteppedModel) -> int:
     """The number of seeds over which all rewards that a planner asks for can be averaged."""
-    n, x = model.foreign.access.parts
+    n, x = model.access.parts
     sizes = [REAL_POINTS if own.is_real else int(own.size) for own in n]
-    pairs = min(MAX_PAIRS, math.prod(sizes) * model.foreign.num_actions)
+    pairs = min(MAX_PAIRS, math.prod(sizes) * model.num_actions)
     values = [REAL_VALUES if own.is_real else int(own.size) for own in x]
     joint = [math.prod(values[i] for i in scope) for scope in model.scopes]
     rows = pairs * (1 + sum(min(number, MAX_PAIRS) for number in joint))
@@ -243,7 +365,7 @@ def _largest(model: SteppedModel, rows: Rows, actions: IntArray, max_steps: int)
     number = min(MAX_SEEDS, max(MIN_SEEDS, max_steps // len(rows)))
     seeds = np.random.default_rng(0).integers(NUM_SEEDS, size=number)
     try:
-        steps = [model.foreign.step(rows, actions, np.full(len(rows), seed)) for seed in seeds]
+        steps = [model.step(rows, actions, np.full(len(rows), seed)) for seed in seeds]
     except ValueError:
         return None  # a combination of values that never occurs, and cannot be set
     paid = np.array([step.reward for step in steps])
@@ -258,9 +380,9 @@ def _largest(model: SteppedModel, rows: Rows, actions: IntArray, max_steps: int)
 
 def _everywhere(model: SteppedModel, met: Rows, max_steps: int) -> tuple[Rows, IntArray]:
     """All n, or some of them, with all actions, each with an x that was met."""
-    k, num_actions = model.k, model.foreign.num_actions
+    k, num_actions = model.k, model.num_actions
     rng = np.random.default_rng(0)
-    variables = model.foreign.access.parts[0]
+    variables = model.access.parts[0]
     most = max_steps // (MIN_SEEDS * num_actions)
     if not most:
         return met[:0], np.zeros(0, dtype=np.int64)
