@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import VectorWrapper
 
 from exo_envs.audit.audit import audit
 from exo_envs.audit.results import Audit, Finding
@@ -205,15 +206,13 @@ def check_all_shown(env: gym.Env[Any, Any]) -> None:
     An observation wrapper changes what is shown and nothing else, so the state is what the
     environment underneath shows.
     """
-    layer = env
-    while isinstance(layer, gym.Wrapper):
-        shown, all_of_them = num_shown(layer), num_shown(layer.env)
+    for layer in layers_of(env):
+        shown, all_of_them = num_shown(layer), num_shown(getattr(layer, "env", layer))
         if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
             raise ArgumentError(
                 f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
                 f"give the environment underneath, {layer.env}"
             )
-        layer = layer.env
 
 
 def declared_variables(part: str, wanted: Wanted) -> Variables:
@@ -260,26 +259,26 @@ def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
     50
     """
     if horizon is None:
-        horizon = min(_time_limits(env), default=None)
+        layers = layers_of(env)
+        limits = [time_limit(own) for own in layers if isinstance(own, gym.wrappers.TimeLimit)]
+        if env.spec is not None and env.spec.max_episode_steps is not None:
+            limits.append(env.spec.max_episode_steps)
+        if not limits:
+            own = (getattr(layers[-1], name, None) for name in ("max_episode_steps", "max_steps"))
+            limits = [int(n) for n in own if isinstance(n, (int, np.integer)) and n > 0]
+        horizon = min(limits, default=None)
     if horizon is None:
         raise ArgumentError(f"{env} does not say how long an episode is; give horizon")
     return check_horizon("horizon", horizon)
 
 
-def _time_limits(env: gym.Env[Any, Any]) -> list[int]:
-    """All limits to the length of an episode, of the environment and its wrappers."""
+def layers_of(env: Any) -> list[Any]:
+    """An environment, and what is under each of its wrappers."""
     layers = [env]
-    while isinstance(layers[-1], gym.Wrapper):
+    while isinstance(layers[-1], (gym.Wrapper, VectorWrapper)):
         layers.append(layers[-1].env)
-    found = [
-        vars(layer)["_max_episode_steps"]  # Gymnasium has no public name for it
-        for layer in layers
-        if isinstance(layer, gym.wrappers.TimeLimit)
-    ]
-    if env.spec is not None:
-        found.append(env.spec.max_episode_steps)
-    limits = [limit for limit in found if limit is not None]
-    if not limits:
-        own = (getattr(layers[-1], name, None) for name in ("max_episode_steps", "max_steps"))
-        limits = [limit for limit in own if isinstance(limit, (int, np.integer)) and limit > 0]
-    return [int(limit) for limit in limits]
+    return layers
+
+
+def time_limit(layer: gym.wrappers.TimeLimit[Any, Any]) -> int:
+    return int(vars(layer)["_max_episode_steps"])  # Gymnasium has no public name for it
