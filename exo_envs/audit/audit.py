@@ -24,8 +24,8 @@ from exo_envs.audit.results import (
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
 from exo_envs.contract.memory import THE_END, THE_REWARD, find_all_memory
-from exo_envs.core.arguments import as_generator, check_level, check_whole
-from exo_envs.core.errors import ArgumentError
+from exo_envs.core.arguments import as_generator, check_function, check_level, check_whole
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.sources.access.episodes import Episodes
 from exo_envs.sources.access.state_access import Read, SetState
 
@@ -90,6 +90,10 @@ def audit(
     rng = as_generator("rng", rng)
     count = check_whole("num_states", num_states, 1, MAX_STATES)
     level = check_level("error_probability", error_probability)
+    check_function("read", read, optional=True)
+    check_function("set_state", set_state, optional=True)
+    if read is not None and names is None:
+        raise ArgumentTypeError("with read, names says what the numbers that it returns are called")
     subject = as_subject(mdp_or_env, rng, read=read, names=names, set_state=set_state)
     if count * len(subject.names) > MAX_NUMBERS:
         raise ArgumentError(

@@ -11,10 +11,11 @@ import gymnasium as gym
 import numpy as np
 
 from exo_envs.contract.checked_mdp import unchecked
-from exo_envs.core.arguments import as_list, check_function
+from exo_envs.core.arguments import as_list
+from exo_envs.core.batches import PARTS
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from exo_envs.core.spaces import num_shown
+from exo_envs.core.spaces import num_shown, observed_variables
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.access.attributes import noise_of, reseed
 from exo_envs.sources.access.columns import Column, columns_of
@@ -49,26 +50,11 @@ class IsAdapted(Protocol):
 
 
 class PlayedStep(NamedTuple):
-    """What one step gave."""
-
     row: FloatArray  # (columns,)
     terminated: bool
-    truncated: bool
+    is_last: bool  # whether the episode is over, for whatever reason
     reward: float
     noise: str  # the next random numbers, to be compared; empty if they were not set before
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the episode is over."""
-        return self.terminated or self.truncated
-
-
-def fresh_copies(env: Env) -> FreshCopies | None:
-    """Copies of an environment; None if it cannot be copied."""
-    try:
-        return FreshCopies(env)
-    except (*REFUSALS, NotImplementedError, RecursionError):
-        return None
 
 
 class FreshCopies(gym.Wrapper[Any, Any, Any, Any]):
@@ -79,7 +65,6 @@ class FreshCopies(gym.Wrapper[Any, Any, Any, Any]):
         self._pristine = env
 
     def reset(self, **arguments: Any) -> tuple[Any, dict[str, Any]]:
-        """Of a new copy."""
         self.env = copy.deepcopy(self._pristine)
         return self.env.reset(**arguments)
 
@@ -120,9 +105,9 @@ class Subject:
         if noise is not None:
             reseed(self.env, noise)
         observation, reward, terminated, truncated, _ = self.env.step(action)
-        paid = float(np.sum(np.asarray(reward, dtype=np.float64)))
+        is_last, paid = bool(terminated or truncated), float(np.sum(np.asarray(reward, float)))
         after = "" if noise is None else repr(noise_of(self.env))
-        return PlayedStep(self._read(observation), bool(terminated), bool(truncated), paid, after)
+        return PlayedStep(self._read(observation), bool(terminated), is_last, paid, after)
 
     def _read(self, observation: Any) -> FloatArray:
         row = np.asarray(self.access.read(self.env, observation), dtype=np.float64)
@@ -142,7 +127,9 @@ def as_subject(
     set_state: SetState | None = None,
 ) -> Subject:
     """What a user has, as something that is played, read and put into states."""
-    model = _checked(given, read, names, set_state)
+    if not isinstance(given, (ExoMDP, gym.Env)):
+        raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
+    model: Any = unchecked(given) if isinstance(given, ExoMDP) else None
     env: Env
     if isinstance(given, gym.Env):
         env = given
@@ -174,17 +161,6 @@ def as_subject(
     return subject
 
 
-def _checked(given: Any, read: Any, names: Any, set_state: Any) -> Any:
-    """The model that is given, if it is one; arguments that do not go together are refused."""
-    check_function("read", read, optional=True)
-    check_function("set_state", set_state, optional=True)
-    if not isinstance(given, (ExoMDP, gym.Env)):
-        raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
-    if read is not None and names is None:
-        raise ArgumentTypeError("with read, names says what the numbers that it returns are called")
-    return unchecked(given) if isinstance(given, ExoMDP) else None
-
-
 def _best_way(env: Env, rng: np.random.Generator) -> tuple[StateAccess, list[str]]:
     """The best way to read and to set somebody's environment, and what is missing."""
     if not num_shown(env):
@@ -193,7 +169,8 @@ def _best_way(env: Env, rng: np.random.Generator) -> tuple[StateAccess, list[str
         except NoWayError as error:
             tried = str(error).rpartition("; give")[0]
             return StateAccess(columns_of(env.observation_space)), [f"{tried}, {NOT_LOOKED}"]
-    split = SplitState.shown_by(env)
+    n, x = (observed_variables(env.observation_space, part, None) for part in PARTS)
+    split = SplitState((n, x))
     met = list(visits(env, rng, NUM_PROBES, partial(split.read, env), max_episode=NUM_PROBES))
     try:
         split.puts = split.astray(env, [visit.before for visit in met]) is None

@@ -46,10 +46,10 @@ def _parts(own: Any) -> list[tuple[Any, Any]]:
         return [(Subscript(i), value) for i, value in enumerate(own[:MAX_ENTRIES])]
     if isinstance(own, dict):
         return [(Subscript(key), value) for key, value in list(own.items())[:MAX_ENTRIES]]
-    return _attributes(own)
+    return attributes_of(own)
 
 
-def _attributes(own: Any) -> list[tuple[str, Any]]:
+def attributes_of(own: Any) -> list[tuple[str, Any]]:
     """The attributes of an object, those in slots included; none of what is called."""
     held, slots = getattr(own, "__dict__", {}), getattr(type(own), "__slots__", ())
     if not (held or slots) or callable(own) or isinstance(own, GENERATORS):
@@ -88,15 +88,6 @@ def write_number(own: Any, path: Path, value: float) -> None:
 # --- anything -------------------------------------------------------------------------------------
 
 
-def attributes_of(own: Any) -> dict[str, Any]:
-    """Attributes that may be part of the state: no generators and no functions."""
-    return {
-        name: value
-        for name, value in vars(own).items()
-        if not (name.startswith("_np_random") or isinstance(value, GENERATORS) or callable(value))
-    }
-
-
 def likeness(value: Any, depth: int = COMPARED_DEPTH) -> Hashable:
     """Something that is equal for values that are alike, and else is not."""
     return tuple((path, _mark(own, depth - len(path))) for path, own in contents(value, depth))
@@ -121,8 +112,8 @@ def generators(env: Env) -> list[Any]:
     """Gymnasium's generator first, then those in attributes, and in attributes of these."""
     own = env.unwrapped
     found: dict[int, Any] = {id(own.np_random): own.np_random}
-    for _, value in _attributes(own):
-        for candidate in (value, *(inner for _, inner in _attributes(value))):
+    for _, value in attributes_of(own):
+        for candidate in (value, *(inner for _, inner in attributes_of(value))):
             if isinstance(candidate, GENERATORS):
                 found.setdefault(id(candidate), candidate)
     return list(found.values())

@@ -130,7 +130,6 @@ class Episodes:
         )
 
     def __len__(self) -> int:
-        """The number of steps."""
         return len(self.actions)
 
     @property

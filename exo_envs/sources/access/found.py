@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.access.attributes import (
+    GENERATORS,
     Path,
     attributes_of,
     likeness,
@@ -177,17 +179,13 @@ def _write_physics(env: Any, row: Row) -> None:
 # --- attributes of any name -----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Copies:
-    """Copies of attributes that follow from some numbers of the observation.
+    """Copies of attributes that follow from some numbers of the observation."""
 
-    Attributes:
-        columns: these numbers, as positions.
-        names: of the attributes.
-    """
-
-    def __init__(self, columns: tuple[int, ...], names: tuple[str, ...]) -> None:
-        self.columns, self.names = columns, names
-        self._met: dict[tuple[float, ...], dict[str, Any]] = {}
+    columns: tuple[int, ...]  # these numbers, as positions
+    names: tuple[str, ...]  # of the attributes
+    _met: dict[tuple[float, ...], dict[str, Any]] = field(default_factory=dict)
 
     def learn(self, row: FloatArray, own: Any) -> None:
         """Copy the attributes of an object, together, if the numbers are new."""
@@ -205,19 +203,13 @@ class Copies:
         return copy.deepcopy(self._met.get(tuple(row[list(self.columns)].tolist())))
 
 
+@dataclass(frozen=True)
 class Attributes:
-    """What an observation shows, among the attributes: numbers that equal it, and copies.
+    """What an observation shows, among the attributes: numbers that equal it, and copies."""
 
-    Args:
-        columns: the numbers of the observation.
-        places: of each number, the ways to what equals it.
-        copies: attributes that follow from some numbers.
-    """
-
-    def __init__(
-        self, columns: list[Column], places: dict[int, list[Path]], copies: list[Copies]
-    ) -> None:
-        self.columns, self.places, self.copies = columns, places, copies
+    columns: list[Column]  # the numbers of the observation
+    places: dict[int, list[Path]]  # of each number, the ways to what equals it
+    copies: list[Copies]  # attributes that follow from some numbers
 
     def write(self, env: Any, row: Row) -> None:
         """Take over copies, if there are some, and write numbers."""
@@ -244,7 +236,11 @@ def find_attributes(env: Env, rng: np.random.Generator) -> Attributes | None:
 
     def look(observation: Any) -> tuple[FloatArray, dict[Path, float], dict[str, Hashable]]:
         own = env.unwrapped
-        kinds = {name: likeness(value) for name, value in attributes_of(own).items()}
+        kinds = {
+            name: likeness(value)
+            for name, value in attributes_of(own)
+            if not (isinstance(value, GENERATORS) or callable(value))
+        }
         return flat(observation), dict(numbers_in(own)), kinds
 
     watched = [v.before for v in visits(env, rng, NUM_WATCHED, look, max_episode=EPISODE)]

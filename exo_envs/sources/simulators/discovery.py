@@ -112,16 +112,13 @@ class StateParts(NamedTuple):
     rest: FloatArray  # (columns,) a state that was met: the numbers that are in neither part
 
     def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
-        """The n and x of an observation."""
         return self.get(None, observation)
 
     def get(self, env: Any, observation: Any = None) -> tuple[FloatArray, FloatArray]:
-        """The n and x of an environment."""
         values = self.access.read(env, observation) - self.start
         return values[self.n], values[self.x]
 
     def put(self, env: Any, n: IntArray, x: IntArray) -> None:
-        """Put an environment into a state."""
         values = self.rest.copy()
         values[self.n] = n + self.start[self.n]
         values[self.x] = x + self.start[self.x]
@@ -207,8 +204,10 @@ def check_all_shown(env: gym.Env[Any, Any]) -> None:
     environment underneath shows.
     """
     for layer in layers_of(env):
-        shown, all_of_them = num_shown(layer), num_shown(getattr(layer, "env", layer))
-        if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
+        if not isinstance(layer, gym.ObservationWrapper):
+            continue
+        shown, all_of_them = num_shown(layer), num_shown(layer.env)
+        if shown < all_of_them:
             raise ArgumentError(
                 f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
                 f"give the environment underneath, {layer.env}"
@@ -228,7 +227,6 @@ def declared_variables(part: str, wanted: Wanted) -> Variables:
 
 
 def check_distinct(variables: Variables) -> None:
-    """Refuse two variables of one name."""
     names = [variable.name for variable in variables]
     for name in names:
         if names.count(name) > 1:

@@ -387,15 +387,7 @@ class AdaptedMDP(EndCarryingMDP):
         horizon: int | None = None,
         watch: WatchStep | None = None,
     ) -> Iterator[float]:
-        """The same, one episode after another.
-
-        Args:
-            policy: maps a :class:`State` to an action.
-            episodes: how many.
-            seed: of the resets.
-            horizon: the length of an episode; by default the model's.
-            watch: is shown every step: its number in the episode, the state and the action.
-        """
+        """The same, one episode after another; ``watch`` is shown every step."""
         check_function("policy", policy)
         check_function("watch", watch, optional=True)
         episodes = check_lanes("episodes", episodes, len(self.access.names) + 1, least=1)

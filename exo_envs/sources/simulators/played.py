@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,7 +59,6 @@ class Mismatch(NamedTuple):
     variable: str = ""  # that is not what it was said to be
 
     def __str__(self) -> str:
-        """For people."""
         return f"{self.message} (reason: {self.reason})"
 
 
@@ -72,7 +71,6 @@ class PlayedDifferentlyError(ContractError):
     """
 
     def __init__(self, difference: Mismatch) -> None:
-        """Say why the model is not what is played."""
         super().__init__("played", str(difference))
         self.reason = difference.reason
 
@@ -271,10 +269,6 @@ def _limit(num_tests: int) -> float:
     return math.log(num_tests / ERROR_PROBABILITY)
 
 
-def _standard_error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
-
-
 def _shorten(numbers: FloatArray) -> str:
     shown = ", ".join(f"{number:g}" for number in numbers[:8])
     return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"
@@ -317,12 +311,18 @@ class Agreement:
         False
         """
         level = check_level("error_probability", error_probability)
-        samples = [_returns("claimed", claimed), _returns("played", played)]
+        samples = [real_numbers("claimed", claimed), real_numbers("played", played)]
+        for name, values in zip(("claimed", "played"), samples, strict=True):
+            if len(values) < 2:
+                raise ArgumentError(
+                    f"{name} has shape {values.shape}; two returns are needed at least"
+                )
         sums = [((values - values.mean()) ** 2).sum() for values in samples]
         (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
         pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
-        (mean, paid), (error, paid_error) = map(np.mean, samples), map(_standard_error, samples)
-        return cls(float(mean), error, float(paid), paid_error, pooled, level)
+        mean, paid = (float(values.mean()) for values in samples)
+        error, paid_error = (float(own.std(ddof=1) / math.sqrt(len(own))) for own in samples)
+        return cls(mean, error, paid, paid_error, pooled, level)
 
     @property
     def agrees(self) -> bool:
@@ -338,11 +338,3 @@ class Agreement:
             f"the model claims {self.claimed:.4g} ± {half * self.claimed_error:.2g} where the "
             f"environment itself pays {self.played:.4g} ± {half * self.played_error:.2g}"
         )
-
-
-def _returns(name: str, values: Any) -> FloatArray:
-    """Two finite returns at least."""
-    array = real_numbers(name, values)
-    if len(array) < 2:
-        raise ArgumentError(f"{name} has shape {array.shape}; two returns are needed at least")
-    return array

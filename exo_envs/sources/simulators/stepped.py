@@ -107,7 +107,6 @@ class SteppedModel:
 
     @property
     def scopes(self) -> list[Scope]:
-        """Positions in x that each term looks at."""
         return self._split.scopes
 
     # --- the environment ----------------------------------------------------------------------
@@ -147,7 +146,6 @@ class SteppedModel:
         return Steps(following, reward, terminated, terms)
 
     def close(self) -> None:
-        """Close the environment, and its copies."""
         if self.workers is not None:
             self.workers.close()
         self.env.close()
