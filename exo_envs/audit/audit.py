@@ -35,12 +35,8 @@ NUM_STATES = 120
 MAX_STATES = 10_000
 #: Numbers of all of them, at most: each is kept for every step of two episodes.
 MAX_NUMBERS = 1_500_000
-#: Steps of episodes that are compared with those from states that were set, for each of them.
-STEPS_PER_STATE = 2
-#: Steps of one of these episodes, at most.
+#: Steps of an episode that is compared with steps from states that were set, at most.
 MAX_EPISODE = 30
-#: So many times as many steps are compared, if differences may be chance.
-MORE_STEPS = 4
 #: What hidden state does, for people.
 ANOTHER_FUTURE = "the same state and action give another future after another past"
 #: The probability that something is said that is not so.
@@ -144,7 +140,7 @@ def _problems(
             said = f"{own.variable} reacts to an action {ago} late: {ANOTHER_FUTURE}"
             yield Problem(HIDDEN, own.variable, said, own.steps, own.share, own.p_value)
     if subject.puts:
-        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.pairs), rng, level):
+        for hidden in _not_in_the_state(subject, 2 * len(trials.pairs), rng, level):
             said = f"{ANOTHER_FUTURE}: {hidden.seen}"
             yield Problem(HIDDEN, hidden.name, said, 0, hidden.share, hidden.p_value)
     for own in findings:
@@ -187,5 +183,5 @@ def _not_in_the_state(
     states = compared(count)
     found = states.surely_hidden()
     if states.uncertain:  # more steps say whether that was chance
-        found += compared(MORE_STEPS * count).hidden(states.uncertain, rng, level)
+        found += compared(4 * count).hidden(states.uncertain, rng, level)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 import numpy as np
@@ -34,19 +34,6 @@ from exo_envs.sources.access.state_access import (
 NOT_LOOKED = "so hidden state was not looked for; give read, names and set_state"
 #: States that an environment is put into to see whether it obeys.
 NUM_PROBES = 8
-
-
-@runtime_checkable
-class IsAdapted(Protocol):
-    """A model of an environment that somebody else wrote.
-
-    Attributes:
-        env: the environment.
-        access: its state, by the claims of the model.
-    """
-
-    env: Env
-    access: SplitState
 
 
 class PlayedStep(NamedTuple):
@@ -130,12 +117,10 @@ def as_subject(
     if not isinstance(given, (ExoMDP, gym.Env)):
         raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
     model: Any = unchecked(given) if isinstance(given, ExoMDP) else None
-    env: Env
-    if isinstance(given, gym.Env):
-        env = given
-    elif isinstance(model, IsAdapted):  # audited where its claims come from
+    claimed, env = getattr(model, "access", None), cast(Env, given)
+    if isinstance(claimed, SplitState):  # an AdaptedMDP: audited where its claims come from
         env = model.env
-    else:
+    elif model is not None:
         env = ExoEnv(model)
     env.action_space.seed(int(rng.integers(NUM_SEEDS)))
     own, mdp, remarks = env.unwrapped, None, list[str]()
@@ -143,8 +128,8 @@ def as_subject(
     if read is not None:
         columns = [Column(name) for name in as_list("names of variables", names)]
         access = StateAccess(columns, read, set_state)
-    elif isinstance(model, IsAdapted):
-        access = model.access
+    elif isinstance(claimed, SplitState):
+        access = claimed
     elif isinstance(own, ExoEnv):  # whatever its wrappers show
         mdp = own.mdp
         parts = (mdp.endogenous_variables, mdp.exogenous_variables)

@@ -6,7 +6,8 @@ All of these are found by one walk (:func:`contents`), which enters lists, dicti
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,20 +34,16 @@ class Subscript(NamedTuple):
 
 
 def contents(own: Any, depth: int, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """An object and what it holds, so many levels down, with the way that leads there."""
+    """An object and what can be written to in it, so many levels down, with the way there."""
     yield path, own
-    if len(path) < depth:
-        for part, value in _parts(own):
-            yield from contents(value, depth, (*path, part))
-
-
-def _parts(own: Any) -> list[tuple[Any, Any]]:
-    """What a list, a dictionary or an object holds: nothing that cannot be written to."""
-    if isinstance(own, list):
-        return [(Subscript(i), value) for i, value in enumerate(own[:MAX_ENTRIES])]
-    if isinstance(own, dict):
-        return [(Subscript(key), value) for key, value in list(own.items())[:MAX_ENTRIES]]
-    return attributes_of(own)
+    if len(path) >= depth:
+        return
+    parts: Iterable[tuple[Any, Any]] = attributes_of(own)
+    if isinstance(own, (list, dict)):
+        items = own.items() if isinstance(own, dict) else enumerate(own)
+        parts = [(Subscript(key), value) for key, value in islice(items, MAX_ENTRIES)]
+    for part, value in parts:
+        yield from contents(value, depth, (*path, part))
 
 
 def attributes_of(own: Any) -> list[tuple[str, Any]]:

@@ -38,11 +38,9 @@ from exo_envs.sources.access.columns import Column, columns_of, flat
 from exo_envs.sources.access.episodes import Episodes, visits
 from exo_envs.sources.access.state_access import Env, Row, StateAccess
 
-#: Steps of episodes that are repeated from states that were set, and the share of them that has to
-#: be the same.
-NUM_REPEATED, ENOUGH = 60, 0.5
-#: A share of them that needs no better way.
-PLENTY = 0.95
+#: Steps of episodes that are repeated from states that were set, the share of them that has to be
+#: the same, and one that needs no better way.
+NUM_REPEATED, ENOUGH, PLENTY = 60, 0.5, 0.95
 #: Steps in which attributes are compared with observations, and in which copies are made.
 NUM_WATCHED, NUM_COPIED = 400, 2_000
 #: Steps of one episode.
@@ -54,10 +52,6 @@ MET_AGAIN = 0.1
 
 class NoWayError(ArgumentError):
     """No way to put an environment into a state works."""
-
-
-class UnmetStateError(ArgumentError):
-    """No episode met a state, and nothing else says how to put the environment into it."""
 
 
 def find_access(env: Env, rng: np.random.Generator) -> tuple[str, StateAccess]:
@@ -217,7 +211,7 @@ class Attributes:
             found = own.at(row)
             if found is None:
                 names = {self.columns[c].name: float(row[c]) for c in own.columns}
-                raise UnmetStateError(
+                raise ArgumentError(
                     f"no episode met {names}, which {', '.join(map(repr, own.names))} follows "
                     "from; give AdaptedMDP a set_state function"
                 )

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -33,11 +32,6 @@ from exo_envs.sources.access.episodes import visits
 from exo_envs.sources.access.found import find_access
 from exo_envs.sources.access.state_access import Env, StateAccess
 
-#: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
-OF_THE_STATE = (
-    *("split", "get_state", "set_state"),
-    *("endogenous_variables", "exogenous_variables"),
-)
 #: Actions that are made of several choices, at most.
 MAX_ACTIONS = 256
 #: Steps, and steps of one episode, in which the values of the variables are looked at.
@@ -80,8 +74,9 @@ class Discovery:
                 columns[i] = bounded(columns[i], self.shown[:, i])
         start = np.array([column.start for column in columns])
         parts = StateParts(self.access, n, x, start, self.shown[0])
+        split = partial(parts.get, None)  # of an observation
         return {
-            **({"get_state": parts.get} if self.access.reads_env else {"split": parts.split}),
+            **({"get_state": parts.get} if self.access.reads_env else {"split": split}),
             "set_state": parts.put,
             "endogenous_variables": [columns[i].as_variable() for i in n],
             "exogenous_variables": [columns[i].as_variable() for i in x],
@@ -89,17 +84,12 @@ class Discovery:
 
     def with_moved(self, name: str) -> Discovery:
         """The same, with one more endogenous variable."""
-        if self.audit is None:
-            return self
-        moved = {*self.audit.endogenous, name}
+        was = self.audit or Audit((), (), ())
         reason = "something that actions move looks at its next value, or is seen by it"
-        findings = [own for own in self.audit.findings if own.variable != name]
-        changed = Audit(
-            tuple(column.name for column in self.columns if column.name in moved),
-            tuple(other for other in self.audit.exogenous if other != name),
-            (*findings, Finding(name, True, reason)),
-        )
-        return replace(self, audit=changed)
+        findings = [own for own in was.findings if own.variable != name]
+        n = tuple(own.name for own in self.columns if own.name in (*was.endogenous, name))
+        x = tuple(other for other in was.exogenous if other != name)
+        return replace(self, audit=Audit(n, x, (*findings, Finding(name, True, reason))))
 
 
 class StateParts(NamedTuple):
@@ -110,9 +100,6 @@ class StateParts(NamedTuple):
     x: list[int]  # the same for x
     start: FloatArray  # (columns,) what is shown for 0
     rest: FloatArray  # (columns,) a state that was met: the numbers that are in neither part
-
-    def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
-        return self.get(None, observation)
 
     def get(self, env: Any, observation: Any = None) -> tuple[FloatArray, FloatArray]:
         values = self.access.read(env, observation) - self.start
@@ -135,8 +122,9 @@ def discover(
 ) -> Discovery:
     """Find the state of an environment, and how to set it, unless that is given; see the module."""
     env = with_actions(env, actions)
-    if any(name in given for name in OF_THE_STATE) or num_shown(env):
-        return Discovery(env)
+    known = {"split", "get_state", "set_state", "endogenous_variables", "exogenous_variables"}
+    if known.intersection(given) or num_shown(env):
+        return Discovery(env)  # whoever gives one of these gives all that it takes
     way, access = find_access(env, rng)
     if names is not None:
         access = access.renamed(names)
@@ -179,11 +167,8 @@ def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
         own = range(first, first + int(space.n))
         return env if first == 0 else _numbered(env, [np.int64(a) for a in own])
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.prod() <= MAX_ACTIONS:
-        choices = [
-            range(int(a), int(a) + int(n))
-            for a, n in zip(space.start.reshape(-1), space.nvec.reshape(-1), strict=True)
-        ]
-        made = [np.array(c, dtype=space.dtype).reshape(space.shape) for c in product(*choices)]
+        choices = np.ndindex(*space.nvec.reshape(-1).tolist())
+        made = [space.start + np.array(c, space.dtype).reshape(space.shape) for c in choices]
         return _numbered(env, made)
     raise ArgumentTypeError(
         f"the actions are {space}; give actions=[...], those of them to choose from "

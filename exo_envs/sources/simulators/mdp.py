@@ -45,12 +45,7 @@ from exo_envs.sources.simulators.played import (
     find_differences,
     find_moved,
 )
-from exo_envs.sources.simulators.stepped import (
-    SteppedModel,
-    affordable_samples,
-    find_chance,
-    probe,
-)
+from exo_envs.sources.simulators.stepped import SteppedModel, probe, wanted_samples
 from exo_envs.sources.simulators.workers import Rows, Workers
 
 #: The share of actions that are taken at random where a policy leads the way.
@@ -230,7 +225,7 @@ class AdaptedMDP(EndCarryingMDP):
         self.stepped.average(reward_samples, scopes)
         names = self.exogenous_names
         self.reward_scopes = tuple(
-            tuple(names[i] for i in sorted(scope)) for scope in self.stepped.scopes
+            tuple(names[i] for i in sorted(scope)) for scope in self.stepped.split.scopes
         )
 
     @classmethod
@@ -274,10 +269,9 @@ class AdaptedMDP(EndCarryingMDP):
         found = discover(env, actions, names, endogenous, rng, given=arguments)
         mdp = cls(found.env, **{**found.arguments, **arguments})
         if "reward_samples" not in arguments:
-            chance = find_chance(mdp.stepped)
-            if chance is not None and chance.samples > 1:
-                samples = min(chance.samples, affordable_samples(mdp.stepped))
-                scopes = mdp.stepped.scopes if "reward_scopes" in arguments else None
+            samples = wanted_samples(mdp.stepped)
+            if samples > 1:
+                scopes = mdp.stepped.split.scopes if "reward_scopes" in arguments else None
                 mdp._average(samples, scopes)
                 arguments = {**arguments, "reward_samples": samples}
         while found.may_be_split_anew and mdp.exogenous_variables:

@@ -45,8 +45,6 @@ NUM_NOISY = 64
 MAX_ACTIONS = 8
 #: States in which it is looked for variables that pay only together.
 NUM_BLAMED = 8
-#: Rewards that differ by no more than this, relative to their size, are the same.
-ROUNDING = 1e-7
 #: The probability that two equal mean returns are said to differ, by default.
 AGREEMENT_ERROR = 1e-3
 
@@ -98,16 +96,14 @@ def find_differences(
     affordable = int(SECONDS / (a_step * (2 + 2 * NUM_DRAWS)))
     episodes = model.record(max(FEW_STEPS, min(NUM_STEPS, affordable)), seed, choose)
     comparison = PlayedSteps(model, episodes, np.random.default_rng([seed, 1]))
-    for look in (
+    looks = (
         comparison.hidden_state,
         comparison.joint_rewards,
         comparison.noisy_rewards,
         comparison.exogeneity,
         comparison.looks_ahead,
-    ):
-        found = look()
-        if found is not None:
-            yield found
+    )
+    yield from filter(None, (look() for look in looks))
 
 
 def find_moved(model: SteppedModel, seed: int = 0) -> str | None:
@@ -180,7 +176,7 @@ class PlayedSteps:
         rows, actions = self.episodes.rows[lanes], self.actions[lanes]
         paid = model.pay(rows, actions)[0]
         total = model.endogenous(rows, actions) + model.terms(rows, actions).sum(axis=1)
-        wrong = np.flatnonzero(~np.isclose(paid, total, rtol=ROUNDING, atol=ROUNDING))
+        wrong = np.flatnonzero(~np.isclose(paid, total, rtol=1e-7, atol=1e-7))
         if not len(wrong):
             return None
         blamed = wrong[:NUM_BLAMED]

@@ -21,10 +21,8 @@ from exo_envs.sources.access.state_access import Env, Row, SplitState
 from exo_envs.sources.rewards import Pay, Scope, SplitReward, find_scopes
 from exo_envs.sources.simulators.workers import Rows, Steps, Workers
 
-#: States that an environment is put into to see whether it obeys.
-NUM_PROBES = 16
-#: Steps of episodes in which these are met.
-NUM_LOOKED_AT = 64
+#: States that an environment is put into to see whether it obeys, met in so many steps.
+NUM_PROBES, NUM_LOOKED_AT = 16, 64
 #: States in which it is looked for variables that pay only together, at most and at least.
 MAX_STATES, MIN_STATES = 256, 8
 #: Rewards that are asked for to find them.
@@ -33,8 +31,6 @@ MAX_REWARDS = 4_000
 FEW_SEEDS = 4
 #: Steps that one recorded episode has at most: the states near the start of one are all alike.
 MAX_EPISODE = 100
-#: Draws the seeds under which rewards are asked for.
-SEED = 1
 
 #: Steps that are taken to find out, at most, in states that were met and in others.
 MAX_CHANCE_STEPS = 2048
@@ -46,16 +42,13 @@ NUM_MET = 128
 #: The standard error of a mean reward that is wanted, and one that is too large, as shares of the
 #: distance between the smallest and the largest reward.
 WANTED_ERROR, LARGE_ERROR = 0.03, 0.1
-#: Seeds over which a reward is averaged at most, unless somebody wants more.
-MOST_SAMPLES = 100
-#: Seeds over which a reward is averaged at least, however many states there are.
-FEWEST_SAMPLES = 16
+#: Seeds over which a reward is averaged: at least, however many states there are, and at most,
+#: unless somebody wants more.
+FEWEST_SAMPLES, MOST_SAMPLES = 16, 100
 #: Rewards that a planner may ask for in all.
 MAX_PLANNED = 400_000
 #: Values of a real variable of n and of x that planners look at, and pairs (n, a), at most.
 REAL_POINTS, REAL_VALUES, MAX_PAIRS = 41, 20, 40_000
-#: Rewards that differ by no more than this, relative to their size, are the same.
-ROUNDING = 1e-9
 #: An action for a state, which may depend on chance.
 Choose: TypeAlias = Callable[[Row, np.random.Generator], int]
 
@@ -78,12 +71,12 @@ class SteppedModel:
         reference: the state from whose n x' is drawn, and at whose x recovered terms are 0.
         reference_action: the action with which x' is drawn.
         reward_samples: the number of seeds a reward is averaged over.
+        split: the terms of the reward.
         workers: processes that step copies of the environment, if there are any.
     """
 
     reference: Row
     reference_action: int
-    reward_samples: int
 
     def __init__(self, env: Env, access: SplitState, num_terms: int, horizon: int) -> None:
         if not isinstance(env.action_space, spaces.Discrete) or env.action_space.start != 0:
@@ -99,15 +92,18 @@ class SteppedModel:
     def average(self, reward_samples: int, scopes: Sequence[Scope] | None) -> None:
         """Average rewards over so many seeds; look for scopes if they are not given."""
         self.reward_samples = reward_samples
-        self._seeds = np.random.default_rng(SEED).integers(NUM_SEEDS, size=reward_samples)
+        self._seeds = np.random.default_rng(1).integers(NUM_SEEDS, size=reward_samples)
         singles = [frozenset({i}) for i in range(len(self.names) - self.k)]
-        self._split = SplitReward(singles if scopes is None else scopes, self.reference[self.k :])
-        if scopes is None and not self.tells_terms and len(singles) > 1:
-            self._find_joint_scopes()
-
-    @property
-    def scopes(self) -> list[Scope]:
-        return self._split.scopes
+        self.split = SplitReward(singles if scopes is None else scopes, self.reference[self.k :])
+        if scopes is not None or self.tells_terms or len(singles) < 2:
+            return
+        seeds = min(FEW_SEEDS, reward_samples)
+        affordable = MAX_REWARDS // ((len(singles) + 2) * seeds)
+        wanted = max(MIN_STATES, min(MAX_STATES, affordable))
+        met = self.record(2 * wanted)
+        chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
+        found = self.joint_scopes(met.rows[chosen], np.array(met.actions)[chosen], seeds)
+        self.split = SplitReward(found, self.reference[self.k :])
 
     # --- the environment ----------------------------------------------------------------------
 
@@ -219,7 +215,7 @@ class SteppedModel:
         """What the variables of each scope pay, shape (B, scopes)."""
         if self.tells_terms:
             return self.pay(rows, actions)[1]
-        return self._split.terms(rows[:, self.k :], self._paid(rows, actions))
+        return self.split.terms(rows[:, self.k :], self._paid(rows, actions))
 
     def endogenous(self, rows: Rows, actions: IntArray) -> FloatArray:
         """What is paid at the reference's x beyond the terms there, shape (B,)."""
@@ -227,16 +223,6 @@ class SteppedModel:
         there[:, self.k :] = self.reference[self.k :]
         total, terms = self.pay(there, actions)
         return np.asarray(total - terms.sum(axis=-1))
-
-    def _find_joint_scopes(self) -> None:
-        """Look for variables that pay only together, which get a term together."""
-        seeds = min(FEW_SEEDS, self.reward_samples)
-        affordable = MAX_REWARDS // ((len(self.names) - self.k + 2) * seeds)
-        wanted = max(MIN_STATES, min(MAX_STATES, affordable))
-        met = self.record(2 * wanted)
-        chosen = np.linspace(0, len(met) - 1, min(wanted, len(met))).astype(np.intp)
-        scopes = self.joint_scopes(met.rows[chosen], np.array(met.actions)[chosen], seeds)
-        self._split = SplitReward(scopes, self.reference[self.k :])
 
     def joint_scopes(
         self, rows: Rows, actions: IntArray, num_seeds: int | None = None
@@ -310,12 +296,6 @@ class Chance(NamedTuple):
     deviation: float  # the standard deviation of the reward there
     span: float  # the distance between the smallest and the largest reward anywhere
 
-    @property
-    def samples(self) -> int:
-        """The number of seeds that a reward should be averaged over."""
-        wanted = math.ceil((self.deviation / self.span / WANTED_ERROR) ** 2)
-        return min(MOST_SAMPLES, max(1, wanted))
-
     def is_large(self, samples: int) -> bool:
         """Whether the mean over so many seeds still depends on chance, by much."""
         return self.deviation / self.span / math.sqrt(samples) > LARGE_ERROR
@@ -332,48 +312,42 @@ def find_chance(model: SteppedModel, max_steps: int = MAX_CHANCE_STEPS) -> Chanc
         max_steps: how many steps are taken in states that were met, and as many in others.
     """
     met = model.record(min(NUM_MET, max(1, max_steps // MIN_SEEDS)))
+    worst, span = None, 0.0
     everywhere = _everywhere(model, met.rows, max_steps)
-    asked = ((met.rows, np.array(met.actions)), everywhere)
-    found = [
-        chance
-        for rows, actions in asked
-        if len(rows) and (chance := _largest(model, rows, actions, max_steps)) is not None
-    ]
-    if not found:
-        return None
-    worst = max(found, key=lambda own: own.deviation)
-    if worst.high - worst.low <= ROUNDING * (1 + abs(worst.high)):
-        return None
-    return worst._replace(span=max(own.span for own in found))
+    for rows, actions in ((met.rows, np.array(met.actions)), everywhere):
+        if not len(rows):
+            continue
+        number = min(MAX_SEEDS, max(MIN_SEEDS, max_steps // len(rows)))
+        seeds = np.random.default_rng(0).integers(NUM_SEEDS, size=number)
+        try:
+            steps = [model.step(rows, actions, np.full(len(rows), seed)) for seed in seeds]
+        except ValueError:
+            continue  # a combination of values that never occurs, and cannot be set
+        paid = np.array([step.reward for step in steps])
+        span = max(span, float(np.ptp(paid)))
+        deviations = paid.std(axis=0, ddof=1)
+        lane = int(deviations.argmax())
+        low, high, own = (float(f[lane]) for f in (paid.min(axis=0), paid.max(axis=0), deviations))
+        if worst is None or own > worst.deviation:
+            worst = Chance(rows[lane], int(actions[lane]), low, high, own, span)
+    if worst is None or worst.high - worst.low <= 1e-9 * (1 + abs(worst.high)):
+        return None  # no more than rounding
+    return worst._replace(span=span)
 
 
-def affordable_samples(model: SteppedModel) -> int:
-    """The number of seeds over which all rewards that a planner asks for can be averaged."""
+def wanted_samples(model: SteppedModel) -> int:
+    """The number of seeds that a reward should be averaged over, as far as a planner can wait."""
+    chance = find_chance(model)
+    if chance is None:
+        return 1
+    wanted = math.ceil((chance.deviation / chance.span / WANTED_ERROR) ** 2)
     n, x = model.access.parts
     sizes = [REAL_POINTS if own.is_real else int(own.size) for own in n]
     pairs = min(MAX_PAIRS, math.prod(sizes) * model.num_actions)
     values = [REAL_VALUES if own.is_real else int(own.size) for own in x]
-    joint = [math.prod(values[i] for i in scope) for scope in model.scopes]
+    joint = [math.prod(values[i] for i in scope) for scope in model.split.scopes]
     rows = pairs * (1 + sum(min(number, MAX_PAIRS) for number in joint))
-    return max(FEWEST_SAMPLES, min(MOST_SAMPLES, MAX_PLANNED // rows))
-
-
-def _largest(model: SteppedModel, rows: Rows, actions: IntArray, max_steps: int) -> Chance | None:
-    """The state whose reward varies the most from seed to seed; None if all rewards are equal."""
-    number = min(MAX_SEEDS, max(MIN_SEEDS, max_steps // len(rows)))
-    seeds = np.random.default_rng(0).integers(NUM_SEEDS, size=number)
-    try:
-        steps = [model.step(rows, actions, np.full(len(rows), seed)) for seed in seeds]
-    except ValueError:
-        return None  # a combination of values that never occurs, and cannot be set
-    paid = np.array([step.reward for step in steps])
-    if np.ptp(paid) == 0.0:
-        return None
-    deviation = paid.std(axis=0, ddof=1)
-    lane = int(deviation.argmax())
-    own = paid[:, lane]
-    low, high, span = float(own.min()), float(own.max()), float(np.ptp(paid))
-    return Chance(rows[lane], int(actions[lane]), low, high, float(deviation[lane]), span)
+    return min(max(1, wanted), max(FEWEST_SAMPLES, min(MOST_SAMPLES, MAX_PLANNED // rows)))
 
 
 def _everywhere(model: SteppedModel, met: Rows, max_steps: int) -> tuple[Rows, IntArray]:

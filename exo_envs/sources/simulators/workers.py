@@ -70,7 +70,14 @@ class Workers:
         size = min(CHUNK, -(-rows // self.count))
         chunks = [tuple(array[i : i + size] for array in arrays) for i in range(0, rows, size)]
         try:
-            asked = [self._started().submit(_step_all, *chunk) for chunk in chunks]
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    self.count,
+                    multiprocessing.get_context("spawn"),
+                    initializer=_begin,
+                    initargs=(CloudpickleWrapper(self._make),),
+                )
+            asked = [self._pool.submit(_step_all, *chunk) for chunk in chunks]
             pending: set[Future[Any]] = set(asked)
             while pending:
                 _, pending = wait(pending, timeout=INTERVAL)
@@ -92,16 +99,6 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = None
-
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.count,
-                multiprocessing.get_context("spawn"),
-                initializer=_begin,
-                initargs=(CloudpickleWrapper(self._make),),
-            )
-        return self._pool
 
 
 # --- in a process with a copy ---------------------------------------------------------------------
