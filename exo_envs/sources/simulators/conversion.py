@@ -12,12 +12,12 @@ from gymnasium.vector import (
     VectorEnv,
     VectorObservationWrapper,
     VectorRewardWrapper,
+    VectorWrapper,
 )
 
 from exo_envs.core.errors import ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, num_shown
-from exo_envs.sources.simulators.discovery import layers_of, time_limit
 from exo_envs.sources.simulators.mdp import AdaptedMDP
 
 #: Packages whose own methods ``step`` look on only, but for those of :data:`_EFFECTIVE`.
@@ -89,8 +89,11 @@ def warn_of_ignored_wrappers(mdp_or_env: Any, mdp: ExoMDP) -> None:
     own = getattr(getattr(mdp_or_env, "unwrapped", None), "mdp", None)
     if not isinstance(own, ExoMDP):
         return  # a model, or an environment of somebody else, whose wrappers stay in effect
-    layers = layers_of(mdp_or_env)[:-1]
-    ignored = [_describe(layer) for layer in layers if _has_effect(layer, mdp)]
+    ignored, layer = [], mdp_or_env
+    while isinstance(layer, (gym.Wrapper, VectorWrapper)):
+        if _has_effect(layer, mdp):
+            ignored.append(_describe(layer))
+        layer = layer.env
     if ignored:
         warnings.warn(
             f"what {' and '.join(ignored)} changes is ignored: the model is taken from the "
@@ -100,14 +103,18 @@ def warn_of_ignored_wrappers(mdp_or_env: Any, mdp: ExoMDP) -> None:
         )
 
 
+def _limit(layer: Any) -> int:
+    return int(vars(layer)["_max_episode_steps"])  # Gymnasium has no public name for it
+
+
 def _describe(layer: Any) -> str:
     is_limit = isinstance(layer, wrappers.TimeLimit)
-    return f"{type(layer).__name__}{f'(max_episode_steps={time_limit(layer)})' if is_limit else ''}"
+    return f"{type(layer).__name__}{f'(max_episode_steps={_limit(layer)})' if is_limit else ''}"
 
 
 def _has_effect(layer: Any, mdp: ExoMDP) -> bool:
     if isinstance(layer, wrappers.TimeLimit):
-        return time_limit(layer) < mdp.horizon
+        return _limit(layer) < mdp.horizon
     if isinstance(layer, (gym.ObservationWrapper, VectorObservationWrapper)):
         return False
     return isinstance(layer, _EFFECTIVE) or any(

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import VectorWrapper
 
 from exo_envs.audit.audit import audit
 from exo_envs.audit.results import Audit, Finding
@@ -243,7 +242,11 @@ def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
     """
     if horizon is None:
         layers = layers_of(env)
-        limits = [time_limit(own) for own in layers if isinstance(own, gym.wrappers.TimeLimit)]
+        limits = [
+            int(vars(own)["_max_episode_steps"])  # Gymnasium has no public name for it
+            for own in layers
+            if isinstance(own, gym.wrappers.TimeLimit)
+        ]
         if env.spec is not None and env.spec.max_episode_steps is not None:
             limits.append(env.spec.max_episode_steps)
         if not limits:
@@ -258,10 +261,6 @@ def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
 def layers_of(env: Any) -> list[Any]:
     """An environment, and what is under each of its wrappers."""
     layers = [env]
-    while isinstance(layers[-1], (gym.Wrapper, VectorWrapper)):
+    while isinstance(layers[-1], gym.Wrapper):
         layers.append(layers[-1].env)
     return layers
-
-
-def time_limit(layer: gym.wrappers.TimeLimit[Any, Any]) -> int:
-    return int(vars(layer)["_max_episode_steps"])  # Gymnasium has no public name for it
