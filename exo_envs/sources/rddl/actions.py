@@ -119,7 +119,6 @@ def _choice(
     action_values: Mapping[str, Sequence[Any]],
     limits: tuple[float, float],
 ) -> tuple[Any, ...]:
-    """The values of an action fluent."""
     lifted, kind, (low, high) = rddl.lifted[name][0], rddl.action_kinds[name], limits
     values = action_values.get(name, action_values.get(lifted))
     if values is not None:
@@ -184,7 +183,6 @@ def _assignments(
 
 
 def _name(rddl: Description, row: Mapping[str, Any]) -> str:
-    """The fluents that an action sets, for people."""
     parts = []
     for name, value in row.items():
         if value == rddl.default[name]:

@@ -58,7 +58,6 @@ class GraphNode:
         return self.op == "constant"
 
     def __repr__(self) -> str:
-        """The expression, down to a few levels."""
         return show(self)
 
 
@@ -81,7 +80,6 @@ class Graph:
     # --- leaves ---------------------------------------------------------------------------
 
     def constant(self, value: Any, kind: Kind | None = None) -> GraphNode:
-        """A number or a truth value."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = kind or _KINDS.get(type(value), "real")
         return self._make("constant", (), _TYPES[kind](value), kind)
@@ -91,7 +89,6 @@ class Graph:
         return self._make(op, (), name, kind)
 
     def random(self, distribution: str, args: Sequence[GraphNode], kind: Kind) -> GraphNode:
-        """A new draw."""
         self._tags += 1
         return self._make("random", tuple(args), (distribution, self._tags), kind)
 
@@ -102,11 +99,9 @@ class Graph:
         return node if node.kind == "bool" else self.compare("!=", node, self.constant(0))
 
     def all(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """Whether all hold."""
         return self._join("and", nodes, neutral=self.true, absorbing=self.false)
 
     def any(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """Whether at least one holds."""
         return self._join("or", nodes, neutral=self.false, absorbing=self.true)
 
     def conjuncts(self, nodes: Iterable[GraphNode]) -> Sequence[GraphNode]:
@@ -132,7 +127,6 @@ class Graph:
         return self._make(op, tuple(parts), None, "bool")
 
     def negate(self, node: GraphNode) -> GraphNode:
-        """Whether it does not hold."""
         node = self.truth(node)
         if node.is_constant:
             return self.constant(not node.value)
@@ -166,11 +160,9 @@ class Graph:
         return self._make("int", (node,), None, "int")
 
     def add(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """The sum."""
         return self._combine("add", nodes, operator.add, 0)
 
     def multiply(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """The product."""
         return self._combine("mul", nodes, operator.mul, 1)
 
     def _combine(
@@ -193,7 +185,6 @@ class Graph:
         return self._make(op, tuple(parts), None, numeric_kind(p.kind for p in parts))
 
     def minus(self, node: GraphNode) -> GraphNode:
-        """The negative of a number."""
         return self.multiply((self.constant(-1), node))
 
     def divide(self, left: GraphNode, right: GraphNode) -> GraphNode:
@@ -207,7 +198,6 @@ class Graph:
         return self._make("quotient", (left, right), None, "real")
 
     def choose(self, condition: GraphNode, then: GraphNode, otherwise: GraphNode) -> GraphNode:  # noqa: PLR0911
-        """``if condition then ... else ...``."""
         condition = self.truth(condition)
         if condition.is_constant:
             return then if condition.value else otherwise
@@ -238,7 +228,6 @@ class Graph:
         return self._make(name, args, None, kind)
 
     def clip(self, node: GraphNode, low: float, high: float) -> GraphNode:
-        """The number, no less than ``low`` and no more than ``high``."""
         node = self.number(node)
         for name, bound in (("max", low), ("min", high)):
             if np.isfinite(bound):
@@ -269,7 +258,6 @@ class Graph:
         return self.apply(node.op, args)
 
     def apply(self, op: str, args: Sequence[GraphNode]) -> GraphNode:
-        """An operation, given the name that its nodes have."""
         if op in _OF_MANY:
             return _OF_MANY[op](self, args)
         if op in _OF_FEW:
@@ -326,7 +314,6 @@ def leaves(roots: Iterable[GraphNode], *ops: str) -> list[GraphNode]:
 
 
 def draws(node: GraphNode) -> list[GraphNode]:
-    """The draws that an expression looks at."""
     return leaves([node], "random")
 
 

@@ -23,7 +23,6 @@ Bindings = Mapping[str, str]  # parameter -> object
 
 
 def ground(model: Any, rddl: Description) -> None:
-    """Ground a lifted model of pyRDDLGym: its fluents, and how they move."""
     _Grounder(model, rddl).ground()
 
 

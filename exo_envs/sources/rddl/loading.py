@@ -29,7 +29,6 @@ class RDDLRefusedError(ArgumentError):
     """
 
     def __init__(self, reason: str, message: str) -> None:
-        """Name the reason and say which fluent it is about."""
         super().__init__(f"{reason}: {message}")
         self.reason = reason
 

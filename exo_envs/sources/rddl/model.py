@@ -183,7 +183,6 @@ class RDDLMDP(ExoMDP):
     """
 
     def __init__(self, rddl: Description) -> None:
-        """Compile the expressions."""
         self._describe(rddl)
         self._n, self._x = _Part(rddl, rddl.endogenous), _Part(rddl, rddl.exogenous)
         self.endogenous_variables = self._n.variables
@@ -230,7 +229,6 @@ class RDDLMDP(ExoMDP):
         return State(self._n.repeated(size), self._x.repeated(size))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x)."""
         values, part = as_values("exogenous", exogenous, self.exogenous_variables), self._x
         x = flat_rows(values)
         return part.write(part.moves(part.read(x), len(x), rng), values.dtype).reshape(values.shape)
@@ -238,7 +236,6 @@ class RDDLMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """P(n'|n,a,x)."""
         shape, n, x, a = as_batch(self, state, action)
         found = self._n.moves(self._known(n, x, a), len(a), rng)
         return self._n.write(found, n.dtype).reshape(*shape, n.shape[-1])
@@ -253,7 +250,6 @@ class RDDLMDP(ExoMDP):
         return terms.reshape(*shape, terms.shape[-1])
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """What a step pays whatever x is."""
         values = as_values("endogenous", endogenous, self.endogenous_variables)
         shape, (n,), a = flatten(self, (values,), action)
         known = self._n.read(n) | self._description.actions.values(a)
@@ -261,7 +257,6 @@ class RDDLMDP(ExoMDP):
         return np.array(found, dtype=np.float64).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Whether a termination condition of the description holds."""
         if self._never_ends:
             return super().is_terminal(state)
         if self.end_looks_at:
@@ -298,7 +293,6 @@ class RDDLMDP(ExoMDP):
         }
 
     def action_fluents(self, action: int) -> dict[str, Any]:
-        """What an action sets the grounded action fluents to."""
         index, columns = as_action(self, action), self._description.actions.columns
         return {name: column[index].item() for name, column in columns.items()}
 
@@ -333,7 +327,6 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
     model: RDDLMDP
 
     def __init__(self, rddl: Description) -> None:
-        """Compile the expressions of the description, and carry its end."""
         model = RDDLMDP(rddl)
         self._describe(rddl)
         CarriedEnd.__init__(self, model, model.end_looks_at)
@@ -345,7 +338,6 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
         self.notes += (note,)
 
     def fluents(self, state: State) -> dict[str, NDArray[Any]]:
-        """The grounded state fluents of the description, as :meth:`RDDLMDP.fluents` has them."""
         return self.model.fluents(self.without_end(state))
 
 
@@ -371,7 +363,6 @@ class _Part:
         ]
 
     def repeated(self, size: int) -> Array:
-        """The initial values, shape (size, variables)."""
         return np.tile(np.array(self._initial, dtype=Ranges(self.variables).dtype), (size, 1))
 
     def read(self, rows: Array) -> dict[GraphNode, Any]:

@@ -130,7 +130,6 @@ def _over_outcomes(graph: Graph, node: GraphNode) -> GraphNode:
 
 
 def _chance(graph: Graph, draw: GraphNode, value: int) -> GraphNode:
-    """The chance of one outcome."""
     if draw.value[0] == "Bernoulli":
         if value:
             return draw.args[0]

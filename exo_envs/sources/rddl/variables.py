@@ -134,7 +134,6 @@ def _cases(
 
 
 def _merge(rddl: Description, name: str) -> None:
-    """Put the new variable in the place of its members."""
     graph, values = rddl.graph, rddl.values[name]
     members = {value: j for j, value in enumerate(values) if value != "none"}
     following = [graph.true if value == "none" else rddl.following[value] for value in values]

@@ -45,7 +45,6 @@ class NamedColumns:
         self._decoders = decoders
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """One column."""
         try:
             j = self._names.index(name)
         except ValueError:
@@ -60,7 +59,6 @@ class NamedColumns:
         return self[name]
 
     def __len__(self) -> int:
-        """The number of states."""
         return len(self._values)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -68,12 +66,10 @@ class NamedColumns:
         return (self[name] for name in self._names)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The part as the model has it."""
         out = self._values if dtype is None else self._values.astype(dtype, copy=False)
         return out.copy() if copy else out
 
     def __dir__(self) -> list[str]:
-        """The names, for completion."""
         return list(self._names)
 
 
@@ -151,7 +147,6 @@ class Interface:
         return out
 
     def ended(self, n: NDArray[Any]) -> BoolArray:
-        """Whether episodes are over, shape (B,)."""
         if self._terminal is None:
             return np.zeros(len(n), dtype=np.bool_)
         found = self._terminal(NamedColumns(_read_only(n), self._endogenous_names))

@@ -78,7 +78,6 @@ class Coding:
 
     @cached_property
     def variable(self) -> Variable:
-        """The variable of a model."""
         if self.levels is not None:
             return Variable(self.name, len(self.levels))
         return Variable(self.name, low=self.low, high=self.high)
@@ -147,7 +146,6 @@ class RecordedRows:
         self.remaining: Rows = np.repeat(lengths, lengths) - 1 - self._position
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.rows)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RecordedRows:
@@ -156,7 +154,6 @@ class RecordedRows:
 
     @property
     def longest(self) -> int:
-        """The rows of the longest segment."""
         return int(self._transitions.max()) + 1
 
     def segments(self) -> list[tuple[int, int]]:

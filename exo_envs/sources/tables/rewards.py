@@ -87,7 +87,6 @@ class NamedTerms:
         return {scope: values for scope, values in found.items() if scope is not None}
 
     def terms(self, n: NDArray[Any], a: NDArray[np.int64], x: NDArray[Any]) -> FloatArray:
-        """What each term pays, shape (B, scopes)."""
         found = self._paid((n, a, x))
         terms = np.empty((len(n), len(self.scopes)))
         for j, scope in enumerate(self.scopes):
