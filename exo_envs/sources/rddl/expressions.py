@@ -234,13 +234,6 @@ class Graph:
                 node = self.function(name, (node, self.constant(bound, node.kind)))
         return node
 
-    def which(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """The position of the one node that holds; 0 if none does."""
-        flags = tuple(self.truth(node) for node in nodes)
-        if all(flag.is_constant for flag in flags):
-            return self.constant(next((j for j, flag in enumerate(flags) if flag.value), 0))
-        return self._make("which", flags, None, "int")
-
     # --- rewriting ------------------------------------------------------------------------
 
     def substitute(
@@ -258,25 +251,20 @@ class Graph:
         return self.apply(node.op, args)
 
     def apply(self, op: str, args: Sequence[GraphNode]) -> GraphNode:
-        if op in _OF_MANY:
-            return _OF_MANY[op](self, args)
-        if op in _OF_FEW:
-            return _OF_FEW[op](self, *args)
+        if op in _MAKERS:
+            return _MAKERS[op](self, args)
         return self.compare(op, *args) if op in COMPARISONS else self.function(op, args)
 
 
-_OF_MANY: dict[str, Callable[[Graph, Iterable[GraphNode]], GraphNode]] = {
+_MAKERS: dict[str, Callable[[Graph, Sequence[GraphNode]], GraphNode]] = {
     "and": Graph.all,
     "or": Graph.any,
     "add": Graph.add,
     "mul": Graph.multiply,
-    "which": Graph.which,
-}
-_OF_FEW: dict[str, Callable[..., GraphNode]] = {
-    "not": Graph.negate,
-    "int": Graph.number,
-    "quotient": Graph.divide,
-    "if": Graph.choose,
+    "not": lambda graph, args: graph.negate(*args),
+    "int": lambda graph, args: graph.number(*args),
+    "quotient": lambda graph, args: graph.divide(*args),
+    "if": lambda graph, args: graph.choose(*args),
 }
 
 
@@ -413,8 +401,6 @@ def _operation(node: GraphNode) -> Callable[..., Any]:
         return DISTRIBUTIONS[node.value[0]].draw
     if node.op in FOLDS:
         return partial(_fold, FOLDS[node.op], len({a.kind for a in node.args}) == 1)
-    if node.op == "which":
-        return _which
     compute = COMPUTED[node.op]
     return lambda rng, size, *args: compute(*args)
 
@@ -425,12 +411,4 @@ def _fold(function: Any, in_place: bool, _rng: Any, _size: int, *values: Any) ->
     in_place = in_place and np.ndim(result) > 0
     for value in values[2:]:
         result = function(result, value, out=result) if in_place else function(result, value)
-    return result
-
-
-def _which(_rng: Any, size: int, *flags: Any) -> Array:
-    result = np.zeros(size, dtype=np.int64)
-    for j, flag in enumerate(flags):
-        if j:
-            np.copyto(result, j, where=flag)
     return result

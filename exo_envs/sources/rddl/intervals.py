@@ -100,8 +100,6 @@ def _interval(node: GraphNode, args: list[Interval]) -> Interval:  # noqa: C901,
                 np.where(lows[0] == 1, lows[1], np.where(highs[0] == 0, lows[2], either.low)),
                 np.where(lows[0] == 1, highs[1], np.where(highs[0] == 0, highs[2], either.high)),
             )
-        case "which":
-            return Interval(np.float64(0), np.float64(len(args) - 1))
         case "==":
             same = args[0].is_one & args[1].is_one & (lows[0] == lows[1])
             apart = (highs[0] < lows[1]) | (highs[1] < lows[0])

@@ -27,7 +27,7 @@ from exo_envs.core.mdp import (
 from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
 from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
 from exo_envs.sources.rddl.expressions import GraphNode, Program, leaves
-from exo_envs.sources.rddl.grounding import ground
+from exo_envs.sources.rddl.grounding import Grounder
 from exo_envs.sources.rddl.intervals import (
     check_bounds,
     drop_constants,
@@ -101,7 +101,7 @@ def from_rddl(
         horizon=check_whole("horizon", model.horizon if horizon is None else horizon, 1),
         discount=float(model.discount if discount is None else discount),
     )
-    ground(model, rddl)
+    Grounder(model, rddl).ground()
     most = min(int(model.max_allowed_actions), len(rddl.action_kinds))
     if max_concurrent is not None:
         most = min(most, check_whole("max_concurrent", max_concurrent, 0))
@@ -183,7 +183,15 @@ class RDDLMDP(ExoMDP):
     """
 
     def __init__(self, rddl: Description) -> None:
-        self._describe(rddl)
+        self._description = rddl
+        self.name = rddl.name
+        self.action_names = rddl.actions.names
+        self.value_names = {name: v for name, v in rddl.values.items() if name in rddl.kinds}
+        self.constants = rddl.constants
+        self.parents = rddl.parents()
+        looked_at = rddl.looks_at(rddl.terminal)
+        self.end_looks_at = tuple(name for name in rddl.exogenous if name in looked_at)
+        self.notes = tuple(rddl.notes)
         self._n, self._x = _Part(rddl, rddl.endogenous), _Part(rddl, rddl.exogenous)
         self.endogenous_variables = self._n.variables
         self.exogenous_variables = self._x.variables
@@ -200,18 +208,6 @@ class RDDLMDP(ExoMDP):
         self._terminal = Program([rddl.terminal])
         self._never_ends = rddl.terminal is rddl.graph.false
         self._fluents = Program(list(rddl.fluents.values()))
-
-    def _describe(self, rddl: Description) -> None:
-        """Set the attributes that say what became of the description."""
-        self._description = rddl
-        self.name = rddl.name
-        self.action_names = rddl.actions.names
-        self.value_names = {name: v for name, v in rddl.values.items() if name in rddl.kinds}
-        self.constants = rddl.constants
-        self.parents = rddl.parents()
-        looked_at = rddl.looks_at(rddl.terminal)
-        self.end_looks_at = tuple(name for name in rddl.exogenous if name in looked_at)
-        self.notes = tuple(rddl.notes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a description; it is compiled again."""
@@ -328,7 +324,7 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
 
     def __init__(self, rddl: Description) -> None:
         model = RDDLMDP(rddl)
-        self._describe(rddl)
+        vars(self).update(vars(model))  # what became of the description
         CarriedEnd.__init__(self, model, model.end_looks_at)
         note = (
             f"the end of an episode depends on exogenous variables "

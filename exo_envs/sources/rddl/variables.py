@@ -136,14 +136,16 @@ def _cases(
 def _merge(rddl: Description, name: str) -> None:
     graph, values = rddl.graph, rddl.values[name]
     members = {value: j for j, value in enumerate(values) if value != "none"}
-    following = [graph.true if value == "none" else rddl.following[value] for value in values]
+    position = graph.constant(0)  # in the values of the new variable
+    for value, j in members.items():
+        position = graph.choose(rddl.following[value], graph.constant(j), position)
     initial = next((j for value, j in members.items() if rddl.initial[value]), 0)
     now, then = ({m: leaf(m) for m in members} for leaf in (rddl.leaf, rddl.next_leaf))
     rddl.forget(members)
     rddl.kinds[name] = "int"
     rddl.bounds[name] = (0, len(values) - 1)
     rddl.initial[name] = initial
-    rddl.following[name] = graph.which(following)
+    rddl.following[name] = position
     values_of: dict[GraphNode, GraphNode] = {}
     for value, j in members.items():
         constant = graph.constant(j)
@@ -244,16 +246,14 @@ def _with_pieces(
 def _find_initial(rddl: Description, values: dict[GraphNode, GraphNode], stored: list[str]) -> None:
     """Values of what is stored from which the initial values of the description follow."""
     waiting = {leaf.value: root for leaf, root in values.items()}
-
-    def unknown(fluent: str) -> list[str]:
-        looked_at = rddl.looks_at(waiting[fluent])
-        return [name for name in stored if name in looked_at and name not in rddl.initial]
-
     while waiting:
-        ready = min(waiting, key=lambda fluent: len(unknown(fluent)))
-        names = unknown(ready)
-        found = _solve(rddl, ready, waiting.pop(ready), names)
-        rddl.initial.update(zip(names, found, strict=True))
+        unknown = {
+            fluent: [n for n in stored if n in rddl.looks_at(root) and n not in rddl.initial]
+            for fluent, root in waiting.items()
+        }
+        ready = min(unknown, key=lambda fluent: len(unknown[fluent]))
+        found = _solve(rddl, ready, waiting.pop(ready), unknown[ready])
+        rddl.initial.update(zip(unknown[ready], found, strict=True))
 
 
 def _solve(rddl: Description, fluent: str, root: GraphNode, names: list[str]) -> tuple[Any, ...]:
