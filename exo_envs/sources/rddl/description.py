@@ -53,9 +53,7 @@ class Description:
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reward: GraphNode = field(init=False)
     terminal: GraphNode = field(init=False)  # when an episode is over
-    invariants: list[GraphNode] = field(
-        default_factory=list
-    )  # hold in every state, the author says
+    invariants: list[GraphNode] = field(default_factory=list)  # of states, the author says
     preconditions: list[GraphNode] = field(default_factory=list)  # of actions that are taken
     fluents: dict[str, GraphNode] = field(default_factory=dict)  # by the variables: state fluents
     # The results of the import.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +36,7 @@ class NoExogenousFluentsWarning(UserWarning):
 
 
 def load(domain: Any, instance: Any) -> Any:
-    """The lifted model of pyRDDLGym.
-
-    Raises:
-        ImportError: pyRDDLGym or rddlrepository is missing; the message says what to install.
-        ValueError: there is no such domain or instance, or the text is not RDDL.
-    """
+    """The lifted model of pyRDDLGym; what it cannot find or read is refused."""
     rddl_module("pyRDDLGym")
     if _is_text(domain) and _is_text(instance):
         with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +86,9 @@ def _parse(domain: Path, instance: Path) -> Any:
     from pyRDDLGym.core.parser.parser import RDDLParser
     from pyRDDLGym.core.parser.reader import RDDLReader
 
-    with _quiet():
+    # The parser generator talks about tokens that no rule uses, and about its tables.
+    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         parser = RDDLParser(lexer=None, verbose=False)
         parser.build()
         try:
@@ -105,16 +100,3 @@ def _parse(domain: Path, instance: Path) -> Any:
                 f"this is not RDDL as pyRDDLGym reads it: {what} (it needs a domain, a block of "
                 "non-fluents, which may be empty, and an instance)"
             ) from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """The parser generator talks about tokens that no rule uses, and about its tables."""
-    level = logging.root.manager.disable
-    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logging.disable(level)

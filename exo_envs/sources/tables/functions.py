@@ -74,16 +74,7 @@ class NamedColumns:
 
 
 class Interface:
-    """Calls the functions of a user and checks what they return.
-
-    Args:
-        endogenous: the variables of n.
-        codings: the columns of x.
-        actions: how many, or what each is called; functions see these values.
-        step: (n, a, x) or (n, a, x, rng) -> n'.
-        reward: (n, a, x) -> what is paid, one array or one for each scope.
-        terminal: n -> whether an episode is over.
-    """
+    """Calls the functions given to :meth:`TraceMDP.from_frame` and checks what they return."""
 
     def __init__(
         self,
@@ -172,13 +163,8 @@ class Interface:
 def fitting(what: str, variable: Variable, values: Any, size: int) -> NDArray[Any]:
     """Values of an endogenous variable, shape (size,), of which rounding errors are taken away.
 
-    Whether they are in range is looked at where they enter.
-
-    Args:
-        what: the function that returned them, for errors.
-        variable: the variable.
-        values: what was returned: one number, or one for each state.
-        size: the number of states.
+    A function, ``what``, returned one number, or one for each state. Whether they are in range is
+    looked at where they enter.
     """
     name = variable.name
     column = _as_answers(f"{what}, for {name!r},", values, size)
