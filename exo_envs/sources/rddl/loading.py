@@ -13,9 +13,6 @@ from typing import Any
 from exo_envs.core.arguments import check_choice, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, require
 
-#: A text of RDDL has one of these; a path or a name has none.
-TEXT_SIGNS = ("{", "\n")
-
 
 class RDDLRefusedError(ArgumentError):
     """The description cannot be represented exactly; ``reason`` is one short name of why.
@@ -47,7 +44,11 @@ def load(domain: Any, instance: Any) -> Any:
     if _is_path(domain) and _is_path(instance):
         return _parse(Path(domain), Path(instance))
     if isinstance(domain, str) and not _is_text(domain):
-        return _parse(*_from_repository(domain, instance))
+        manager = rddl_module("rddlrepository.core.manager").RDDLRepoManager()
+        check_choice("domain of rddlrepository", domain, manager.list_problems())
+        problem, number = manager.get_problem(domain), str(instance)
+        check_choice(f"instance of {domain}", number, problem.list_instances())
+        return _parse(Path(problem.get_domain()), Path(problem.get_instance(number)))
     raise ArgumentTypeError(
         "domain and instance are a name of rddlrepository and the number of an instance, two "
         f"paths, or two texts of RDDL, not {shown(domain)} and {shown(instance)}"
@@ -61,21 +62,12 @@ def rddl_module(name: str) -> Any:
     return require(name, needed)
 
 
-def _is_text(source: Any) -> bool:
-    return isinstance(source, str) and any(sign in source for sign in TEXT_SIGNS)
+def _is_text(source: Any) -> bool:  # neither a path nor a name has one of these
+    return isinstance(source, str) and ("{" in source or "\n" in source)
 
 
 def _is_path(source: Any) -> bool:
     return isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".rddl"))
-
-
-def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
-    manager = rddl_module("rddlrepository.core.manager").RDDLRepoManager()
-    check_choice("domain of rddlrepository", domain, manager.list_problems())
-    problem = manager.get_problem(domain)
-    number = str(instance)
-    check_choice(f"instance of {domain}", number, problem.list_instances())
-    return Path(problem.get_domain()), Path(problem.get_instance(number))
 
 
 def _parse(domain: Path, instance: Path) -> Any:

@@ -222,7 +222,7 @@ class RDDLMDP(ExoMDP):
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The initial state of the instance, ``size`` times."""
         size = as_size(self, size)
-        return State(self._n.repeated(size), self._x.repeated(size))
+        return State(np.tile(self._n.initial, (size, 1)), np.tile(self._x.initial, (size, 1)))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         values, part = as_values("exogenous", exogenous, self.exogenous_variables), self._x
@@ -354,12 +354,8 @@ class _Part:
             else Variable(leaf.value, 2 if leaf.kind == "bool" else int(high - low) + 1)
             for leaf, (low, high) in zip(self._leaves, bounds, strict=True)
         )
-        self._initial = [
-            rddl.initial[name] - o for name, o in zip(names, self._offsets, strict=True)
-        ]
-
-    def repeated(self, size: int) -> Array:
-        return np.tile(np.array(self._initial, dtype=Ranges(self.variables).dtype), (size, 1))
+        initial = [rddl.initial[name] - o for name, o in zip(names, self._offsets, strict=True)]
+        self.initial: Array = np.array(initial, dtype=Ranges(self.variables).dtype)
 
     def read(self, rows: Array) -> dict[GraphNode, Any]:
         """The values of an array (B, variables)."""
