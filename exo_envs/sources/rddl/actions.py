@@ -24,12 +24,7 @@ def tabulate_actions(
     most_at_once: int,
     most_actions: int,
 ) -> ActionTable:
-    """All actions that the description allows in some state, the default one first.
-
-    Raises:
-        RDDLRefusedError: a fluent has no finite choice (``real-actions``, ``unbounded``), or there
-            are too many actions (``too-many-actions``).
-    """
+    """All actions that the description allows in some state, the default one first."""
     kinds, graph = rddl.action_kinds, rddl.graph
     known = sorted({*kinds, *(rddl.lifted[name][0] for name in kinds)})
     for name in action_values:
