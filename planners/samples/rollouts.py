@@ -148,7 +148,6 @@ class ExogenousData:
         return fewer
 
     def check(self, exogenous: Sequence[Variable], endogenous: Sequence[Variable]) -> None:
-        """Refuse rollouts that are not of these variables."""
         names, of_n = _names(exogenous), _names(endogenous)
         sizes = [variable.size for variable in exogenous]
         if self.names != names:
@@ -238,7 +237,6 @@ class Backgrounds:
         return cls(data, np.tile(np.arange(rollouts), repeats), chosen, rollouts)
 
     def __len__(self) -> int:
-        """The number of backgrounds."""
         return len(self.rollout)
 
     def column(self, j: int) -> Ints:

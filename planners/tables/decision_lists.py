@@ -235,16 +235,16 @@ class DecisionLists(NamedTuple):
 
     def distribution(self, n: IntArray, action: IntArray, exogenous: IntArray) -> FloatArray:
         """P(n' | n, a, x) for a batch, shape (B, N)."""
-        n = whole_numbers("n", n, 0, self.num_states)
-        actions = whole_numbers("action", action, 0, self.num_actions, length=len(n))
+        states = whole_numbers("n", n, 0, self.num_states)
+        actions = whole_numbers("action", action, 0, self.num_actions, length=len(states))
         x = np.asarray(exogenous)
-        check_shape("exogenous", x, (len(n), len(self.sizes)))
+        check_shape("exogenous", x, (len(states), len(self.sizes)))
         columns = [
             whole_numbers(f"exogenous[:, {i}]", x[:, i], 0, size)
             for i, size in enumerate(self.sizes.tolist())
         ]
-        sound = np.array(columns, dtype=np.int64).reshape(x.shape[::-1]).T.copy()
-        targets, probabilities = list_successors(self, n, actions, sound)
+        sound: Ints = np.array(columns, dtype=np.int64).reshape(x.shape[::-1]).T.copy()
+        targets, probabilities = list_successors(self, states, actions, sound)
         out = np.zeros((len(targets), self.num_states))
         np.add.at(out, (np.arange(len(targets))[:, None], targets), probabilities)
         return out

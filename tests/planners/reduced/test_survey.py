@@ -117,7 +117,6 @@ def test_without_any_exogenous_variables():
     [
         ({"reward": "sum"}, "unknown kind of reward 'sum'"),
         ({"num_tests": 0}, "num_tests is a whole number, at least 1, not 0"),
-        ({"num_draws": -1}, "num_draws is a whole number, at least 1, not -1"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
