@@ -55,7 +55,7 @@ from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.factors import Factor, Factors, Fit, KnownParents, fit_mask
+from planners.tables.factors import Factor, Factors, Fit, KnownParents, factors_later, fit_mask
 from planners.tables.indexing import variables_of
 from planners.tables.ragged import Ragged, SparseTables
 
@@ -358,7 +358,7 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         FactoredMDP.__init__(
             self,
             initial=self.data.initial(),
-            factors=(lambda: fit().factors) if callable(fit) else fit.factors,
+            factors=factors_later(fit) if callable(fit) else fit.factors,
             data=self.data,
             memory=memory,
             **tables,

@@ -219,6 +219,11 @@ def fit_mask(
     return fit_factors(data, parents, smoothing, memory=search.memory)
 
 
+def factors_later(fit: Callable[[], Fit]) -> Callable[[], tuple[Factor, ...]]:
+    """The factors of a fit that is made when they are first asked for."""
+    return lambda: fit().factors
+
+
 def _fitted_variables(key: tuple[int, Key, float]) -> list[int]:
     return [key[0], *key[1]]
 
