@@ -10,8 +10,17 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import check_discount, kind_of, whole
 from exo_envs.core.batches import flat_rows
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ContractError, unknown_name
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
-from exo_envs.core.model import batch_shape, kernels
+from exo_envs.core.mdp import (
+    BoolArray,
+    ExoMDP,
+    FloatArray,
+    IntArray,
+    State,
+    Successors,
+    Variable,
+    batch_shape,
+    kernels,
+)
 
 Part = Literal["endogenous", "exogenous"]
 FLOAT64, BOOL = np.dtype(np.float64), np.dtype(np.bool_)
@@ -55,7 +64,6 @@ class Question(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The batch dimensions of what was asked."""
         return batch_shape(self.exogenous if self.endogenous is None else self.endogenous)
 
     def show(self, mdp: ExoMDP, lane: int) -> str:

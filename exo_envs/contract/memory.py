@@ -111,8 +111,6 @@ def find_all_memory(mdp: ExoMDP, rng: np.random.Generator, lanes: int = 32) -> l
 
 
 class _Study:
-    """A model with questions about some states."""
-
     def __init__(
         self, mdp: ExoMDP, states: State, rng: np.random.Generator, max_calls: int
     ) -> None:

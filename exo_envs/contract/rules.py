@@ -41,7 +41,6 @@ _DISTRIBUTION_STATES = 12  # states whose n' is drawn many times
 
 
 def fail(rule: str, message: str) -> NoReturn:
-    """Say which rule is broken, and how it shows."""
     raise ContractError(rule, message)
 
 
@@ -56,7 +55,6 @@ class Probe:
 
     @classmethod
     def of(cls, mdp: ExoMDP, states: State, rng: np.random.Generator) -> Probe:
-        """The states, each with a random action."""
         return cls(mdp, states, rng.integers(mdp.num_actions, size=len(states.endogenous)), rng)
 
     def strict(self) -> Probe:
@@ -69,7 +67,6 @@ class Probe:
         return state, np.array(self.actions[index])
 
     def show(self, index: Any) -> str:
-        """Some state and action, by name."""
         state, action = self.at(index)
         parts = []
         for variables, values in zip(

@@ -51,7 +51,6 @@ Constraints: TypeAlias = Mapping[str, Constraint]
 
 
 def whole(least: int, most: int | None = None) -> Constraint:
-    """A field is a whole number in this range."""
     return partial(check_whole, least=least, most=most)
 
 
@@ -141,25 +140,21 @@ def _check_that(name: str, number: Any, fits: Callable[[float], bool], wanted: s
 
 
 def check_positive(name: str, number: Any, unit: str = "") -> float:
-    """A positive number as a Python float."""
     of = f" of {unit}" if unit else ""
     return _check_that(name, number, lambda x: x > 0, f"a positive number{of}")
 
 
 def check_probability(name: str, number: Any) -> float:
-    """A probability as a Python float."""
     return _check_that(name, number, lambda p: 0 <= p <= 1, "a probability, 0 ... 1")
 
 
 def check_level(name: str, number: Any) -> float:
-    """The level of a test or of an interval as a Python float."""
     _check_that(name, number, lambda p: 0 < p < 1, "a probability between 0 and 1")
     wanted = f"a probability of at least {MIN_LEVEL:g}"
     return _check_that(name, number, lambda p: p >= MIN_LEVEL, wanted)
 
 
 def check_discount(name: str, number: Any) -> float:
-    """The paper's gamma as a Python float."""
     return _check_that(name, number, lambda gamma: 0 < gamma <= 1, "in (0, 1]")
 
 
@@ -171,12 +166,10 @@ def check_flag(name: str, number: Any) -> bool:
 
 
 def check_horizon(name: str, number: Any) -> int:
-    """The length of an episode as a Python integer."""
     return check_whole(name, number, 1, MAX_HORIZON, why="whole episodes are kept in memory")
 
 
 def check_size(name: str, number: Any) -> int:
-    """The number of values of a variable as a Python integer."""
     return check_whole(name, number, 1, MAX_SIZE, why="values are 64-bit integers")
 
 
@@ -232,14 +225,12 @@ def check_total(
 
 
 def check_kind(name: str, value: object, kind: type, *, optional: bool = False) -> None:
-    """Refuse what is of another kind."""
     if not isinstance(value, kind) and not (optional and value is None):
         choices = " or None" if optional else ""
         raise ArgumentTypeError(f"{name} is a {kind.__name__}{choices}, not {kind_of(value)}")
 
 
 def check_function(name: str, function: Any, *, optional: bool = False) -> None:
-    """Refuse what cannot be called."""
     if not callable(function) and not (optional and function is None):
         choices = "a function or None" if optional else "a function"
         raise ArgumentTypeError(f"{name} is {choices}, not {shown(function)}")
@@ -265,7 +256,6 @@ def as_list(what: str, values: Any) -> list[Any]:
 
 
 def check_names(name: str, names: Any, among: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Different names, of those that there are."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ArgumentError(f"{name} is a sequence of names, not {names!r}")
     found = tuple(names)
@@ -333,7 +323,6 @@ def as_integers(what: str, values: Any) -> Ints:
 
 
 def check_shape(name: str, array: NDArray[Any], shape: Sequence[int]) -> None:
-    """Refuse an array of another shape."""
     if array.shape != tuple(shape):
         raise ArgumentError(f"{name} has shape {array.shape}, not {tuple(map(int, shape))}")
 
@@ -482,7 +471,6 @@ def _check_type(name: str, values: Any, dtype: Any) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for an error message."""
     return "None" if value is None else type(value).__name__
 
 

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.arguments import as_array, as_integers, check_lanes, kind_of, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
-from exo_envs.core.mdp import ExoMDP, State, Variable, as_pair
-from exo_envs.core.model import Ranges, kernels
+from exo_envs.core.mdp import ExoMDP, Ranges, State, Variable, as_pair, kernels
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -190,7 +189,6 @@ def as_size(mdp: ExoMDP, size: Any) -> int:
 
 
 def as_action(mdp: ExoMDP, action: Any) -> int:
-    """Check one action of ``mdp``."""
     try:
         index = operator.index(action)
     except TypeError:
@@ -201,7 +199,6 @@ def as_action(mdp: ExoMDP, action: Any) -> int:
 
 
 def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Check a batch of actions of ``mdp``."""
     array = actions
     if type(array) is not np.ndarray or array.dtype != np.int64:
         array = as_integers("the batch of actions", actions)
@@ -393,7 +390,6 @@ def _given_twice(given: list[str], entries: list[Any], names: tuple[str, ...]) -
 
 
 def _entries(mask: Any) -> list[Any]:
-    """What a mask holds."""
     if isinstance(mask, (str, bytes, bytearray, memoryview)):
         what = "bytes in memory" if isinstance(mask, memoryview) else f"the string {mask!r}"
         raise ArgumentTypeError(f"a mask is a sequence of names, not {what}")
@@ -404,7 +400,6 @@ def _entries(mask: Any) -> list[Any]:
 
 
 def _kind(entry: Any) -> str:
-    """What an entry of a mask is."""
     if isinstance(entry, str):
         return "names"
     if isinstance(entry, (bool, np.bool_)):

@@ -43,7 +43,6 @@ class EndCarryingMDP(ExoMDP):
     """A model whose last endogenous variable is ``done``: the episode is over where it is 1."""
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Whether a step has ended the episode."""
         n = as_values("endogenous", as_pair(state).endogenous, self.endogenous_variables)
         return np.asarray(n[..., -1] == 1)
 
@@ -84,24 +83,20 @@ class CarriedEnd(EndCarryingMDP):
 
     @property
     def held_out(self) -> CarriedEnd:
-        """That of the model, with its end carried as well."""
         own = self.model.held_out
         return self if own is self.model else CarriedEnd(own, self.looks_at)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """States that the model begins in, before any end."""
         state = self.model.sample_initial(size, rng)
         return State(self._with_end(state.endogenous, 0), state.exogenous)
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """As x moves in the model; no end stops it."""
         state, following = self.model.trajectories(size, num_steps, rng)
         return State(self._with_end(state.endogenous, 0), state.exogenous), following
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """As x moves in the model."""
         return self.model.sample_exogenous(exogenous, rng)
 
     def sample_endogenous(
@@ -114,7 +109,6 @@ class CarriedEnd(EndCarryingMDP):
         return n.reshape(*shape, n.shape[-1])
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
-        """Of the model, if it gives one."""
         shape, inner, over, actions = self._inner(state, action)
         found = self.model.endogenous_distribution(inner, actions)
         if found is None:

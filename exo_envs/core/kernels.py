@@ -34,11 +34,9 @@ class LazyModule:
     """
 
     def __init__(self, name: str) -> None:
-        """Take the whole name of the module."""
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        """Import the module, and keep what was asked for."""
         if attribute.startswith("_"):  # of this object, when it is copied or pickled
             raise AttributeError(attribute)
         value = getattr(import_module(self._name), attribute)
