@@ -26,7 +26,7 @@ from exo_envs.contract.answers import (
 )
 from exo_envs.contract.checked_mdp import ask, checked
 from exo_envs.core.errors import ContractError
-from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors
 from exo_envs.core.statistics import find_difference, hoeffding_margin
 
 _SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16
@@ -330,21 +330,15 @@ def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -
         for kept in (order[:few], order[few : 2 * few])  # so each lane is moved at least once
         for place in _extreme_lanes(probe)
     ]
+    if not others:  # there is no variable
+        return
     for method in DRAWN:
         seed = int(probe.rng.integers(2**31))
         drawn = probe.drawn(method, seed)
-        changes = [
-            int(np.count_nonzero((there.drawn(method, seed) != drawn)[kept]))
-            for kept, there in others
-        ]
-        if any(changes):
-            kept, there = others[int(np.argmax(changes))]
-            seeds = probe.rng.integers(2**31, size=(2, num_samples))
-            samples = [
-                np.stack([batch.drawn(method, int(k))[kept] for k in own])
-                for batch, own in zip((probe, there), seeds, strict=True)
-            ]
-            _compare_lanes(probe, method, kept, samples, error_probability / len(DRAWN))
+        changes = [(there.drawn(method, seed) != drawn)[kept] for kept, there in others]
+        most = int(np.argmax([np.count_nonzero(changed) for changed in changes]))
+        share = error_probability / len(DRAWN) / max(1, np.count_nonzero(changes[most]))
+        _compare_lanes(probe, method, *others[most], changes[most], num_samples, share)
 
 
 def _extreme_lanes(probe: Probe) -> list[int]:
@@ -365,38 +359,32 @@ def _with_others(probe: Probe, moved: IntArray, place: int) -> Probe:
 
 
 def _compare_lanes(
-    probe: Probe, method: str, kept: IntArray, samples: list[Any], error_probability: float
+    probe: Probe,
+    method: str,
+    kept: IntArray,
+    there: Probe,
+    changed: BoolArray,
+    num_samples: int,
+    error_probability: float,
 ) -> None:
-    """Compare the lane and the variable that differ most in the first third of both samples.
-
-    :func:`find_difference` tests on the rest.
-    """
-    first, second = (sample[: len(sample) // 3] for sample in samples)  # (N, lanes, variables)
-    if not first.size:
+    """Compare two batches in the lanes that are kept, and in what has changed of them."""
+    if not changed.any():
         return
-    gaps = _largest_gap(first, second)
-    lane, column = np.unravel_index(int(gaps.argmax()), gaps.shape)
-    one, other = (sample[:, lane, column] for sample in samples)
-    found = find_difference(one, other, error_probability)
-    if found:
-        variable = getattr(probe.mdp, f"{DRAWN[method]}_variables")[column]
-        fail(
-            "batching",
-            f"{method} looks at other lanes of the batch: {variable.name!r} is {found.value} in "
-            f"{found.first:.0%} of the samples {probe.show(kept[lane])}, but in {found.second:.0%} "
-            "if other lanes are in another state",
-        )
-
-
-def _largest_gap(first: Any, second: Any) -> FloatArray:
-    """The distance of Kolmogorov and Smirnov between two samples, of each lane and variable."""
-    both = np.concatenate([first, second])  # (samples, lanes, variables)
-    order = both.argsort(axis=0, kind="stable")
-    steps = np.where(order < len(first), 1 / len(first), -1 / len(second))
-    values = np.take_along_axis(both, order, axis=0)
-    is_last = np.ones(both.shape, dtype=np.bool_)  # of its value
-    is_last[:-1] = values[1:] != values[:-1]
-    return np.abs(steps.cumsum(axis=0) * is_last).max(axis=0)
+    seeds = probe.rng.integers(2**31, size=(2, num_samples))
+    first, second = (
+        np.stack([batch.drawn(method, int(k))[kept] for k in own])  # (N, lanes, variables)
+        for batch, own in zip((probe, there), seeds, strict=True)
+    )
+    for lane, column in np.argwhere(changed).tolist():
+        found = find_difference(first[:, lane, column], second[:, lane, column], error_probability)
+        if found:
+            variable = probe.mdp.ranges_of(DRAWN[method]).variables[column]
+            fail(
+                "batching",
+                f"{method} looks at other lanes of the batch: {variable.name!r} is {found.value} "
+                f"in {found.first:.0%} of the samples {probe.show(kept[lane])}, but in "
+                f"{found.second:.0%} if other lanes are in another state",
+            )
 
 
 def shares_noise(probe: Probe) -> bool:
