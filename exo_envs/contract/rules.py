@@ -26,7 +26,7 @@ from exo_envs.contract.answers import (
 )
 from exo_envs.contract.checked_mdp import ask, checked
 from exo_envs.core.errors import ContractError
-from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors
+from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State, Successors
 from exo_envs.core.statistics import find_difference, hoeffding_margin
 
 _SUBSETS = 16  # random subsets of x tried in `terms`; each dependency is missed by (3/4)^16
@@ -337,8 +337,26 @@ def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -
         drawn = probe.drawn(method, seed)
         changes = [(there.drawn(method, seed) != drawn)[kept] for kept, there in others]
         most = int(np.argmax([np.count_nonzero(changed) for changed in changes]))
-        share = error_probability / len(DRAWN) / max(1, np.count_nonzero(changes[most]))
-        _compare_lanes(probe, method, *others[most], changes[most], num_samples, share)
+        kept, there = others[most]
+        places = np.argwhere(changes[most]).tolist()
+        if not places:
+            continue
+        seeds = probe.rng.integers(2**31, size=(2, num_samples))
+        first, second = (
+            np.stack([batch.drawn(method, int(k))[kept] for k in own])  # (N, lanes, variables)
+            for batch, own in zip((probe, there), seeds, strict=True)
+        )
+        share = error_probability / len(DRAWN) / len(places)
+        for lane, column in places:
+            found = find_difference(first[:, lane, column], second[:, lane, column], share)
+            if found:
+                variable = probe.mdp.ranges_of(DRAWN[method]).variables[column]
+                fail(
+                    "batching",
+                    f"{method} looks at other lanes of the batch: {variable.name!r} is "
+                    f"{found.value} in {found.first:.0%} of the samples {probe.show(kept[lane])}, "
+                    f"but in {found.second:.0%} if other lanes are in another state",
+                )
 
 
 def _extreme_lanes(probe: Probe) -> list[int]:
@@ -356,35 +374,6 @@ def _with_others(probe: Probe, moved: IntArray, place: int) -> Probe:
     for values in (*state, action):
         values[moved] = values[place]
     return replace(probe, states=state, actions=action)
-
-
-def _compare_lanes(
-    probe: Probe,
-    method: str,
-    kept: IntArray,
-    there: Probe,
-    changed: BoolArray,
-    num_samples: int,
-    error_probability: float,
-) -> None:
-    """Compare two batches in the lanes that are kept, and in what has changed of them."""
-    if not changed.any():
-        return
-    seeds = probe.rng.integers(2**31, size=(2, num_samples))
-    first, second = (
-        np.stack([batch.drawn(method, int(k))[kept] for k in own])  # (N, lanes, variables)
-        for batch, own in zip((probe, there), seeds, strict=True)
-    )
-    for lane, column in np.argwhere(changed).tolist():
-        found = find_difference(first[:, lane, column], second[:, lane, column], error_probability)
-        if found:
-            variable = probe.mdp.ranges_of(DRAWN[method]).variables[column]
-            fail(
-                "batching",
-                f"{method} looks at other lanes of the batch: {variable.name!r} is {found.value} "
-                f"in {found.first:.0%} of the samples {probe.show(kept[lane])}, but in "
-                f"{found.second:.0%} if other lanes are in another state",
-            )
 
 
 def shares_noise(probe: Probe) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.core.arguments import as_generator, shown
-from exo_envs.core.batches import as_batch, as_values
+from exo_envs.core.batches import as_lanes, as_values
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import (
     BoolArray,
@@ -43,7 +43,7 @@ class EndCarryingMDP(ExoMDP):
     """A model whose last endogenous variable is ``done``: the episode is over where it is 1."""
 
     def is_terminal(self, state: State) -> BoolArray:
-        n = as_values("endogenous", as_pair(state).endogenous, self.endogenous_variables)
+        n = as_values("endogenous", as_pair(state).endogenous, self.endogenous_ranges)
         return np.asarray(n[..., -1] == 1)
 
     def _with_end(self, endogenous: IntArray, done: Any) -> IntArray:
@@ -132,14 +132,14 @@ class CarriedEnd(EndCarryingMDP):
     def without_end(self, state: State) -> State:
         """The model's own state: the same without ``done``."""
         state = as_pair(state)
-        n = as_values("endogenous", state.endogenous, self.endogenous_variables)[..., :-1]
+        n = as_values("endogenous", state.endogenous, self.endogenous_ranges)[..., :-1]
         return State(n.astype(self.model.dtype_of("endogenous")), state.exogenous)
 
     def _inner(
         self, state: State, action: IntArray
     ) -> tuple[tuple[int, ...], State, BoolArray, IntArray]:
         """The batch shape; then, one a lane, the model's states, whether it is over, the action."""
-        shape, n, x, actions = as_batch(self, state, action)
+        shape, (n, x, actions) = as_lanes(self, state, action)
         inner = State(n[:, :-1].astype(self.model.dtype_of("endogenous")), x)
         over = (n[:, -1] == 1) | self.model.is_terminal(inner)
         return shape, inner, np.asarray(over), actions
