@@ -69,7 +69,7 @@ class Question(NamedTuple):
     def show(self, mdp: ExoMDP, lane: int) -> str:
         """What one lane of the batch was asked, by name."""
         shown = [
-            f"{symbol} = {_by_name(variables, np.reshape(part, (-1, len(variables)))[lane])}"
+            f"{symbol} = ({by_name(variables, np.reshape(part, (-1, len(variables)))[lane])})"
             for symbol, part, variables in (
                 ("n", self.endogenous, mdp.endogenous_variables),
                 ("x", self.exogenous, mdp.exogenous_variables),
@@ -82,9 +82,9 @@ class Question(NamedTuple):
         return f", for {', '.join(shown)}" if shown else ""
 
 
-def _by_name(variables: tuple[Variable, ...], values: Any) -> str:
+def by_name(variables: tuple[Variable, ...], values: Any, most: int = MAX_SHOWN) -> str:
     shown = [f"{v.name}={x}" for v, x in zip(variables, values, strict=True)]
-    return f"({', '.join(shown[:MAX_SHOWN])}{', ...' if len(shown) > MAX_SHOWN else ''})"
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def is_plain(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:

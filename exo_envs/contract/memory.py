@@ -120,8 +120,9 @@ def find_memory(
                 return
 
 
-def find_all_memory(mdp: ExoMDP, rng: np.random.Generator, lanes: int = 32) -> list[Remembered]:
+def find_all_memory(mdp: ExoMDP, rng: np.random.Generator) -> list[Remembered]:
     """Everything that a model remembers, one for each variable; states are those of episodes."""
+    lanes = 32
     state = mdp.sample_initial(lanes, rng)
     for _ in range(min(mdp.horizon, 8)):
         state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)

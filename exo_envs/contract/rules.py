@@ -20,6 +20,7 @@ from exo_envs.contract.answers import (
     NotFiniteError,
     Question,
     are_distributions,
+    by_name,
     check_answer,
     check_initial,
     check_successors,
@@ -67,14 +68,10 @@ class Probe:
         return state, np.array(self.actions[index])
 
     def show(self, index: Any) -> str:
-        state, action = self.at(index)
-        parts = []
-        for variables, values in zip(
-            (self.mdp.endogenous_variables, self.mdp.exogenous_variables), state, strict=True
-        ):
-            named = [f"{v.name}={x}" for v, x in zip(variables, values, strict=True)]
-            parts.append(", ".join(named[:24]) + (", ..." if len(named) > 24 else ""))
-        return f"at n: {parts[0]}; x: {parts[1]}; action {action}"
+        (n, x), action = self.at(index)
+        named_n = by_name(self.mdp.endogenous_variables, n, 24)
+        named_x = by_name(self.mdp.exogenous_variables, x, 24)
+        return f"at n: {named_n}; x: {named_x}; action {action}"
 
     def ask(self, method: str, index: Any, rng: np.random.Generator | None = None) -> Any:
         """What a method returns for some states and actions, as it is."""
