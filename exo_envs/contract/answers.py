@@ -301,7 +301,13 @@ def check_declaration(mdp: Any) -> None:
     if not isinstance(mdp, ExoMDP):
         what = f"the class {mdp.__name__}" if isinstance(mdp, type) else type(mdp).__name__
         raise ArgumentTypeError(f"needed: an ExoMDP, not {what}")
-    _check_composed(mdp)
+    # Nobody would ask a method of its own there: learners and planners compose it themselves.
+    for name, advice in COMPOSED.items():
+        if getattr(getattr(mdp, name), "__func__", None) is not getattr(ExoMDP, name):
+            _fail(
+                f"{type(mdp).__name__} has a method {name!r} of its own, which would be ignored: "
+                f"ExoMDP.{name} follows from other methods; {advice}"
+            )
     for attribute in ("endogenous_variables", "exogenous_variables"):
         variables = getattr(mdp, attribute, None)
         if not isinstance(variables, tuple) or not all(isinstance(v, Variable) for v in variables):
@@ -321,16 +327,6 @@ def check_declaration(mdp: Any) -> None:
             check(attribute, value)
         except ArgumentError:
             _fail(f"{attribute} should be {wanted}, not {value!r}")
-
-
-def _check_composed(mdp: ExoMDP) -> None:
-    """Refuse a method that nobody would ask: learners and planners compose it themselves."""
-    for name, advice in COMPOSED.items():
-        if getattr(getattr(mdp, name), "__func__", None) is not getattr(ExoMDP, name):
-            _fail(
-                f"{type(mdp).__name__} has a method {name!r} of its own, which would be ignored: "
-                f"ExoMDP.{name} follows from other methods; {advice}"
-            )
 
 
 def _check_scopes(mdp: ExoMDP) -> None:

@@ -78,7 +78,6 @@ class CheckedMDP(ExoMDP):
 
     def _answer(self, method: str, asked: Question, *given: Any) -> Any:
         """What the model returns, looked at unless somebody has done so before."""
-        self._tick()
         values = getattr(self.model, method)(*given)
         return values if self._is_trusted else check_answer(self, method, values, asked)
 
@@ -90,6 +89,7 @@ class CheckedMDP(ExoMDP):
         return state if self._is_trusted else check_initial(self, state, size)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
+        self._tick()
         asked = Question(None, exogenous)
         self.exogenous_samples += math.prod(asked.shape)
         return self._answer("sample_exogenous", asked, exogenous, rng)
@@ -186,6 +186,7 @@ class CheckedMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
+        self._tick()
         state = as_pair(state)
         asked = Question(*state, action)
         self.endogenous_samples += math.prod(asked.shape)
@@ -241,12 +242,14 @@ class CheckedMDP(ExoMDP):
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """Of the model; endogenous rewards come with the terms and are not counted again."""
+        self._tick()
         state = as_pair(state)
         asked = Question(*state, action)
         self.reward_samples += math.prod(asked.shape)
         return self._answer("reward_terms", asked, state, action)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
+        self._tick()
         asked = Question(endogenous, None, action)
         return self._answer("endogenous_reward", asked, endogenous, action)
 
@@ -256,6 +259,7 @@ class CheckedMDP(ExoMDP):
 
     def is_terminal(self, state: State) -> BoolArray:
         """Of the model; to look whether an episode is over is no sample."""
+        self._tick()
         return self._answer("is_terminal", Question(*as_pair(state)), state)
 
     def __repr__(self) -> str:
