@@ -10,17 +10,8 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import check_discount, kind_of, whole
 from exo_envs.core.batches import flat_rows
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, ContractError, unknown_name
-from exo_envs.core.mdp import (
-    BoolArray,
-    ExoMDP,
-    FloatArray,
-    IntArray,
-    State,
-    Successors,
-    Variable,
-    batch_shape,
-    kernels,
-)
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors, Variable
+from exo_envs.core.model import batch_shape, kernels
 
 Part = Literal["endogenous", "exogenous"]
 FLOAT64, BOOL = np.dtype(np.float64), np.dtype(np.bool_)

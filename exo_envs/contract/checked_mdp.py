@@ -27,16 +27,8 @@ from exo_envs.core.arguments import kind_of
 from exo_envs.core.clock import tick
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.kernels import CompiledExogenous
-from exo_envs.core.mdp import (
-    BoolArray,
-    ExoMDP,
-    FloatArray,
-    IntArray,
-    State,
-    Successors,
-    as_pair,
-    is_as_new,
-)
+from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, IntArray, State, Successors
+from exo_envs.core.model import as_pair, is_as_new
 
 
 class CheckedMDP(ExoMDP):

@@ -10,7 +10,8 @@ import numpy as np
 
 from exo_envs.contract.answers import EPISODE, Question, check_answer, check_flags
 from exo_envs.contract.checked_mdp import ask, checked
-from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition, kernels
+from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State, Transition
+from exo_envs.core.model import kernels
 
 
 def check_terminal(mdp: ExoMDP, state: State) -> BoolArray:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from exo_envs.core.arguments import as_array, as_integers, check_lanes, kind_of, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
-from exo_envs.core.mdp import ExoMDP, Ranges, State, as_pair, kernels
+from exo_envs.core.mdp import ExoMDP, State, as_pair
+from exo_envs.core.model import Ranges, kernels
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
