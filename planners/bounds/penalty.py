@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -69,7 +69,6 @@ class ExactValues:
         model: an MDP as tables.
         mdp: whose x is given, with the variables of ``model`` and others; by default ``model``.
         max_states: larger models are refused.
-        dtype: of the values; rounding does not harm the bound.
     """
 
     def __init__(
@@ -78,7 +77,6 @@ class ExactValues:
         mdp: ExoMDP | None = None,
         *,
         max_states: float = MAX_EXACT_STATES,
-        dtype: Any = np.float32,
     ) -> None:
         if not isinstance(model, FactoredMDP):
             raise ArgumentTypeError(
@@ -103,14 +101,13 @@ class ExactValues:
         if num_endogenous_states(model) != num_endogenous_states(mdp):
             raise ArgumentError(f"{model!r} does not have the endogenous variables of {mdp!r}")
         self.columns = mdp.exogenous_indices(model.exogenous_names)
-        self.dtype = np.dtype(dtype)
 
     def backwards(self, horizon: int) -> Iterator[ValuesAt]:
-        """The values with 0, 1, ... ``horizon - 1`` steps left."""
         horizon = check_horizon("horizon", horizon)
         sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
         binning = Binning(names, bins_of(self.model))
-        for values in backward_induction(self.model, horizon - 1, self.dtype):
+        # In single precision: rounding does not harm the bound.
+        for values in backward_induction(self.model, horizon - 1, np.float32):
 
             def values_at(x: Ints, table: Floats = values) -> Floats:
                 return table[joint_index(binning.put(x[:, self.columns]), sizes)]
@@ -118,7 +115,6 @@ class ExactValues:
             yield values_at
 
     def __repr__(self) -> str:
-        """Name the model."""
         states = num_exogenous_states(self.model) * num_endogenous_states(self.model)
         return f"ExactValues({format_count(states)} states)"
 
