@@ -54,5 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names of the package, those that are not imported yet included."""
     return sorted({*globals(), "from_rddl", "planners", "wrappers"})

@@ -59,14 +59,12 @@ class _CollectLater(event.Listener):
         self._outermost: Any = None  # the event of the function whose callees are compiled as well
 
     def on_start(self, event: Any) -> None:
-        """A function is about to be compiled."""
         ours = event.data["dispatcher"] in self.functions
         if ours and self._outermost is None and gc.isenabled():
             self._outermost = event.data
             gc.disable()
 
     def on_end(self, event: Any) -> None:
-        """A function is compiled, or could not be."""
         if self._outermost is event.data:
             self._outermost = None
             gc.enable()

@@ -55,13 +55,12 @@ class Question(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The batch dimensions of what was asked."""
         return batch_shape(self.exogenous if self.endogenous is None else self.endogenous)
 
     def show(self, mdp: ExoMDP, lane: int) -> str:
         """What one lane of the batch was asked, by name."""
         shown = [
-            f"{symbol} = {_by_name(variables, np.reshape(part, (-1, len(variables)))[lane])}"
+            f"{symbol} = ({by_name(variables, np.reshape(part, (-1, len(variables)))[lane])})"
             for symbol, part, variables in (
                 ("n", self.endogenous, mdp.endogenous_variables),
                 ("x", self.exogenous, mdp.exogenous_variables),
@@ -74,9 +73,9 @@ class Question(NamedTuple):
         return f", for {', '.join(shown)}" if shown else ""
 
 
-def _by_name(variables: tuple[Variable, ...], values: Any) -> str:
+def by_name(variables: tuple[Variable, ...], values: Any, most: int = MAX_SHOWN) -> str:
     shown = [f"{v.name}={x}" for v, x in zip(variables, values, strict=True)]
-    return f"({', '.join(shown[:MAX_SHOWN])}{', ...' if len(shown) > MAX_SHOWN else ''})"
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def is_plain(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
@@ -293,7 +292,13 @@ def check_declaration(mdp: Any) -> None:
     if not isinstance(mdp, ExoMDP):
         what = f"the class {mdp.__name__}" if isinstance(mdp, type) else type(mdp).__name__
         raise ArgumentTypeError(f"needed: an ExoMDP, not {what}")
-    _check_composed(mdp)
+    # Nobody would ask a method of its own there: learners and planners compose it themselves.
+    for name, advice in COMPOSED.items():
+        if getattr(getattr(mdp, name), "__func__", None) is not getattr(ExoMDP, name):
+            _fail(
+                f"{type(mdp).__name__} has a method {name!r} of its own, which would be ignored: "
+                f"ExoMDP.{name} follows from other methods; {advice}"
+            )
     for attribute in ("endogenous_variables", "exogenous_variables"):
         variables = getattr(mdp, attribute, None)
         if not isinstance(variables, tuple) or not all(isinstance(v, Variable) for v in variables):
@@ -313,16 +318,6 @@ def check_declaration(mdp: Any) -> None:
             check(attribute, value)
         except ArgumentError:
             _fail(f"{attribute} should be {wanted}, not {value!r}")
-
-
-def _check_composed(mdp: ExoMDP) -> None:
-    """Refuse a method that nobody would ask: learners and planners compose it themselves."""
-    for name, advice in COMPOSED.items():
-        if getattr(getattr(mdp, name), "__func__", None) is not getattr(ExoMDP, name):
-            _fail(
-                f"{type(mdp).__name__} has a method {name!r} of its own, which would be ignored: "
-                f"ExoMDP.{name} follows from other methods; {advice}"
-            )
 
 
 def _check_scopes(mdp: ExoMDP) -> None:

@@ -150,21 +150,17 @@ def check_quickly(mdp: ExoMDP, *, seconds: float = SECONDS) -> None:
     asked = CountedMDP(model, check=False)
     try:
         with suppress(OutOfTimeError), Clock(seconds).above():
-            _check_briefly(asked, model.is_batched)
+            effort = _QUICKLY if model.is_batched else _ONE_BY_ONE
+            probe = _check_exactly(asked, effort, model.is_batched, np.random.default_rng(0))
+            if model.is_batched:
+                check_neighbours(probe.strict(), SAMPLES, ERROR_PROBABILITY / 2)
+                if shares_noise(probe.strict()):
+                    check_batching(probe, SAMPLES, ERROR_PROBABILITY / 2)
+            if gives_distribution(probe):
+                check_given(probe)
     finally:
         if isinstance(mdp, CountedMDP):
             mdp.add(asked)
     tick()  # the time of a clock above may be up
     if isinstance(model, HasOriginal):
         model.check_claims()
-
-
-def _check_briefly(mdp: ExoMDP, is_batched: bool) -> None:
-    rng = np.random.default_rng(0)
-    probe = _check_exactly(mdp, _QUICKLY if is_batched else _ONE_BY_ONE, is_batched, rng)
-    if is_batched:
-        check_neighbours(probe.strict(), SAMPLES, ERROR_PROBABILITY / 2)
-        if shares_noise(probe.strict()):
-            check_batching(probe, SAMPLES, ERROR_PROBABILITY / 2)
-    if gives_distribution(probe):
-        check_given(probe)

@@ -68,8 +68,9 @@ class CheckedMDP(ExoMDP):
     def _tick() -> None:
         """Called before every question; in a :class:`CountedMDP` the time may be up there."""
 
-    def _checked(self, method: str, values: Any, asked: Question) -> Any:
-        """What the model returned, looked at unless somebody has done so before."""
+    def _answer(self, method: str, asked: Question, *given: Any) -> Any:
+        """What the model returns, looked at unless somebody has done so before."""
+        values = getattr(self.model, method)(*given)
         return values if self._is_trusted else check_answer(self, method, values, asked)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
@@ -83,8 +84,7 @@ class CheckedMDP(ExoMDP):
         self._tick()
         asked = Question(None, exogenous)
         self.exogenous_samples += math.prod(asked.shape)
-        values = self.model.sample_exogenous(exogenous, rng)
-        return self._checked("sample_exogenous", values, asked)
+        return self._answer("sample_exogenous", asked, exogenous, rng)
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
@@ -179,8 +179,7 @@ class CheckedMDP(ExoMDP):
         state = as_pair(state)
         asked = Question(*state, action)
         self.endogenous_samples += math.prod(asked.shape)
-        values = self.model.sample_endogenous(state, action, rng)
-        return self._checked("sample_endogenous", values, asked)
+        return self._answer("sample_endogenous", asked, state, action, rng)
 
     @cached_property
     def original(self) -> HasOriginal | None:
@@ -236,12 +235,12 @@ class CheckedMDP(ExoMDP):
         state = as_pair(state)
         asked = Question(*state, action)
         self.reward_samples += math.prod(asked.shape)
-        return self._checked("reward_terms", self.model.reward_terms(state, action), asked)
+        return self._answer("reward_terms", asked, state, action)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
         self._tick()
-        rewards = self.model.endogenous_reward(endogenous, action)
-        return self._checked("endogenous_reward", rewards, Question(endogenous, None, action))
+        asked = Question(endogenous, None, action)
+        return self._answer("endogenous_reward", asked, endogenous, action)
 
     @cached_property
     def has_endogenous_reward(self) -> bool:
@@ -250,8 +249,7 @@ class CheckedMDP(ExoMDP):
     def is_terminal(self, state: State) -> BoolArray:
         """Of the model; to look whether an episode is over is no sample."""
         self._tick()
-        flags = self.model.is_terminal(state)
-        return self._checked("is_terminal", flags, Question(*as_pair(state)))
+        return self._answer("is_terminal", Question(*as_pair(state)), state)
 
     def __repr__(self) -> str:
         return repr(self.model)

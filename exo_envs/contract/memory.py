@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ def check_memory(probe: Probe, *, rounds: int, max_calls: int) -> None:
     if not probe.mdp.is_batched:
         states = State(*(part[:_ONE_BY_ONE] for part in states))
         rounds, max_calls = 1, min(2, max_calls)
-    found = find_memory(probe.mdp, states, rng, rounds=rounds, max_calls=max_calls)
+    found = next(find_memory(probe.mdp, states, rng, rounds=rounds, max_calls=max_calls), None)
     if found is not None and not found.is_restless:
         asked = replace(probe, actions=np.full(len(probe.actions), found.action))
         fail("memory", f"{found.message}, {asked.show(found.lane)}")
@@ -52,6 +53,23 @@ class Query(NamedTuple):
     seed: int
     order: IntArray  # (lanes,) which of the states they are
 
+    @classmethod
+    def draw(cls, mdp: ExoMDP, states: State, rng: np.random.Generator) -> Query:
+        lanes = len(states.endogenous)
+        order = rng.permutation(lanes)
+        action = rng.integers(mdp.num_actions, size=lanes)
+        seed = int(rng.integers(2**31))
+        return cls(State(*(part[order] for part in states)), action, seed, order)
+
+    def ask(self, mdp: ExoMDP) -> dict[str, NDArray[Any]]:
+        """Every answer to the question, asked for in the order in which an episode asks."""
+        answers = {}
+        for k, method in enumerate(EPISODE):
+            rng = np.random.default_rng([self.seed, k])
+            state = State(*(part.copy() for part in self.state))
+            answers[method] = np.array(ask(mdp, method, state, self.action.copy(), rng))
+        return {method: answers[method] for method in METHODS}
+
 
 class Remembered(NamedTuple):
     """An answer that depends on the past.
@@ -60,7 +78,6 @@ class Remembered(NamedTuple):
         is_seeded: whether the answer is the same with the same seed and the same past.
         variable: a name, "the reward" or "the end of the episode".
         message: what was seen, for people.
-        method: the method that answered.
         lane: of the states that were asked about.
         action: that was asked about with it.
         is_restless: whether the answer changes even if the question is only repeated.
@@ -69,21 +86,15 @@ class Remembered(NamedTuple):
     is_seeded: bool
     variable: str
     message: str
-    method: str
     lane: int
     action: int
     is_restless: bool
 
 
 def find_memory(
-    mdp: ExoMDP,
-    states: State,
-    rng: np.random.Generator,
-    *,
-    rounds: int = 3,
-    max_calls: int = MAX_CALLS,
-) -> Remembered | None:
-    """Something that a model remembers, or None.
+    mdp: ExoMDP, states: State, rng: np.random.Generator, *, rounds: int, max_calls: int
+) -> Iterator[Remembered]:
+    """What a model remembers: all that differs in the first round in which something does.
 
     Args:
         mdp: the model.
@@ -92,117 +103,66 @@ def find_memory(
         rounds: how often a question is asked after different pasts, each time another one.
         max_calls: calls in each of these pasts, at most.
     """
-    study = _Study(mdp, states, rng, max_calls)
-    return next(study.remembered(rounds), None)
+    for _ in range(rounds):
+        query = Query.draw(mdp, states, rng)
+        query.ask(mdp)
+        first = query.ask(mdp)
+        for pasts in range(4):
+            if pasts:  # the first time nothing is in between
+                calls = int(rng.integers(1, 1 + max_calls))
+                others = [Query.draw(mdp, states, rng) for _ in range(calls)]
+                mdp.sample_initial(len(query.order), np.random.default_rng(others[0].seed))
+                for other in others:
+                    other.ask(mdp)
+            found = list(_differing(mdp, first, query.ask(mdp)))
+            if found:
+                yield from _explain(mdp, query, found, is_restless=not pasts)
+                return
 
 
-def find_all_memory(mdp: ExoMDP, rng: np.random.Generator, lanes: int = 32) -> list[Remembered]:
+def find_all_memory(mdp: ExoMDP, rng: np.random.Generator) -> list[Remembered]:
     """Everything that a model remembers, one for each variable; states are those of episodes."""
+    lanes = 32
     state = mdp.sample_initial(lanes, rng)
     for _ in range(min(mdp.horizon, 8)):
         state = mdp.sample_next(state, rng.integers(mdp.num_actions, size=lanes), rng)
-    lanes = lanes if mdp.is_batched else 4
-    state = State(*(part[:lanes] for part in state))
-    study = _Study(mdp, state, rng, MAX_CALLS if mdp.is_batched else 4)
+    max_calls = MAX_CALLS
+    if not mdp.is_batched:
+        state, max_calls = State(*(part[:_ONE_BY_ONE] for part in state)), _ONE_BY_ONE
     found: dict[str, Remembered] = {}
-    for remembered in study.remembered(rounds=4):
+    for remembered in find_memory(mdp, state, rng, rounds=4, max_calls=max_calls):
         found.setdefault(remembered.variable, remembered)
     return list(found.values())
 
 
-class _Study:
-    """A model with questions about some states."""
-
-    def __init__(
-        self, mdp: ExoMDP, states: State, rng: np.random.Generator, max_calls: int
-    ) -> None:
-        self.mdp, self.states, self.rng, self.max_calls = mdp, states, rng, max_calls
-        self.lanes = len(states.endogenous)
-
-    def remembered(self, rounds: int) -> Iterator[Remembered]:
-        """What differs, all that was seen in one round together."""
-        for _ in range(rounds):
-            query = self._query()
-            self._ask(self.mdp, query)
-            first = self._ask(self.mdp, query)
-            found = list(_differing(first, self._ask(self.mdp, query)))  # nothing was in between
-            if found:
-                yield from self._explain(query, found, is_restless=True)
-                return
-            for _ in range(3):
-                self._perform(int(self.rng.integers(1, 1 + self.max_calls)))
-                found = list(_differing(first, self._ask(self.mdp, query)))
-                if found:
-                    yield from self._explain(query, found, is_restless=False)
-                    return
-
-    # --- questions ----------------------------------------------------------------------------
-
-    def _query(self) -> Query:
-        order = self.rng.permutation(self.lanes)
-        state = State(*(part[order] for part in self.states))
-        action = self.rng.integers(self.mdp.num_actions, size=self.lanes)
-        return Query(state, action, int(self.rng.integers(2**31)), order)
-
-    def _ask(self, mdp: ExoMDP, query: Query) -> dict[str, NDArray[Any]]:
-        """Every answer to a question, in the order in which an episode asks."""
-        answers = {}
-        for k, method in enumerate(EPISODE):
-            rng = np.random.default_rng([query.seed, k])
-            state = State(*(part.copy() for part in query.state))
-            answers[method] = np.array(ask(mdp, method, state, query.action.copy(), rng))
-        return {method: answers[method] for method in METHODS}
-
-    def _perform(self, calls: int) -> None:
-        """Begin anew, and ask one question after another."""
-        past = [self._query() for _ in range(calls)]
-        self.mdp.sample_initial(self.lanes, np.random.default_rng(past[0].seed))
-        for query in past:
-            self._ask(self.mdp, query)
-
-    # --- what is remembered ---------------------------------------------------------------------
-
-    def _explain(
-        self, query: Query, found: list[tuple[str, int, int]], *, is_restless: bool
-    ) -> Iterator[Remembered]:
-        """Say of each place that differed how it showed."""
-        by_chance = self._by_chance(query)
-        for method, lane, column in found:
-            variable = self._name(method, column)
-            is_seeded = (method, variable) not in by_chance
-            how = "after other questions: something is stored between calls"
-            if not is_seeded:
-                how = "if it is asked twice: it does not take the generator's word"
-            of = "" if variable in (THE_REWARD, THE_END) else f" of {variable!r}"
-            yield Remembered(
-                is_seeded,
-                variable,
-                f"{method} gives another value{of} for the same state, action and seed {how}",
-                method,
-                lane=int(query.order[lane]),
-                action=int(query.action[lane]),
-                is_restless=is_restless,
-            )
-
-    def _by_chance(self, query: Query) -> set[tuple[str, str]]:
-        """What differs even between two copies with the same past: methods and variables."""
-        try:
-            one, two = (self._ask(copy.deepcopy(self.mdp), query) for _ in range(2))
-        except (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError):
-            return set()  # it cannot be copied
-        return {(method, self._name(method, column)) for method, _, column in _differing(one, two)}
-
-    def _name(self, method: str, column: int) -> str:
-        variables = self.mdp.ranges_of(DRAWN[method]).variables if method in DRAWN else ()
-        if column < len(variables):
-            return variables[column].name
-        return THE_END if method == "is_terminal" else THE_REWARD
+def _explain(
+    mdp: ExoMDP, query: Query, found: list[tuple[str, int, str]], *, is_restless: bool
+) -> Iterator[Remembered]:
+    """Say of each place that differed how it showed."""
+    by_chance = set()  # what differs even between two copies with the same past
+    with suppress(TypeError, ValueError, AttributeError, NotImplementedError, RecursionError):
+        one, two = (query.ask(copy.deepcopy(mdp)) for _ in range(2))  # if it can be copied
+        by_chance = {(method, variable) for method, _, variable in _differing(mdp, one, two)}
+    for method, lane, variable in found:
+        is_seeded = (method, variable) not in by_chance
+        how = "after other questions: something is stored between calls"
+        if not is_seeded:
+            how = "if it is asked twice: it does not take the generator's word"
+        of = "" if variable in (THE_REWARD, THE_END) else f" of {variable!r}"
+        yield Remembered(
+            is_seeded,
+            variable,
+            f"{method} gives another value{of} for the same state, action and seed {how}",
+            lane=int(query.order[lane]),
+            action=int(query.action[lane]),
+            is_restless=is_restless,
+        )
 
 
 def _differing(
-    one: dict[str, NDArray[Any]], two: dict[str, NDArray[Any]]
-) -> Iterator[tuple[str, int, int]]:
-    """The methods, lanes and columns in which answers differ; a lane for each column.
+    mdp: ExoMDP, one: dict[str, NDArray[Any]], two: dict[str, NDArray[Any]]
+) -> Iterator[tuple[str, int, str]]:
+    """The methods, lanes and variables in which answers differ; a lane for each variable.
 
     Answers of the wrong shape are somebody else's business.
     """
@@ -211,5 +171,8 @@ def _differing(
         if a.shape != b.shape or a.ndim not in (1, 2) or {a.dtype.kind, b.dtype.kind} - {*"biuf"}:
             continue
         places = differs(a, b).reshape(len(a), -1) if len(a) else np.zeros((0, 0), np.bool_)
+        names = [v.name for v in mdp.ranges_of(DRAWN[method]).variables] if method in DRAWN else []
+        other = THE_END if method == "is_terminal" else THE_REWARD
         for column in np.flatnonzero(places.any(axis=0)).tolist():
-            yield method, int(places[:, column].argmax()), column
+            name = names[column] if column < len(names) else other
+            yield method, int(places[:, column].argmax()), name

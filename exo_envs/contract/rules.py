@@ -20,6 +20,7 @@ from exo_envs.contract.answers import (
     NotFiniteError,
     Question,
     are_distributions,
+    by_name,
     check_answer,
     check_initial,
     check_successors,
@@ -41,7 +42,6 @@ _DISTRIBUTION_STATES = 12  # states whose n' is drawn many times
 
 
 def fail(rule: str, message: str) -> NoReturn:
-    """Say which rule is broken, and how it shows."""
     raise ContractError(rule, message)
 
 
@@ -56,7 +56,6 @@ class Probe:
 
     @classmethod
     def of(cls, mdp: ExoMDP, states: State, rng: np.random.Generator) -> Probe:
-        """The states, each with a random action."""
         return cls(mdp, states, rng.integers(mdp.num_actions, size=len(states.endogenous)), rng)
 
     def strict(self) -> Probe:
@@ -69,15 +68,10 @@ class Probe:
         return state, np.array(self.actions[index])
 
     def show(self, index: Any) -> str:
-        """Some state and action, by name."""
-        state, action = self.at(index)
-        parts = []
-        for variables, values in zip(
-            (self.mdp.endogenous_variables, self.mdp.exogenous_variables), state, strict=True
-        ):
-            named = [f"{v.name}={x}" for v, x in zip(variables, values, strict=True)]
-            parts.append(", ".join(named[:24]) + (", ..." if len(named) > 24 else ""))
-        return f"at n: {parts[0]}; x: {parts[1]}; action {action}"
+        (n, x), action = self.at(index)
+        named_n = by_name(self.mdp.endogenous_variables, n, 24)
+        named_x = by_name(self.mdp.exogenous_variables, x, 24)
+        return f"at n: {named_n}; x: {named_x}; action {action}"
 
     def ask(self, method: str, index: Any, rng: np.random.Generator | None = None) -> Any:
         """What a method returns for some states and actions, as it is."""
@@ -333,21 +327,33 @@ def check_neighbours(probe: Probe, num_samples: int, error_probability: float) -
         for kept in (order[:few], order[few : 2 * few])  # so each lane is moved at least once
         for place in _extreme_lanes(probe)
     ]
+    if not others:  # there is no variable
+        return
     for method in DRAWN:
         seed = int(probe.rng.integers(2**31))
         drawn = probe.drawn(method, seed)
-        changes = [
-            int(np.count_nonzero((there.drawn(method, seed) != drawn)[kept]))
-            for kept, there in others
-        ]
-        if any(changes):
-            kept, there = others[int(np.argmax(changes))]
-            seeds = probe.rng.integers(2**31, size=(2, num_samples))
-            samples = [
-                np.stack([batch.drawn(method, int(k))[kept] for k in own])
-                for batch, own in zip((probe, there), seeds, strict=True)
-            ]
-            _compare_lanes(probe, method, kept, samples, error_probability / len(DRAWN))
+        changes = [(there.drawn(method, seed) != drawn)[kept] for kept, there in others]
+        most = int(np.argmax([np.count_nonzero(changed) for changed in changes]))
+        kept, there = others[most]
+        places = np.argwhere(changes[most]).tolist()
+        if not places:
+            continue
+        seeds = probe.rng.integers(2**31, size=(2, num_samples))
+        first, second = (
+            np.stack([batch.drawn(method, int(k))[kept] for k in own])  # (N, lanes, variables)
+            for batch, own in zip((probe, there), seeds, strict=True)
+        )
+        share = error_probability / len(DRAWN) / len(places)
+        for lane, column in places:
+            found = find_difference(first[:, lane, column], second[:, lane, column], share)
+            if found:
+                variable = probe.mdp.ranges_of(DRAWN[method]).variables[column]
+                fail(
+                    "batching",
+                    f"{method} looks at other lanes of the batch: {variable.name!r} is "
+                    f"{found.value} in {found.first:.0%} of the samples {probe.show(kept[lane])}, "
+                    f"but in {found.second:.0%} if other lanes are in another state",
+                )
 
 
 def _extreme_lanes(probe: Probe) -> list[int]:
@@ -365,41 +371,6 @@ def _with_others(probe: Probe, moved: IntArray, place: int) -> Probe:
     for values in (*state, action):
         values[moved] = values[place]
     return replace(probe, states=state, actions=action)
-
-
-def _compare_lanes(
-    probe: Probe, method: str, kept: IntArray, samples: list[Any], error_probability: float
-) -> None:
-    """Compare the lane and the variable that differ most in the first third of both samples.
-
-    :func:`find_difference` tests on the rest.
-    """
-    first, second = (sample[: len(sample) // 3] for sample in samples)  # (N, lanes, variables)
-    if not first.size:
-        return
-    gaps = _largest_gap(first, second)
-    lane, column = np.unravel_index(int(gaps.argmax()), gaps.shape)
-    one, other = (sample[:, lane, column] for sample in samples)
-    found = find_difference(one, other, error_probability)
-    if found:
-        variable = getattr(probe.mdp, f"{DRAWN[method]}_variables")[column]
-        fail(
-            "batching",
-            f"{method} looks at other lanes of the batch: {variable.name!r} is {found.value} in "
-            f"{found.first:.0%} of the samples {probe.show(kept[lane])}, but in {found.second:.0%} "
-            "if other lanes are in another state",
-        )
-
-
-def _largest_gap(first: Any, second: Any) -> FloatArray:
-    """The distance of Kolmogorov and Smirnov between two samples, of each lane and variable."""
-    both = np.concatenate([first, second])  # (samples, lanes, variables)
-    order = both.argsort(axis=0, kind="stable")
-    steps = np.where(order < len(first), 1 / len(first), -1 / len(second))
-    values = np.take_along_axis(both, order, axis=0)
-    is_last = np.ones(both.shape, dtype=np.bool_)  # of its value
-    is_last[:-1] = values[1:] != values[:-1]
-    return np.abs(steps.cumsum(axis=0) * is_last).max(axis=0)
 
 
 def shares_noise(probe: Probe) -> bool:

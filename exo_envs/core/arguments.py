@@ -51,7 +51,6 @@ Constraints: TypeAlias = Mapping[str, Constraint]
 
 
 def whole(least: int, most: int | None = None) -> Constraint:
-    """A field is a whole number in this range."""
     return partial(check_whole, least=least, most=most)
 
 
@@ -98,13 +97,8 @@ def check_whole(
 ) -> int:
     """A parameter as a Python integer; one that is not whole or out of range is refused.
 
-    Args:
-        name: of the parameter.
-        number: its value; True and False are no numbers.
-        least: the smallest value.
-        most: the largest one, if there is one.
-        why: what sets the largest value, if it is so large that a message about other mistakes
-            would only confuse with it.
+    True and False are no numbers. ``why`` says what sets the largest value, if that is so large
+    that a message about other mistakes would only confuse with it.
     """
     try:
         whole = None if isinstance(number, (bool, np.bool_)) else operator.index(number)
@@ -141,25 +135,21 @@ def _check_that(name: str, number: Any, fits: Callable[[float], bool], wanted: s
 
 
 def check_positive(name: str, number: Any, unit: str = "") -> float:
-    """A positive number as a Python float."""
     of = f" of {unit}" if unit else ""
     return _check_that(name, number, lambda x: x > 0, f"a positive number{of}")
 
 
 def check_probability(name: str, number: Any) -> float:
-    """A probability as a Python float."""
     return _check_that(name, number, lambda p: 0 <= p <= 1, "a probability, 0 ... 1")
 
 
 def check_level(name: str, number: Any) -> float:
-    """The level of a test or of an interval as a Python float."""
     _check_that(name, number, lambda p: 0 < p < 1, "a probability between 0 and 1")
     wanted = f"a probability of at least {MIN_LEVEL:g}"
     return _check_that(name, number, lambda p: p >= MIN_LEVEL, wanted)
 
 
 def check_discount(name: str, number: Any) -> float:
-    """The paper's gamma as a Python float."""
     return _check_that(name, number, lambda gamma: 0 < gamma <= 1, "in (0, 1]")
 
 
@@ -171,12 +161,10 @@ def check_flag(name: str, number: Any) -> bool:
 
 
 def check_horizon(name: str, number: Any) -> int:
-    """The length of an episode as a Python integer."""
     return check_whole(name, number, 1, MAX_HORIZON, why="whole episodes are kept in memory")
 
 
 def check_size(name: str, number: Any) -> int:
-    """The number of values of a variable as a Python integer."""
     return check_whole(name, number, 1, MAX_SIZE, why="values are 64-bit integers")
 
 
@@ -190,14 +178,7 @@ def check_lanes(name: str, number: Any, num_variables: int, least: int = 0) -> i
 
 
 def check_rollouts(name: str, number: Any, num_steps: int, num_variables: int) -> int:
-    """A number of rollouts as a Python integer; more than can be kept whole are refused.
-
-    Args:
-        name: of the parameter.
-        number: its value.
-        num_steps: of each rollout.
-        num_variables: that each step has.
-    """
+    """A number of rollouts as a Python integer; more than can be kept whole are refused."""
     number, values = check_whole(name, number, 1), num_steps * max(1, num_variables)
     if number * values > MAX_VALUES:
         fewer = "fewer, or " if values <= MAX_VALUES else ""
@@ -212,14 +193,9 @@ def check_rollouts(name: str, number: Any, num_steps: int, num_variables: int) -
 def check_total(
     what: str, count: int, parameters: DataclassInstance, *names: str, most: int = MAX_VARIABLES
 ) -> None:
-    """Refuse a model that would be too large, before any memory is taken.
+    """Refuse a model of more than ``most`` parts, before any memory is taken.
 
-    Args:
-        what: the parts that are counted.
-        count: how many there would be.
-        parameters: of the model.
-        names: the fields of the parameters that say how many.
-        most: how many there may be.
+    The fields of the parameters with these names say how many parts there are.
     """
     if count > most:
         given = " and ".join(f"{name}={shown(getattr(parameters, name))}" for name in names)
@@ -232,14 +208,12 @@ def check_total(
 
 
 def check_kind(name: str, value: object, kind: type, *, optional: bool = False) -> None:
-    """Refuse what is of another kind."""
     if not isinstance(value, kind) and not (optional and value is None):
         choices = " or None" if optional else ""
         raise ArgumentTypeError(f"{name} is a {kind.__name__}{choices}, not {kind_of(value)}")
 
 
 def check_function(name: str, function: Any, *, optional: bool = False) -> None:
-    """Refuse what cannot be called."""
     if not callable(function) and not (optional and function is None):
         choices = "a function or None" if optional else "a function"
         raise ArgumentTypeError(f"{name} is {choices}, not {shown(function)}")
@@ -265,7 +239,6 @@ def as_list(what: str, values: Any) -> list[Any]:
 
 
 def check_names(name: str, names: Any, among: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Different names, of those that there are."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ArgumentError(f"{name} is a sequence of names, not {names!r}")
     found = tuple(names)
@@ -333,7 +306,6 @@ def as_integers(what: str, values: Any) -> Ints:
 
 
 def check_shape(name: str, array: NDArray[Any], shape: Sequence[int]) -> None:
-    """Refuse an array of another shape."""
     if array.shape != tuple(shape):
         raise ArgumentError(f"{name} has shape {array.shape}, not {tuple(map(int, shape))}")
 
@@ -341,7 +313,7 @@ def check_shape(name: str, array: NDArray[Any], shape: Sequence[int]) -> None:
 def whole_numbers(
     name: str,
     values: Any,
-    least: int,
+    least: int = 0,
     below: int | None = None,
     *,
     length: int | None = None,
@@ -415,14 +387,9 @@ def as_positions(name: str, given: Any, count: int) -> Ints:
 
 
 def check_starts(name: str, values: Any, pieces: int, total: int, *, at_least: int = 0) -> Ints:
-    """Where each of some pieces begins, and where the last one ends.
+    """Where each of some pieces begins, and where the last one ends, at ``total``.
 
-    Args:
-        name: of the array.
-        values: the array.
-        pieces: how many there are.
-        total: how long they are together.
-        at_least: how long each of them is at least.
+    Each piece has the length ``at_least`` or more.
     """
     array: Ints = whole_numbers(name, values, 0, total + 1, length=pieces + 1)
     if array[0] != 0 or array[-1] != total:
@@ -437,52 +404,32 @@ def check_starts(name: str, values: Any, pieces: int, total: int, *, at_least: i
     return array
 
 
-def exact(
-    name: str,
-    values: Any,
-    least: int = 0,
-    below: int | None = None,
-    *,
-    length: int | None = None,
-    dtype: Any = np.int64,
-) -> NDArray[Any]:
-    """As :func:`whole_numbers`, of an array that a kernel can take as it is."""
-    _check_type(name, values, dtype)
-    return whole_numbers(name, values, least, below, length=length, dtype=dtype)
+def _exactly(
+    check: Callable[Concatenate[str, Any, P], T], dtype: Any
+) -> Callable[Concatenate[str, Any, P], T]:
+    """The same check of an array that a kernel can take as it is, of this type or a given one."""
+
+    def check_as_it_is(name: str, values: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        wanted: Any = kwargs.get("dtype", dtype)
+        if not isinstance(values, np.ndarray) or values.dtype != wanted:
+            found = values.dtype if isinstance(values, np.ndarray) else kind_of(values)
+            raise ArgumentError(f"{name} is an array of {np.dtype(wanted).name}, not {found}")
+        if not values.flags.c_contiguous:
+            raise ArgumentError(f"{name} is a contiguous array")
+        return check(name, values, *args, **kwargs)
+
+    return check_as_it_is
 
 
-def exact_reals(
-    name: str,
-    values: Any,
-    shape: Sequence[int] | None = None,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-) -> NDArray[np.float32]:
-    """As :func:`real_numbers`, of an array in single precision that a kernel can take as it is."""
-    _check_type(name, values, np.float32)
-    return real_numbers(name, values, shape, low=low, high=high, dtype=np.float32)
-
-
-def exact_starts(name: str, values: Any, pieces: int, total: int, *, at_least: int = 0) -> Ints:
-    """As :func:`check_starts`, of an array that a kernel can take as it is."""
-    _check_type(name, values, np.int64)
-    return check_starts(name, values, pieces, total, at_least=at_least)
-
-
-def _check_type(name: str, values: Any, dtype: Any) -> None:
-    if not isinstance(values, np.ndarray) or values.dtype != dtype:
-        found = values.dtype if isinstance(values, np.ndarray) else kind_of(values)
-        raise ArgumentError(f"{name} is an array of {np.dtype(dtype).name}, not {found}")
-    if not values.flags.c_contiguous:
-        raise ArgumentError(f"{name} is a contiguous array")
+exact = _exactly(whole_numbers, np.int64)
+exact_reals = _exactly(partial(real_numbers, dtype=np.float32), np.float32)
+exact_starts = _exactly(check_starts, np.int64)
 
 
 # --- values in error messages -----------------------------------------------------------------
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for an error message."""
     return "None" if value is None else type(value).__name__
 
 

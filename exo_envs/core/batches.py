@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.arguments import as_array, as_integers, check_lanes, kind_of, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, hint_at, unknown_name
-from exo_envs.core.mdp import ExoMDP, State, Variable, as_pair
+from exo_envs.core.mdp import ExoMDP, State, as_pair
 from exo_envs.core.model import Ranges, kernels
 
 Ints = NDArray[np.int64]
@@ -57,53 +57,51 @@ def as_state(mdp: ExoMDP, state: Any, batch_shape: tuple[int, ...]) -> State:
         raise ArgumentTypeError(
             f"a state is a State or a mapping with the keys {PARTS}, not {kind_of(state)}"
         )
-    return State(
-        _as_part("endogenous", given, mdp.endogenous_variables, batch_shape),
-        _as_part("exogenous", given, mdp.exogenous_variables, batch_shape),
-    )
+    return State(*(_as_part(part, given, mdp.ranges_of(part), batch_shape) for part in PARTS))
 
 
-def _as_part(
-    part: str,
-    given: dict[str, Any],
-    variables: tuple[Variable, ...],
-    batch_shape: tuple[int, ...],
-) -> NDArray[Any]:
+def _as_part(part: str, given: dict[str, Any], ranges: Ranges, batch_shape: Shape) -> NDArray[Any]:
     if part not in given:
-        if variables:
+        if ranges.variables:
             raise ArgumentError(f"the state has no {part!r} part; it needs both of {PARTS}")
         return np.zeros((*batch_shape, 0), dtype=np.int64)
-    shape = (*batch_shape, len(variables))
-    values = _as_numbers(part, given[part], variables)
+    shape = (*batch_shape, len(ranges.variables))
+    values = _as_numbers(part, given[part], ranges)
     if values.shape not in (shape, shape[-1:]):
         wanted = f"{shape[-1:]}" + ("" if batch_shape == (1,) else f" or {shape}")
         raise ArgumentError(
             f"the {part} part of the state has shape {values.shape}; it should be {wanted}"
         )
     # One state for all lanes would be laid out lane by lane in each column: slow to step.
-    return np.array(np.broadcast_to(as_values(part, values, variables), shape), order="C")
+    return np.array(np.broadcast_to(as_values(part, values, ranges), shape), order="C")
 
 
-def as_values(
-    part: str, values: Any, variables: tuple[Variable, ...], *, in_range: bool = True
-) -> NDArray[Any]:
+def as_values(part: str, values: Any, ranges: Ranges, *, check: bool = True) -> NDArray[Any]:
     """Check one part of a batch of states: numbers of shape (..., variables), in range.
+
+    An array (B, variables) in the type of the part is looked at in a compiled pass.
 
     Args:
         part: "endogenous" or "exogenous".
         values: what was given.
-        variables: those of the part.
-        in_range: whether to look at the values themselves.
+        ranges: the values of the variables of the part.
+        check: whether to look at the values themselves.
     """
-    array = _as_numbers(part, values, variables)
-    if not array.ndim or array.shape[-1] != len(variables):
+    width = len(ranges.variables)
+    if (
+        type(values) is np.ndarray
+        and values.dtype == ranges.dtype
+        and values.shape[-1:] == (width,)
+        and (not check or (values.ndim == 2 and values.flags.carray and ranges.fit(values)))
+    ):
+        return values
+    array = _as_numbers(part, values, ranges)
+    if not array.ndim or array.shape[-1] != width:
         raise ArgumentError(
             f"the {part} part of the state has shape {array.shape}; it should be "
-            f"(..., {len(variables)}), one value for each of its variables"
+            f"(..., {width}), one value for each of its variables"
         )
-    if not in_range:
-        return array
-    found = Ranges(variables).misfit(array)
+    found = ranges.misfit(array) if check else None
     if found is not None:
         raise ArgumentError(
             f"{part} variable {found.variable.name!r} cannot be {found.value}; "
@@ -112,45 +110,15 @@ def as_values(
     return array
 
 
-def as_part(mdp: ExoMDP, part: str, values: Any, *, check: bool = True) -> NDArray[Any]:
-    """Check one part of a batch of states of ``mdp``: numbers of shape (..., variables), in range.
-
-    A part of shape (B, variables) in the type of the model is looked at in a compiled pass. Without
-    ``check`` nobody looks at the values.
-    """
-    ranges = mdp.ranges_of(part)
-    if (
-        type(values) is np.ndarray
-        and values.dtype == ranges.dtype
-        and values.ndim == 2
-        and values.shape[1] == len(ranges.variables)
-        and values.flags.carray
-        and (not check or ranges.fit(values))
-    ):
-        return values
-    return as_values(part, values, ranges.variables, in_range=check)
-
-
-def _as_numbers(part: str, values: Any, variables: tuple[Variable, ...]) -> NDArray[Any]:
+def _as_numbers(part: str, values: Any, ranges: Ranges) -> NDArray[Any]:
     """One part of a state in its type: 64-bit integers, or floats if a variable is real."""
     what = f"the {part} part of the state"
-    if any(variable.is_real for variable in variables):
+    if ranges.is_real:
         array = as_array(what, values)
         if array.dtype.kind not in "iuf":
             raise ArgumentTypeError(f"{what} has dtype {array.dtype}; it should hold numbers")
         return array.astype(np.float64, copy=False)
     return as_integers(what, values)
-
-
-def as_batch(
-    mdp: ExoMDP, state: State, action: Any, *, check_exogenous: bool = True
-) -> tuple[tuple[int, ...], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """The shape of a batch; n (B, k), x (B, m) and actions (B,), checked and broadcast."""
-    state = as_pair(state)
-    n = as_part(mdp, "endogenous", state.endogenous)
-    x = as_part(mdp, "exogenous", state.exogenous, check=check_exogenous)
-    shape, (n, x), actions = flatten(mdp, (n, x), action)
-    return shape, n, x, actions
 
 
 def flatten(
@@ -190,7 +158,6 @@ def as_size(mdp: ExoMDP, size: Any) -> int:
 
 
 def as_action(mdp: ExoMDP, action: Any) -> int:
-    """Check one action of ``mdp``."""
     try:
         index = operator.index(action)
     except TypeError:
@@ -201,7 +168,6 @@ def as_action(mdp: ExoMDP, action: Any) -> int:
 
 
 def as_actions(mdp: ExoMDP, actions: Any, batch_shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Check a batch of actions of ``mdp``."""
     array = actions
     if type(array) is not np.ndarray or array.dtype != np.int64:
         array = as_integers("the batch of actions", actions)
@@ -220,7 +186,7 @@ def _unknown_action(mdp: ExoMDP, action: int) -> ValueError:
 
 
 class Lanes(NamedTuple):
-    """States and actions with one batch dimension, contiguous, in one integer type."""
+    """States and actions with one batch dimension, contiguous, in the types of the model."""
 
     endogenous: Ints  # (B, k)
     exogenous: Ints  # (B, m)
@@ -247,8 +213,12 @@ def as_lanes(
     ready = _ready(mdp, n, x, action, mdp.exogenous_sizes, check_exogenous)
     if ready is not None:
         return ready
-    shape, *flat = as_batch(mdp, state, action, check_exogenous=check_exogenous)
-    return shape, Lanes(*flat)
+    parts = (
+        as_values("endogenous", n, mdp.endogenous_ranges),
+        as_values("exogenous", x, mdp.exogenous_ranges, check=check_exogenous),
+    )
+    shape, (n_lanes, x_lanes), actions = flatten(mdp, parts, action)
+    return shape, Lanes(n_lanes, x_lanes, actions)
 
 
 def as_pairs(mdp: ExoMDP, endogenous: Any, action: Any) -> tuple[Shape, Ints, Ints]:
@@ -256,33 +226,27 @@ def as_pairs(mdp: ExoMDP, endogenous: Any, action: Any) -> tuple[Shape, Ints, In
     ready = _ready(mdp, endogenous, endogenous, action, mdp.endogenous_sizes, False)
     if ready is not None:
         return ready[0], ready[1].endogenous, ready[1].action
-    n = as_values("endogenous", endogenous, mdp.endogenous_variables)
+    n = as_values("endogenous", endogenous, mdp.endogenous_ranges)
     shape, (n,), actions = flatten(mdp, (n,), action)
     return shape, n, actions
 
 
 def exogenous_lanes(mdp: ExoMDP, exogenous: Any, *, check: bool = True) -> tuple[Shape, Ints]:
     """The shape (..., m) of x and its lanes (B, m); with ``check`` their values are looked at."""
-    x = as_part(mdp, "exogenous", exogenous, check=check)
+    x = as_values("exogenous", exogenous, mdp.exogenous_ranges, check=check)
     return x.shape, flat_rows(x)
 
 
 def endogenous_lanes(mdp: ExoMDP, endogenous: Any) -> tuple[Shape, Ints]:
     """The shape (..., k) of n and its lanes (B, k)."""
-    n = as_part(mdp, "endogenous", endogenous)
+    n = as_values("endogenous", endogenous, mdp.endogenous_ranges)
     return n.shape, flat_rows(n)
 
 
 def endogenous_column(mdp: ExoMDP, state: Any, i: int) -> Ints:
     """One variable of n, shape (...), to compare with something: values are not looked at."""
-    endogenous: Any = state.endogenous if type(state) is State else as_pair(state).endogenous
-    if (
-        type(endogenous) is np.ndarray
-        and endogenous.dtype == INT64
-        and endogenous.shape[-1:] == mdp.endogenous_sizes.shape
-    ):
-        return endogenous[..., i]
-    return as_values("endogenous", endogenous, mdp.endogenous_variables)[..., i]
+    n = state.endogenous if type(state) is State else as_pair(state).endogenous
+    return as_values("endogenous", n, mdp.endogenous_ranges, check=False)[..., i]
 
 
 def _ready(
@@ -295,7 +259,12 @@ def _ready(
     from a state are put in order.
     """
     shape, a = getattr(action, "shape", ()), action
-    if len(shape) != 1 or type(x) is not np.ndarray or not x.flags.c_contiguous:
+    if (
+        len(shape) != 1
+        or not type(n) is type(x) is np.ndarray
+        or not n.dtype == x.dtype == INT64
+        or not x.flags.c_contiguous
+    ):
         a = action if shape else np.atleast_1d(action) if isinstance(action, SCALARS) else None
         if (
             a is None
@@ -393,7 +362,6 @@ def _given_twice(given: list[str], entries: list[Any], names: tuple[str, ...]) -
 
 
 def _entries(mask: Any) -> list[Any]:
-    """What a mask holds."""
     if isinstance(mask, (str, bytes, bytearray, memoryview)):
         what = "bytes in memory" if isinstance(mask, memoryview) else f"the string {mask!r}"
         raise ArgumentTypeError(f"a mask is a sequence of names, not {what}")
@@ -404,7 +372,6 @@ def _entries(mask: Any) -> list[Any]:
 
 
 def _kind(entry: Any) -> str:
-    """What an entry of a mask is."""
     if isinstance(entry, str):
         return "names"
     if isinstance(entry, (bool, np.bool_)):

@@ -77,14 +77,13 @@ class Clock:
     ) -> None:
         limit = check_time_limit("time_limit", limit)
         self._limit = math.inf if limit is None else limit
-        self._compiling = _Compiling() if wall else _this_thread()
+        self._compiling = _Compiling() if wall else _threads().compiling
         self._watch = watch
         self._above = _ABOVE.get()
         self._start = self._compiling.working_time()
         self.ends = self._limit
 
     def seconds(self) -> float:
-        """The time since the start."""
         return self._compiling.working_time() - self._start
 
     def left(self) -> float | None:
@@ -129,7 +128,7 @@ def tick() -> None:
 
 def working_time() -> float:
     """The time in seconds without that for which this thread has been compiling."""
-    return _this_thread().working_time()
+    return _threads().compiling.working_time()
 
 
 class _Compiling:
@@ -147,11 +146,6 @@ class _Compiling:
 class _Threads(threading.local):
     def __init__(self) -> None:  # called once for each thread
         self.compiling = _Compiling()
-
-
-def _this_thread() -> _Compiling:
-    """The time that the thread which calls this has spent, since clocks are wanted at all."""
-    return _threads().compiling
 
 
 @cache

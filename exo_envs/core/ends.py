@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from exo_envs.core.arguments import as_generator, shown
-from exo_envs.core.batches import as_batch, as_values
+from exo_envs.core.batches import as_lanes, as_values
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import (
     BoolArray,
@@ -43,8 +43,7 @@ class EndCarryingMDP(ExoMDP):
     """A model whose last endogenous variable is ``done``: the episode is over where it is 1."""
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Whether a step has ended the episode."""
-        n = as_values("endogenous", as_pair(state).endogenous, self.endogenous_variables)
+        n = as_values("endogenous", as_pair(state).endogenous, self.endogenous_ranges)
         return np.asarray(n[..., -1] == 1)
 
     def _with_end(self, endogenous: IntArray, done: Any) -> IntArray:
@@ -84,24 +83,20 @@ class CarriedEnd(EndCarryingMDP):
 
     @property
     def held_out(self) -> CarriedEnd:
-        """That of the model, with its end carried as well."""
         own = self.model.held_out
         return self if own is self.model else CarriedEnd(own, self.looks_at)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """States that the model begins in, before any end."""
         state = self.model.sample_initial(size, rng)
         return State(self._with_end(state.endogenous, 0), state.exogenous)
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """As x moves in the model; no end stops it."""
         state, following = self.model.trajectories(size, num_steps, rng)
         return State(self._with_end(state.endogenous, 0), state.exogenous), following
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """As x moves in the model."""
         return self.model.sample_exogenous(exogenous, rng)
 
     def sample_endogenous(
@@ -114,7 +109,6 @@ class CarriedEnd(EndCarryingMDP):
         return n.reshape(*shape, n.shape[-1])
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
-        """Of the model, if it gives one."""
         shape, inner, over, actions = self._inner(state, action)
         found = self.model.endogenous_distribution(inner, actions)
         if found is None:
@@ -138,14 +132,14 @@ class CarriedEnd(EndCarryingMDP):
     def without_end(self, state: State) -> State:
         """The model's own state: the same without ``done``."""
         state = as_pair(state)
-        n = as_values("endogenous", state.endogenous, self.endogenous_variables)[..., :-1]
+        n = as_values("endogenous", state.endogenous, self.endogenous_ranges)[..., :-1]
         return State(n.astype(self.model.dtype_of("endogenous")), state.exogenous)
 
     def _inner(
         self, state: State, action: IntArray
     ) -> tuple[tuple[int, ...], State, BoolArray, IntArray]:
         """The batch shape; then, one a lane, the model's states, whether it is over, the action."""
-        shape, n, x, actions = as_batch(self, state, action)
+        shape, (n, x, actions) = as_lanes(self, state, action)
         inner = State(n[:, :-1].astype(self.model.dtype_of("endogenous")), x)
         over = (n[:, -1] == 1) | self.model.is_terminal(inner)
         return shape, inner, np.asarray(over), actions

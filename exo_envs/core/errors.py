@@ -45,7 +45,6 @@ class ContractError(ExoError, AssertionError, ValueError):
     """A model broke a rule of the contract of :class:`exo_envs.ExoMDP`; ``rule`` names it."""
 
     def __init__(self, rule: str, message: str) -> None:
-        """Name the rule and say what was seen."""
         super().__init__(f"rule {rule!r} is broken: {message}")
         self.rule = rule
 

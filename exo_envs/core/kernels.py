@@ -34,11 +34,9 @@ class LazyModule:
     """
 
     def __init__(self, name: str) -> None:
-        """Take the whole name of the module."""
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        """Import the module, and keep what was asked for."""
         if attribute.startswith("_"):  # of this object, when it is copied or pickled
             raise AttributeError(attribute)
         value = getattr(import_module(self._name), attribute)
@@ -168,13 +166,9 @@ class CompiledExogenous:
 
     def write(self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]) -> bool:
         """Write x' of all lanes, (lanes, m), to another array; return whether x was in range."""
-        lanes = len(x)
-        if lanes * self.uniforms <= BLOCK:
-            numbers = rng.random((lanes, self.uniforms))
-            return self.kernel(0, lanes, x, numbers, *self.arguments, following)
-        if x.size < MANY_VALUES:
-            return self._write_part(x, rng, following)
-        begin = beginning_anywhere(rng, lanes * self.uniforms)
+        lanes, numbers = len(x), len(x) * self.uniforms
+        is_large = numbers > BLOCK and x.size >= MANY_VALUES
+        begin = beginning_anywhere(rng, numbers) if is_large else None
         if begin is None:
             return self._write_part(x, rng, following)
         from exo_envs.compiled.threads import in_parts
@@ -188,7 +182,7 @@ class CompiledExogenous:
     def _write_part(
         self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
     ) -> bool:
-        rows = max(1, BLOCK // self.uniforms)
+        rows = max(1, min(len(x), BLOCK // max(1, self.uniforms)))
         block = np.empty((rows, self.uniforms))
         in_range = True
         for first in range(0, len(x), rows):

@@ -52,7 +52,6 @@ __all__ = [
     "is_as_new",
 ]
 
-ACTIONS = "the batch of actions"
 #: What putting a step together raises if a method returned something of a wrong kind or shape.
 ARITHMETIC = (TypeError, ValueError, AttributeError, IndexError)
 NO_STEP = "the answers of the model make no step; exo_envs.testing.check_mdp looks at each method"
@@ -128,7 +127,7 @@ class ExoMDP(GenerativeModel):
         self, state: State, action: IntArray, ended: BoolArray | None
     ) -> tuple[FloatArray, FloatArray]:
         if type(action) is not np.ndarray:
-            action = as_array(ACTIONS, action)
+            action = as_array("the batch of actions", action)
         terms = self.reward_terms(state, action)
         own: Any = 0.0
         if self.has_endogenous_reward:
@@ -160,7 +159,7 @@ class ExoMDP(GenerativeModel):
             state.exogenous, rng if exogenous_rng is None else exogenous_rng
         )
         if type(action) is not np.ndarray:
-            action = as_array(ACTIONS, action)
+            action = as_array("the batch of actions", action)
         endogenous = self.sample_endogenous(state, action, rng)
         if ended is not None:
             try:

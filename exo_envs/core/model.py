@@ -54,7 +54,6 @@ class Variable:
     high: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a variable that has no name or no value."""
         if not isinstance(self.name, str) or not self.name:
             raise ArgumentError(f"a variable's name is a non-empty string, not {self.name!r}")
         if self.low is None and self.high is None:
@@ -79,7 +78,6 @@ class Variable:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
         if self.low is None or self.high is None:
             return 0, self.size - 1
         return self.low, self.high
@@ -95,13 +93,12 @@ class Variable:
         return f"{low:g} to {high:g}" if self.is_real else f"{low} ... {high}"
 
     def __repr__(self) -> str:
-        """With the values it has."""
         values = f"low={self.low}, high={self.high}" if self.is_real else f"size={self.size}"
         return f"Variable(name={self.name!r}, {values})"
 
 
 class Ranges:
-    """The values that the variables of one part of a state may have, as arrays.
+    """The values that the variables of one part of a state may have, as arrays (variables,).
 
     Attributes:
         variables: of the part.
@@ -116,22 +113,18 @@ class Ranges:
 
     @cached_property
     def low(self) -> NDArray[Any]:
-        """The smallest values, shape (variables,)."""
         return np.array([v.bounds[0] for v in self.variables], dtype=self.dtype)
 
     @cached_property
     def high(self) -> NDArray[Any]:
-        """The largest values, shape (variables,)."""
         return np.array([v.bounds[1] for v in self.variables], dtype=self.dtype)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """How many values there are, shape (variables,)."""
         return np.array([v.size for v in self.variables], dtype=np.int64)
 
     @cached_property
     def whole(self) -> NDArray[np.bool_]:
-        """Which variables have whole values only, shape (variables,)."""
         return np.array([not v.is_real for v in self.variables], dtype=np.bool_)
 
     def fit(self, values: NDArray[Any]) -> bool:
@@ -338,12 +331,10 @@ class GenerativeModel(ABC):
 
     @cached_property
     def endogenous_ranges(self) -> Ranges:
-        """The values that the endogenous variables may have."""
         return Ranges(self.endogenous_variables)
 
     @cached_property
     def exogenous_ranges(self) -> Ranges:
-        """The values that the exogenous variables may have."""
         return Ranges(self.exogenous_variables)
 
     def ranges_of(self, part: str) -> Ranges:
@@ -363,12 +354,10 @@ class GenerativeModel(ABC):
 
     @cached_property
     def endogenous_sizes(self) -> NDArray[np.int64]:
-        """The sizes of the endogenous variables, shape (k,)."""
         return self.endogenous_ranges.sizes
 
     @cached_property
     def exogenous_sizes(self) -> NDArray[np.int64]:
-        """The sizes of the exogenous variables, shape (m,)."""
         return self.exogenous_ranges.sizes
 
     @cached_property
@@ -394,7 +383,6 @@ class GenerativeModel(ABC):
         return np.array([positions[name] for name in names], dtype=np.intp)
 
     def __repr__(self) -> str:
-        """Name the model and its size."""
         states = f"10^{math.floor(10 * math.log10(self.num_states)) / 10:.1f} states"
         if self.endogenous_ranges.is_real or self.exogenous_ranges.is_real:
             states = "real values"

@@ -28,8 +28,6 @@ POWER = 0.9
 
 
 class GTest(NamedTuple):
-    """The result of a G-test."""
-
     statistic: float  # G, twice the samples times the plug-in information
     freedom: float  # degrees of freedom of its chi-squared distribution without an effect
 
@@ -40,7 +38,6 @@ class GTest(NamedTuple):
 
     @property
     def log_p(self) -> float:
-        """The logarithm of the p-value."""
         return chi_squared_log_tail(self.statistic, self.freedom)
 
 

@@ -466,7 +466,7 @@ class SimulatedReducedMDP(ReducedMDP):
     def is_terminal(self, state: State) -> BoolArray:
         """From the full model, which does not look at x here."""
         state = as_pair(state)
-        n = as_values("endogenous", state.endogenous, self.endogenous_variables, in_range=False)
+        n = as_values("endogenous", state.endogenous, self.endogenous_ranges, check=False)
         anything = np.zeros(n.shape[:-1], dtype=np.int64)
         shape, (n, x, _) = as_lanes(self, State(n, state.exogenous), anything)
         return self.model.is_terminal(self._asked_rewards.anywhere(n, x)).reshape(shape)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from exo_envs.core.arguments import as_integers
 from exo_envs.core.batches import as_size, as_values, endogenous_column, exogenous_lanes
 from exo_envs.core.kernels import CompiledStep, LazyModule
-from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, State, Variable
+from exo_envs.core.mdp import BoolArray, FloatArray, IntArray, Ranges, State, Variable
 from exo_envs.domains.crowd.parameters import CrowdParameters, Phase, World
 from exo_envs.domains.floor import Floor, FloorMDP, Move
 
@@ -83,7 +83,7 @@ class CrowdMDP(FloorMDP):
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following, uniforms = np.empty_like(x), rng.random((len(x), self.noise[1]))
         if not self.kernels.exogenous_step(0, len(x), x, uniforms, self._world, following):
-            as_values("exogenous", x, self.exogenous_variables)
+            as_values("exogenous", x, self.exogenous_ranges)
         return following.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
@@ -101,7 +101,7 @@ class CrowdMDP(FloorMDP):
         """
         variable = self.exogenous_variables[self.object_slice.start]
         array = as_integers("the batch of object values", values)[..., None]
-        values = as_values("exogenous", array, (variable,))[..., 0]
+        values = as_values("exogenous", array, Ranges((variable,)))[..., 0]
         is_goal = values > self.parameters.num_tables
         return values - (self.parameters.num_tables + 1) * is_goal, is_goal
 

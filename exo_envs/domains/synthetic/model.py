@@ -190,7 +190,7 @@ class SyntheticMDP(PlantedMDP):
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following = np.empty_like(x)
         if not self.compiled_exogenous().write(x, rng, following):
-            as_values("exogenous", x, self.exogenous_variables)
+            as_values("exogenous", x, self.exogenous_ranges)
         return following.reshape(shape)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.batches import Lanes, as_batch, as_size, as_values
+from exo_envs.core.batches import as_size, as_values
 from exo_envs.core.mdp import FloatArray, IntArray, State
 from exo_envs.domains.synthetic.generator import RealGenerator, RealNode, Rule
 from exo_envs.domains.synthetic.model import PlantedMDP
@@ -71,7 +71,7 @@ class RealSyntheticMDP(PlantedMDP):
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        return self._follow(as_values("exogenous", exogenous, self.exogenous_variables), rng)
+        return self._follow(as_values("exogenous", exogenous, self.exogenous_ranges), rng)
 
     def _follow(self, exogenous: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         latent = self._net.follow(self._encoding.latent(exogenous), rng)
@@ -108,16 +108,11 @@ class RealSyntheticMDP(PlantedMDP):
         latent = self._encoding.latent(exogenous)[:, self._places]
         return (latent > self._thresholds).astype(np.int64)
 
-    def _lanes(self, state: State, action: IntArray) -> tuple[tuple[int, ...], Lanes]:
-        # Those of other models are made for whole numbers, and refuse others only after a while.
-        shape, *lanes = as_batch(self, state, action, check_exogenous=False)
-        return shape, Lanes(*lanes)
-
     # --- the truth ------------------------------------------------------------------------
 
     def latent(self, exogenous: NDArray[Any]) -> FloatArray:
         """The standard normal numbers behind the values of x, shape (..., m)."""
-        x = as_values("exogenous", exogenous, self.exogenous_variables)
+        x = as_values("exogenous", exogenous, self.exogenous_ranges)
         return self._encoding.latent(x)
 
 

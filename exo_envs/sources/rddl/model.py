@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.core.arguments import check_choice, check_flag, check_whole, shown
-from exo_envs.core.batches import as_action, as_batch, as_size, as_values, flat_rows, flatten
+from exo_envs.core.batches import as_action, as_lanes, as_pairs, as_size, as_values, flat_rows
 from exo_envs.core.ends import DONE, CarriedEnd
 from exo_envs.core.errors import ArgumentError, unknown_name
 from exo_envs.core.mdp import (
@@ -225,20 +225,20 @@ class RDDLMDP(ExoMDP):
         return State(np.tile(self._n.initial, (size, 1)), np.tile(self._x.initial, (size, 1)))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        values, part = as_values("exogenous", exogenous, self.exogenous_variables), self._x
+        values, part = as_values("exogenous", exogenous, self.exogenous_ranges), self._x
         x = flat_rows(values)
         return part.write(part.moves(part.read(x), len(x), rng), values.dtype).reshape(values.shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        shape, n, x, a = as_batch(self, state, action)
+        shape, (n, x, a) = as_lanes(self, state, action)
         found = self._n.moves(self._known(n, x, a), len(a), rng)
         return self._n.write(found, n.dtype).reshape(*shape, n.shape[-1])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """What a step pays, by the exogenous variables that it depends on; means over draws."""
-        shape, n, x, a = as_batch(self, state, action)
+        shape, (n, x, a) = as_lanes(self, state, action)
         terms = np.zeros((len(a), len(self.reward_scopes)))
         found = self._terms(self._known(n, x, a), len(a))
         for column, values in zip(self._columns, found, strict=True):
@@ -246,8 +246,7 @@ class RDDLMDP(ExoMDP):
         return terms.reshape(*shape, terms.shape[-1])
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        values = as_values("endogenous", endogenous, self.endogenous_variables)
-        shape, (n,), a = flatten(self, (values,), action)
+        shape, n, a = as_pairs(self, endogenous, action)
         known = self._n.read(n) | self._description.actions.values(a)
         (found,) = self._own_reward(known, len(a))
         return np.array(found, dtype=np.float64).reshape(shape)
@@ -256,10 +255,10 @@ class RDDLMDP(ExoMDP):
         if self._never_ends:
             return super().is_terminal(state)
         if self.end_looks_at:
-            shape, n, x, _ = as_batch(self, state, 0)
+            shape, (n, x, _) = as_lanes(self, state, 0)
             known = self._n.read(n) | self._x.read(x)
         else:
-            values = as_values("endogenous", state[0], self.endogenous_variables)
+            values = as_values("endogenous", state[0], self.endogenous_ranges)
             shape, n = values.shape[:-1], flat_rows(values)
             known = self._n.read(n)
         (found,) = self._terminal(known, len(n))
@@ -281,7 +280,7 @@ class RDDLMDP(ExoMDP):
 
         Values of enumerated types are positions, as in pyRDDLGym's vectorised simulator.
         """
-        shape, n, x, _ = as_batch(self, state, 0)
+        shape, (n, x, _) = as_lanes(self, state, 0)
         found = self._fluents(self._n.read(n) | self._x.read(x), len(n))
         return {
             name: np.array(values).reshape(shape)

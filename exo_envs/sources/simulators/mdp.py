@@ -21,7 +21,7 @@ from exo_envs.core.arguments import (
     check_lanes,
     check_whole,
 )
-from exo_envs.core.batches import as_action, as_batch, as_size
+from exo_envs.core.batches import as_action, as_lanes, as_size
 from exo_envs.core.clock import tick
 from exo_envs.core.ends import DONE, EndCarryingMDP
 from exo_envs.core.errors import ArgumentTypeError
@@ -475,7 +475,7 @@ class AdaptedMDP(EndCarryingMDP):
         self, state: State, action: IntArray
     ) -> tuple[tuple[int, ...], Rows, BoolArray, IntArray]:
         """The batch, its rows of n (without ``done``) and x, which are alive, and the actions."""
-        batch, n, x, actions = as_batch(self, state, action)
+        batch, (n, x, actions) = as_lanes(self, state, action)
         return batch, np.concatenate([n[:, :-1], x], axis=1), n[:, -1] == 0, actions
 
     def _as_state(self, rows: Rows, done: BoolArray, batch: tuple[int, ...]) -> State:

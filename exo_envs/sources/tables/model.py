@@ -17,7 +17,7 @@ from exo_envs.core.arguments import (
     check_whole,
     shown,
 )
-from exo_envs.core.batches import as_batch, as_part, as_size, flat_rows, flatten
+from exo_envs.core.batches import as_lanes, as_pairs, as_size, as_values, flat_rows
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import (
     BoolArray,
@@ -295,7 +295,7 @@ class TraceMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        shape, n, x, a = as_batch(self, state, action)
+        shape, (n, x, a) = as_lanes(self, state, action)
         return self.interface.next_endogenous(n, a, x, rng).reshape(*shape, n.shape[1])
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors | None:
@@ -305,21 +305,20 @@ class TraceMDP(ExoMDP):
         return Successors.certain(self.sample_endogenous(state, action, _NO_NOISE))
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        shape, n, x, a = as_batch(self, state, action)
+        shape, (n, x, a) = as_lanes(self, state, action)
         return self._terms.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        n = as_part(self, "endogenous", endogenous)
-        shape, (n,), a = flatten(self, (n,), action)
+        shape, n, a = as_pairs(self, endogenous, action)
         return self._terms.base(n, a).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        n = as_part(self, "endogenous", as_pair(state).endogenous)
+        n = as_values("endogenous", as_pair(state).endogenous, self.endogenous_ranges)
         return self.interface.ended(flat_rows(n)).reshape(n.shape[:-1])
 
     def decoded(self, exogenous: IntArray) -> dict[str, NDArray[Any]]:
         """What x says in the words of the table: name -> values (...)."""
-        x = as_part(self, "exogenous", exogenous)
+        x = as_values("exogenous", exogenous, self.exogenous_ranges)
         return {coding.name: coding.decode(x[..., j]) for j, coding in enumerate(self.codings)}
 
 

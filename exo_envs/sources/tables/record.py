@@ -17,7 +17,7 @@ from exo_envs.contract.answers import is_plain
 from exo_envs.core.arguments import MAX_HORIZON, as_integers, check_lanes, check_whole, shown
 from exo_envs.core.batches import as_values, flat_rows
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
-from exo_envs.core.mdp import IntArray, Variable
+from exo_envs.core.mdp import IntArray, Ranges, Variable
 from exo_envs.sources.tables.frames import Column, TimedTable
 
 Rows = NDArray[np.int64]
@@ -134,7 +134,7 @@ class RecordedRows:
         times = table.wall_time
         self.labels: NDArray[Any] = table.row if times is None else times
         self._codings = codings
-        self._variables = tuple(coding.variable for coding in codings)
+        self._ranges = Ranges([coding.variable for coding in codings])
         _, self._first, lengths = np.unique(table.segment, return_index=True, return_counts=True)
         self._transitions: Rows = lengths - 1
         self._position: Rows = np.arange(len(rows)) - np.repeat(self._first, lengths)
@@ -236,7 +236,7 @@ class RecordedRows:
         """
         x: NDArray[Any] = exogenous
         if not is_plain(x, self.rows.dtype, (*getattr(x, "shape", ())[:1], self.rows.shape[1])):
-            x = as_values("exogenous", x, self._variables, in_range=False)
+            x = as_values("exogenous", x, self._ranges, check=False)
         group, places = self._groups_of(x if x.ndim == 2 else flat_rows(x)), self._places
         draws = rng.random(len(group))  # as many whatever x is
         chosen = places.first[group] + (draws * places.followed[group]).astype(np.int64)
@@ -249,7 +249,7 @@ class RecordedRows:
         try:
             return np.fromiter(map(groups.__getitem__, keys), np.int64, len(keys))
         except KeyError:
-            as_values("exogenous", x, self._variables)  # some values are out of range altogether
+            as_values("exogenous", x, self._ranges)  # some values are out of range altogether
             row = x[next(i for i, key in enumerate(keys) if key not in groups)]
             values = ", ".join(
                 f"{coding.name}={coding.decode(row[j : j + 1])[0]}"
