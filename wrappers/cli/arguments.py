@@ -99,7 +99,6 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
-    """What all randomness comes from."""
     parser.add_argument(
         "--seed", type=whole_type(0), default=0, metavar="N", help="of all randomness: 0"
     )
@@ -108,7 +107,6 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 def add_ignored_rewards(
     parser: argparse.ArgumentParser, *, default: str | None, note: str = ""
 ) -> None:
-    """What variables outside a mask pay."""
     parser.add_argument(
         "--ignored-rewards",
         choices=("average", "zero"),
@@ -124,7 +122,6 @@ def ignored_rewards(arguments: argparse.Namespace) -> IgnoredRewards:
 
 
 def make_learner(arguments: argparse.Namespace) -> MaskLearner:
-    """The learner of the rule that was asked for."""
     settings = {"cost_weight": arguments.cost_weight, "time_limit": arguments.time_limit}
     if arguments.rule == "paper":
         return CorrelationalMaskLearner(**settings)

@@ -89,7 +89,6 @@ def set_up_streams() -> None:
 
 
 def columns() -> int:
-    """How wide the terminal is."""
     return shutil.get_terminal_size().columns
 
 

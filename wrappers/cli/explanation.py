@@ -229,7 +229,6 @@ def _objection(rows: list[ExplainedVariable], explanation: Explanation) -> str:
 
 
 def _shortened(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> list[str]:
-    """A table of no more than so many lines."""
     if len(rows) > MOST_LINES:
         more = (f"... {len(rows) - MOST_LINES} more", *[""] * (len(header) - 1))
         rows = [*rows[:MOST_LINES], more]

@@ -94,7 +94,6 @@ def _attribute(module_name: str, attribute: str) -> Any:
 
 
 def _offers(module: ModuleType) -> list[str]:
-    """The models and environments of a module."""
     kinds = (ExoMDP, gym.Env)
     return [
         name
@@ -104,7 +103,6 @@ def _offers(module: ModuleType) -> list[str]:
 
 
 def _called(name: str, found: Any, arguments: dict[str, Any]) -> Any:
-    """A model or an environment, made if need be."""
     kinds = (ExoMDP, gym.Env)
     if isinstance(found, kinds):
         if arguments:

@@ -99,7 +99,6 @@ class ProgressBar:
             self.log(told)
 
     def stage(self, stage: str) -> None:
-        """Say what is done now."""
         self(Progress(stage, self.seconds))
 
     def log(self, line: str) -> None:

@@ -81,7 +81,6 @@ def take_over(earlier: Study, study: Study) -> None:
 
 
 def _refuse_other_variables(before: ExoMDP, mdp: ExoMDP) -> None:
-    """Refuse a model whose exogenous variables are others."""
     own, known = mdp.exogenous_variables, before.exogenous_variables
     if own == known:
         return

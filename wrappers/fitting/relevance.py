@@ -68,7 +68,6 @@ class RelevantVariable:
 
     @property
     def reason(self) -> str:
-        """The finding, for people."""
         if self.role == "predicts":
             if not self.has_place:
                 return f"acts on {self.target}, whose table has no place for it"

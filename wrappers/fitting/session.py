@@ -148,7 +148,6 @@ class Session:
         return comparison
 
     def in_order(self, names: Any) -> Mask:
-        """Variables in the order of the model."""
         return as_mask(self.study.mdp, set(names))
 
     def _notice(self, *objectives: Objective) -> None:

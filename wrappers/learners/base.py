@@ -255,15 +255,12 @@ class MaskLearner(FittedLearner, ABC):
     # --- hyper-parameters ---------------------------------------------------------------------
 
     def clone(self) -> Self:
-        """Another learner with the same hyper-parameters, not fitted."""
         return replace(self)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The hyper-parameters."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters."""
         for name, value in params.items():
             if name not in self.get_params():
                 raise unknown_name("hyper-parameter", name, self.get_params())
@@ -271,7 +268,6 @@ class MaskLearner(FittedLearner, ABC):
         return self
 
     def _check(self) -> None:
-        """Refuse hyper-parameters that make no sense."""
         check_fields(self)
         cost_function(self.cost)
         check_reward(self.reward)

@@ -96,7 +96,6 @@ class EndogenousTransitions(NamedTuple):
         return cls(pair, surveyed, numbered)
 
     def cases(self, rows: Rows) -> Cases:
-        """The samples by their row and by n'."""
         return Cases(rows, self.following.row, self.following.count)
 
 

@@ -181,7 +181,6 @@ class Certificate(Tabular):
         return ReportTable(header, rows)
 
     def __str__(self) -> str:
-        """The verdict, for people."""
         if self.violations:
             told = [
                 f"{check.variable}: {check.reason}" for check in self.violations[:MOST_VIOLATIONS]
@@ -300,7 +299,6 @@ class _Effect(NamedTuple):
 def _effects(
     changes: Interventions, name: str, exact: bool, power: float
 ) -> Iterator[_Effect | Check]:
-    """Everything that an ignored variable may do."""
     study, mask, mdp = changes.study, changes.mask, changes.study.mdp
     (j,) = study.data().positions([name]).tolist()
     paid = effect_on_reward(study.survey(), study.data(), j)

@@ -70,7 +70,6 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
 
 
 def _few_samples(study: Study) -> Iterator[str]:
-    """Too few transitions to find what is worth finding."""
     data = study.data()
     number, counted = len(data.names), len(data.fitted) * data.num_steps
     needed = needed_samples(NOTABLE_NATS, 1, max(1, number) ** 2, study.level)
@@ -173,7 +172,6 @@ def _more(study: Study, transitions: int) -> str:
 
 
 def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
-    """Variables that say the same as one of the mask."""
     told: set[str] = set()
     for name in mask:
         same = [other for other in study.same_as(name) if other not in told]
@@ -231,7 +229,6 @@ def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
 
 
 def _n_was_sampled(study: Study) -> Iterator[str]:
-    """Too many (n, a) to ask about each."""
     survey, sizes = study.survey(), study.coarse.endogenous_sizes
     if survey.is_complete:
         return
@@ -261,7 +258,6 @@ def _rules_left_open(study: Study) -> Iterator[str]:
 
 
 def _bins(study: Study) -> dict[str, Bins]:
-    """The exogenous variables that are seen in bins."""
     return {own.name: own for own in study.data().bins if isinstance(own, Bins)}
 
 

@@ -92,7 +92,6 @@ class Interventions:
         self.targets = self.data.positions(self.mask)
 
     def values(self, j: int) -> IntArray:
-        """The values of a variable that occur."""
         return np.unique(self.data.values[:, :, j])
 
     def on_exogenous(self, j: int) -> list[PairedTest]:

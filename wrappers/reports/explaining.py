@@ -74,7 +74,6 @@ def explain(learner: FittedLearner, *, try_alone: bool = False) -> Explanation:
 
 
 def _is_stopped(learner: FittedLearner) -> bool:
-    """Whether learning ended before it was finished."""
     return learner.status_ in ("time limit", "interrupted")
 
 
@@ -186,7 +185,6 @@ class _Row:
         self.is_lost = sign.role == "predicts" and bool(self.targets) and not self.kept_targets
 
     def explained(self) -> ExplainedVariable:
-        """The row of the table."""
         sign, tried = self.sign, self.tried
         return ExplainedVariable(
             variable=sign.variable,
@@ -245,7 +243,6 @@ class _Row:
         return "; ".join(parts) + "."
 
     def _sign(self) -> str:
-        """What speaks for the variable."""
         sign = self.sign
         effect = "" if sign.effect is None else number(sign.effect)
         if sign.kind == "found":
@@ -262,7 +259,6 @@ class _Row:
         )
 
     def _role(self, effect: str) -> str:
-        """What a variable does that was found to matter."""
         sign = self.sign
         moved = listed(
             [n for n in sign.acts_on if n != "reward" and n not in self.targets], MOST_NAMES

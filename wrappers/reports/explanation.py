@@ -124,16 +124,13 @@ class Explanation(Tabular):
 
     @property
     def kept(self) -> tuple[ExplainedVariable, ...]:
-        """The rows of what was kept."""
         return tuple(row for row in self.rows if row.kept)
 
     @property
     def dropped(self) -> tuple[ExplainedVariable, ...]:
-        """The rows of what was dropped."""
         return tuple(row for row in self.rows if not row.kept)
 
     def __str__(self) -> str:
-        """One sentence for each variable."""
         price = f" at λ = {self.cost_weight:g} each" if self.cost_weight else ""
         head = f"kept {len(self.kept)} of {len(self)} variables{price} ({self.status})"
         return "\n".join([head, *(f"{'+' if row.kept else '-'} {row}" for row in self.rows)])

@@ -124,7 +124,6 @@ class _Signs:
         self.counts = self.search.all if samples <= AFFORDABLE_COUNTS else self.search.few
 
     def find(self, complete: bool) -> dict[str, Sign]:
-        """All signs, in the order of the model."""
         study, findings = self.study, self.relevance.findings
         rest = [name for name in self.names if name not in findings]
         nearest = self._nearest(rest) if complete else {}
@@ -160,7 +159,6 @@ class _Signs:
         )
 
     def _found(self, finding: RelevantVariable) -> Sign:
-        """What a learner's tests said."""
         survey, unit = self.survey, UNITS[finding.role]
         detectable: float | None = None
         if finding.role == "pays":
@@ -230,7 +228,6 @@ class _Signs:
         return _Test(target, found, null, log_p)
 
     def _silent(self, name: str, nearest: _Test | None, acts_on: Mask) -> Sign:
-        """What is said of a variable that no test of the learner found."""
         if nearest is None:
             values = self.study.data().values[:, :, self.place[name]]
             varies = bool(values.size) and values.min() != values.max()

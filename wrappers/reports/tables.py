@@ -64,7 +64,6 @@ class ReportTable:
         return "".join("| " + " | ".join(row) + " |\n" for row in cells)
 
     def to_html(self) -> str:
-        """The table in HTML."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self.header)
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>\n"
@@ -93,11 +92,9 @@ class Tabular(ABC):
         """Values to compute with."""
 
     def to_markdown(self) -> str:
-        """A table in Markdown."""
         return self._table().to_markdown()
 
     def to_html(self) -> str:
-        """A table in HTML."""
         return self._table().to_html()
 
     def to_pandas(self) -> Any:
@@ -145,5 +142,4 @@ def rounded_up(count: int) -> int:
 
 
 def variables(count: int) -> str:
-    """So many variables, for people."""
     return f"{count} variable{'' if count == 1 else 's'}"
