@@ -19,9 +19,6 @@ from wrappers.learners.correlational import CorrelationalMaskLearner
 
 T = TypeVar("T")
 
-#: Bytes that are written to a folder to see whether that works: more than a mask takes.
-PROBE_BYTES = 64 * 1024
-
 
 class Parser(argparse.ArgumentParser):
     """A parser whose help fits the terminal, and that ends with one line if something is wrong.
@@ -141,7 +138,7 @@ def check_writable(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(_Tried), replacing(path) as probe:
-            probe.write_bytes(bytes(PROBE_BYTES))
+            probe.write_bytes(bytes(64 * 1024))  # more than a mask takes
             raise _Tried
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

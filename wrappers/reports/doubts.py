@@ -33,8 +33,6 @@ EXPECTED_UNSEEN = 3.7
 SMALLEST_TABLES = 8
 #: Names that are listed at most.
 MOST_NAMES = 12
-#: Numbers with more digits are given as powers of ten.
-FEW_DIGITS = 9
 
 #: variable of very many values -> the share of what it does that happens within its bins.
 HIDDEN_SHARES = Shelf[str, float]("hidden_shares")
@@ -45,13 +43,7 @@ class UndecidedWarning(UserWarning):
 
 
 def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -> Iterator[str]:
-    """What the samples of a study leave open about a mask, one sentence or two for each.
-
-    Args:
-        study: the study.
-        mask: the mask.
-        objective: what the mask is worth, if that was estimated.
-    """
+    """What the samples of a study leave open about a mask, one sentence or two for each."""
     if study.memory.data is not None:
         yield from _few_samples(study)
         yield from _values_in_bins(study, mask)
@@ -88,12 +80,7 @@ def _few_samples(study: Study) -> Iterator[str]:
 
 
 def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
-    """Variables that tests would overlook though they may tell what is worth telling.
-
-    Args:
-        study: of which it is known what predicts the variables that matter.
-        found: the variables that were found to matter; about the others something is said.
-    """
+    """Variables, beside those found to matter, that tests would overlook though they may tell."""
     if any(_few_samples(study)):
         return  # that is about all of them
     counted = len(study.data().fitted) * study.data().num_steps
@@ -108,10 +95,7 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
 
 
 def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
-    """Variables whose notable effects are not found even in the smallest tables.
-
-    With the transitions that it would take.
-    """
+    """What is not found even in the smallest tables, and the transitions that it would take."""
     data, tests = study.data(), len(study.data().names) ** 2
     counts = ParentSearch(data, max_parents=study.max_parents, memory=study.memory).all
     place = {name: j for j, name in enumerate(data.names)}
@@ -233,7 +217,7 @@ def _n_was_sampled(study: Study) -> Iterator[str]:
     if survey.is_complete:
         return
     digits = np.log10(sizes).sum()
-    everything = f"{sizes.prod():,}" if digits < FEW_DIGITS else f"about 10^{digits:.0f}"
+    everything = f"{sizes.prod():,}" if digits < 9 else f"about 10^{digits:.0f}"
     yield (
         f"n was sampled: {len(survey.endogenous):,} of its {everything} values were asked about, "
         f"with {study.mdp.num_actions:,} actions each. A variable that pays or moves n only "

@@ -88,10 +88,7 @@ class Sign(NamedTuple):
 def find_signs(study: Study, relevance: Relevance, *, complete: bool) -> dict[str, Sign]:
     """What speaks for each exogenous variable of a model, in its order.
 
-    Args:
-        study: of the model; what it knows is not asked again.
-        relevance: the variables that matter.
-        complete: whether all were looked for. If not, nothing is said of those that were not found.
+    If not all that matter were looked for (``complete``), nothing is said of the others.
     """
     names = study.mdp.exogenous_names
     if study.memory.survey is None:
