@@ -219,8 +219,8 @@ def check_function(name: str, function: Any, *, optional: bool = False) -> None:
         raise ArgumentTypeError(f"{name} is {choices}, not {shown(function)}")
 
 
-def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
-    """Refuse what is none of some names, whatever it is, and name the choices.
+def check_choice(kind: str, name: object, choices: Collection[str]) -> str:
+    """A name; what is none of the choices, whatever it is, is refused.
 
     >>> check_choice("cost", "sise", ["size", "time"])
     Traceback (most recent call last):
@@ -228,6 +228,7 @@ def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
     """
     if not isinstance(name, str) or name not in choices:
         raise unknown_name(kind, name, choices)
+    return name
 
 
 def as_list(what: str, values: Any) -> list[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from exo_envs import ExoMDP
+from exo_envs.core.batches import as_mask
 from wrappers.cli.arguments import add_ignored_rewards
-from wrappers.cli.models import make_env, parse_mask, parse_option
+from wrappers.cli.models import make_env, parse_option
 
 __all__ = [
     "BLIND",
@@ -17,6 +19,11 @@ __all__ = [
 
 #: Rows of every table that compares masks.
 BLIND, EVERYTHING = "nothing, blind", "everything"
+
+
+def parse_mask(mdp: ExoMDP, patterns: str) -> tuple[str, ...]:
+    """The mask of comma-separated names and patterns."""
+    return as_mask(mdp, [part.strip() for part in patterns.split(",") if part.strip()])
 
 
 def describe_ignored_rewards(rule: str) -> str:

@@ -19,9 +19,6 @@ from wrappers.learners.correlational import CorrelationalMaskLearner
 
 T = TypeVar("T")
 
-#: Bytes that are written to a folder to see whether that works: more than a mask takes.
-PROBE_BYTES = 64 * 1024
-
 
 class Parser(argparse.ArgumentParser):
     """A parser whose help fits the terminal, and that ends with one line if something is wrong.
@@ -99,7 +96,6 @@ def add_learning(parser: argparse.ArgumentParser, *, cost_weight: float) -> None
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
-    """What all randomness comes from."""
     parser.add_argument(
         "--seed", type=whole_type(0), default=0, metavar="N", help="of all randomness: 0"
     )
@@ -108,7 +104,6 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 def add_ignored_rewards(
     parser: argparse.ArgumentParser, *, default: str | None, note: str = ""
 ) -> None:
-    """What variables outside a mask pay."""
     parser.add_argument(
         "--ignored-rewards",
         choices=("average", "zero"),
@@ -124,7 +119,6 @@ def ignored_rewards(arguments: argparse.Namespace) -> IgnoredRewards:
 
 
 def make_learner(arguments: argparse.Namespace) -> MaskLearner:
-    """The learner of the rule that was asked for."""
     settings = {"cost_weight": arguments.cost_weight, "time_limit": arguments.time_limit}
     if arguments.rule == "paper":
         return CorrelationalMaskLearner(**settings)
@@ -144,7 +138,7 @@ def check_writable(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(_Tried), replacing(path) as probe:
-            probe.write_bytes(bytes(PROBE_BYTES))
+            probe.write_bytes(bytes(64 * 1024))  # more than a mask takes
             raise _Tried
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

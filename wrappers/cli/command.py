@@ -91,7 +91,6 @@ def _mask(arguments: argparse.Namespace) -> int:
 
 
 def _show(learner: MaskLearner, arguments: argparse.Namespace) -> None:
-    """The mask, why, and what it costs."""
     show_explanation(learner, every=arguments.every)
     if learner.status_ != "interrupted":
         write("", "What does that cost?")

@@ -16,8 +16,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from exo_envs.core.errors import ExoError
-from wrappers.reports.tables import ReportTable
 
 #: What a shell is told of a command that failed, was refused its arguments, ended by Ctrl-C, or
 #: whose reader went away.
@@ -26,7 +29,7 @@ FAILED, REFUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
 PLAIN_LETTERS = {"λ": "lambda", "±": "+/-", "γ": "gamma", "·": "*", "–": "-", "′": "'"}
 #: The handler of encoding errors that does so.
 PLAIN_HANDLER = "exo_envs.plain"
-#: Columns that a text has at least, however narrow the terminal is.
+#: Columns that a text, or a column of a table, has at least, however narrow the terminal is.
 MIN_COLUMNS = 8
 
 
@@ -89,7 +92,6 @@ def set_up_streams() -> None:
 
 
 def columns() -> int:
-    """How wide the terminal is."""
     return shutil.get_terminal_size().columns
 
 
@@ -117,9 +119,34 @@ def write(*lines: str, stream: TextIO | None = None) -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> list[str]:
-    """Lines of a table that fits the terminal; ``align`` has ``<`` or ``>`` for each column."""
-    names, *cells = ([_written(str(cell)) for cell in row] for row in (header, *rows))
-    return ReportTable(names, cells).to_text(align)
+    """Lines as wide as the terminal at most; ``align`` has ``<`` or ``>`` for each column.
+
+    Columns are as wide as they need to be. If that is too wide, text gives way before names and
+    numbers do: columns on the left are wrapped, the widest first, down to their longest word, and
+    after that all. A column that is empty in all rows is left out.
+    """
+    kept = [k for k in range(len(header)) if any(str(row[k]) for row in rows)]
+    cells = [[_written(str(row[k])) for k in kept] for row in (header, *rows)]
+    room = columns() - 2 * len(kept)
+    in_columns = list(zip(*cells, strict=True))
+    widths = [max(map(len, column)) for column in in_columns]
+    least = [
+        width if align[k] == ">" else max(len(word) for cell in column for word in cell.split())
+        for k, width, column in zip(kept, widths, in_columns, strict=True)
+    ]
+    while sum(widths) > room and max(widths) > MIN_COLUMNS:
+        spare = [k for k, width in enumerate(widths) if width > least[k]]
+        widths[max(spare or range(len(widths)), key=widths.__getitem__)] -= 1
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for k, width in zip(kept, widths, strict=True):
+        grid.add_column(
+            justify="right" if align[k] == ">" else "left", width=width, overflow="fold"
+        )
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    lines = io.StringIO()
+    Console(file=lines, width=room + 2 * len(kept) - 2).print(grid)
+    return [f"  {line}".rstrip() for line in lines.getvalue().splitlines()]
 
 
 def _written(text: str) -> str:

@@ -99,12 +99,7 @@ def step_in_words(record: Record, cost_weight: float) -> str:
 
 
 def explanation_in_words(explanation: Explanation, *, every: bool = False) -> Iterator[str]:
-    """Lines about what was kept and why, and what was dropped.
-
-    Args:
-        explanation: of a learner.
-        every: say it of each variable by itself, and not by families.
-    """
+    """Lines about what was kept and dropped, and why: by families, or of every variable."""
     weight = explanation.cost_weight
     cost = f", at λ = {weight:g} each" if weight else ""
     yield f"Kept {len(explanation.kept)} of {len(explanation)} variables{cost}"
@@ -229,7 +224,6 @@ def _objection(rows: list[ExplainedVariable], explanation: Explanation) -> str:
 
 
 def _shortened(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> list[str]:
-    """A table of no more than so many lines."""
     if len(rows) > MOST_LINES:
         more = (f"... {len(rows) - MOST_LINES} more", *[""] * (len(header) - 1))
         rows = [*rows[:MOST_LINES], more]

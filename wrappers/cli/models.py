@@ -13,7 +13,6 @@ from typing import Any
 
 import gymnasium as gym
 
-from exo_envs.core.batches import as_mask
 from exo_envs.core.errors import ExoError, unknown_name
 from exo_envs.core.mdp import ExoMDP
 from exo_envs.domains import ENVIRONMENTS
@@ -33,11 +32,6 @@ def parse_option(option: str) -> tuple[str, Any]:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
-
-
-def parse_mask(mdp: ExoMDP, patterns: str) -> tuple[str, ...]:
-    """The mask of comma-separated names and patterns."""
-    return as_mask(mdp, [part.strip() for part in patterns.split(",") if part.strip()])
 
 
 def make_env(name: str, options: Sequence[str] = (), **settings: Any) -> Env:
@@ -94,7 +88,6 @@ def _attribute(module_name: str, attribute: str) -> Any:
 
 
 def _offers(module: ModuleType) -> list[str]:
-    """The models and environments of a module."""
     kinds = (ExoMDP, gym.Env)
     return [
         name
@@ -104,7 +97,6 @@ def _offers(module: ModuleType) -> list[str]:
 
 
 def _called(name: str, found: Any, arguments: dict[str, Any]) -> Any:
-    """A model or an environment, made if need be."""
     kinds = (ExoMDP, gym.Env)
     if isinstance(found, kinds):
         if arguments:

@@ -20,12 +20,8 @@ from wrappers.cli.console import wrap
 from wrappers.fitting.history import Progress, Record
 from wrappers.fitting.session import LearningStoppedWarning
 
-#: Characters of the bar, and how often it moves in a second.
-BAR_LETTERS, REFRESH_RATE = 20, 5
 #: Without a terminal: seconds between two lines about one stage.
 PATIENCE_SECONDS = 15.0
-#: Characters of the time before each line.
-TIME_LETTERS = 11
 #: Libraries whose warnings are for their programmers, not for the users of a command.
 CHATTER = r"(gymnasium|numba|pkg_resources|pygame|torch|tensorboard|stable_baselines3)(\.|$)"
 
@@ -55,10 +51,10 @@ class ProgressBar:
         self._is_live = self._console.is_interactive and not hidden
         self._live = LiveLine(
             TextColumn("{task.elapsed:7.1f} s "),
-            BarColumn(BAR_LETTERS),
+            BarColumn(20),
             TextColumn("{task.description}", markup=False),
             console=self._console,
-            refresh_per_second=REFRESH_RATE,
+            refresh_per_second=5,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -99,13 +95,12 @@ class ProgressBar:
             self.log(told)
 
     def stage(self, stage: str) -> None:
-        """Say what is done now."""
         self(Progress(stage, self.seconds))
 
     def log(self, line: str) -> None:
         """Leave a line, with the time before it."""
         if not self._hidden:
-            told = wrap(line, indent=TIME_LETTERS)
+            told = wrap(line, indent=11)  # the letters of the time
             self._leave([f"{self.seconds:7.1f} s  {told[0].lstrip()}", *told[1:]])
 
     def warn(self, message: str) -> None:

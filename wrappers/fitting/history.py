@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
 from exo_envs.core.arguments import check_real
@@ -112,4 +112,4 @@ class History(list[Record]):
         """A ``pandas.DataFrame`` with one row for each step (needs pandas)."""
         pd = require("pandas", "history_.to_pandas() needs pandas: pip install pandas")
         names = [field.name for field in fields(Record)]
-        return pd.DataFrame([[getattr(step, name) for name in names] for step in self], None, names)
+        return pd.DataFrame([astuple(step) for step in self], None, names)

@@ -25,7 +25,6 @@ from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import BoolArray, ExoMDP
 from exo_envs.core.statistics import g_test
 from planners.core.memory import Shelf
-from planners.dependence.contingency import count_table
 from planners.dependence.same_process import compare_processes
 from planners.discretization.bins import Bins
 from planners.findings import ACTORS, LEFT_OUT, PARENTS
@@ -33,10 +32,6 @@ from planners.reduced.survey import survey_again
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import Study
 
-#: The probability to refuse a model whose exogenous process is the same.
-ERROR_PROBABILITY = 1e-4
-#: Level of the test whether a variable is seen with other frequencies. To be wrong costs time only.
-FREQUENCY_LEVEL = 1e-2
 #: Names that are listed at most.
 MOST_NAMES = 3
 
@@ -44,21 +39,12 @@ MOST_NAMES = 3
 def take_over(earlier: Study, study: Study) -> None:
     """Let a study of another task have what an earlier one found out about x.
 
-    Args:
-        earlier: of a model with the same exogenous process.
-        study: of the model; it was asked nothing yet.
-
     Raises:
-        ValueError: the model has other exogenous variables, or another P(x' | x).
+        ValueError: its model has other exogenous variables, or another P(x' | x).
     """
     _refuse_other_variables(earlier.mdp, study.mdp)
     before = CountedMDP(earlier.mdp)
-    compared = compare_processes(
-        before,
-        study.counted,
-        study.rng("same process"),
-        error_probability=ERROR_PROBABILITY,
-    )
+    compared = compare_processes(before, study.counted, study.rng("same process"))
     if compared.difference is not None:
         raise ArgumentError(
             f"x moves by itself otherwise in {study.mdp!r} than in the model that was learned "
@@ -81,7 +67,6 @@ def take_over(earlier: Study, study: Study) -> None:
 
 
 def _refuse_other_variables(before: ExoMDP, mdp: ExoMDP) -> None:
-    """Refuse a model whose exogenous variables are others."""
     own, known = mdp.exogenous_variables, before.exogenous_variables
     if own == known:
         return
@@ -139,7 +124,6 @@ def _same_frequencies(known: ExogenousData, data: ExogenousData, same: BoolArray
         for each in (known, data)
     ]
     number = min(map(len, once))
-    row = np.zeros(number, dtype=np.int64)
     for j in np.flatnonzero(~same & (known.sizes == data.sizes)).tolist():
         size = int(data.sizes[j])
         seen, seen_again = (
@@ -147,10 +131,8 @@ def _same_frequencies(known: ExogenousData, data: ExogenousData, same: BoolArray
             for each in (known, data)
         )
         if (seen == seen_again).all():
-            counts = (
-                count_table(row, 1, sample[:number, j].astype(np.int64), size) for sample in once
-            )
-            found[j] = g_test(*counts).log_p >= np.log(FREQUENCY_LEVEL)
+            counts = (np.bincount(sample[:number, j], minlength=size) for sample in once)
+            found[j] = g_test(*counts).log_p >= np.log(1e-2)  # to be wrong costs time only
     return found
 
 

@@ -26,7 +26,6 @@ from functools import cache, partial
 
 import numpy as np
 
-from exo_envs.core.arguments import check_flag
 from exo_envs.core.mdp import FloatArray, IntArray
 from planners.core.policy import Mask
 from planners.dependence.parents import ParentEvidence
@@ -34,11 +33,6 @@ from planners.findings import LEFT_OUT, PARENTS
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.history import Role
 from wrappers.fitting.study import Study
-
-Report = Callable[..., object]
-
-#: Variables that are looked at between two reports.
-VARIABLES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,6 @@ class RelevantVariable:
 
     @property
     def reason(self) -> str:
-        """The finding, for people."""
         if self.role == "predicts":
             if not self.has_place:
                 return f"acts on {self.target}, whose table has no place for it"
@@ -103,7 +96,7 @@ class Relevance:
     def search(
         self,
         study: Study,
-        report: Report = lambda *_, **__: None,
+        report: Callable[..., object] = lambda *_, **__: None,
         *,
         remembered: bool = False,
     ) -> Iterator[RelevantVariable]:
@@ -130,7 +123,7 @@ class Relevance:
         waiting = list(self.findings)
         while waiting:
             # A few at a time: so one sees that something goes on, and may stop it.
-            asked, waiting = waiting[:VARIABLES_AT_ONCE], waiting[VARIABLES_AT_ONCE:]
+            asked, waiting = waiting[:16], waiting[16:]
             if remembered:
                 asked = [name for name in asked if name in study.memory.entries(PARENTS)]
             looked_at, found_so_far = len(self.parents), len(self.findings)
@@ -150,7 +143,7 @@ def find_relevance(study: Study, *, remembered: bool = False) -> Relevance:
     If ``remembered``, only as far as the study found out before: nothing is asked.
     """
     relevance = Relevance()
-    for _ in relevance.search(study, remembered=check_flag("remembered", remembered)):
+    for _ in relevance.search(study, remembered=remembered):
         pass
     return relevance
 

@@ -16,7 +16,6 @@ from planners.core.planner import PlanCutShortWarning
 from planners.core.policy import Mask, Policy
 from planners.worth import Cost, MaskComparison, Objective
 from wrappers.fitting.history import OUT_OF_TIME, Action, Callback, History, Progress, Record
-from wrappers.fitting.refitting import take_over
 from wrappers.fitting.study import Study
 
 #: The share of the time that is left for playing somebody else's environment with the result.
@@ -59,7 +58,7 @@ class LearningStoppedWarning(UserWarning):
 class Session:
     """What the steps of a learner ask and tell, at the learner's prices and within its time.
 
-    The learner takes its steps itself. It tells what they found (:meth:`keep`), and how they ended.
+    The learner takes its steps itself, and tells what they found (:meth:`keep`).
 
     Attributes:
         study: what is known of the model and its masks.
@@ -90,31 +89,12 @@ class Session:
         self._reported = 0.0  # when the callback was told something, by the clock
         self._estimates = count()  # that have trajectories of their own
 
-    def begin(self, *, check: bool, earlier: Study | None = None) -> None:
-        """Get the study ready for a learner's steps.
-
-        Args:
-            check: whether the model is looked at first.
-            earlier: a study of another task over the same exogenous process.
-        """
-        if check:
-            self.study.check()
-        self.study = self.study.with_carried_end()
-        if earlier is not None:
-            self.report("comparing with the task before")
-            take_over(earlier, self.study)
-
     def keep(self, record: Record) -> None:
         """Be told of a step: what it found is the result if learning is stopped from now on."""
         self.history.append(record)
         if self._time_limit is not None and self.study.counted.original is not None:
             self.clock.ends = (1 - KEPT_FOR_PLAYING) * self._time_limit
         self.report(record.reason, record=record)
-
-    def end(self, status: str) -> None:
-        """Be told how the steps ended; the rest of the time is for what follows."""
-        self.status = status
-        self.clock.ends = math.inf if self._time_limit is None else self._time_limit
 
     # --- what steps ask ---------------------------------------------------------------------
 
@@ -148,7 +128,6 @@ class Session:
         return comparison
 
     def in_order(self, names: Any) -> Mask:
-        """Variables in the order of the model."""
         return as_mask(self.study.mdp, set(names))
 
     def _notice(self, *objectives: Objective) -> None:
@@ -269,7 +248,6 @@ class Session:
             return None
 
     def _warn(self, mask: Mask) -> None:
-        """Say that learning was stopped, and that plans ran out of time."""
         own = f"planning_time_limit={self.study.evaluator.time_limit}"
         limits = [(self.cut_short, own)]
         if self.status != "finished":

@@ -101,7 +101,7 @@ class Study(Findings):
                     f"{study.mdp.endogenous_variables[-1].name!r}; give exo_envs.carry_end(mdp) "
                     "to say so yourself",
                     EndCarriedWarning,
-                    stacklevel=5,
+                    stacklevel=4,
                 )
             self._with_end = study
         return self._with_end

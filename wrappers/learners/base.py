@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import platform
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -37,19 +38,14 @@ from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewar
 from planners.reduced.rewards import Reward, check_reward
 from planners.worth import Cost, cost_function
 from wrappers.fitting.history import Callback, Record
+from wrappers.fitting.refitting import take_over
 from wrappers.fitting.saved import SavedMask
 from wrappers.fitting.session import FittedLearner, NotFittedError, Session
 from wrappers.fitting.study import Study
 from wrappers.reports.doubts import UndecidedWarning, doubts_about
-from wrappers.reports.explaining import explain
-from wrappers.reports.explanation import Explanation
+from wrappers.reports.explanation import Explanation, explain
 from wrappers.reports.ignoring import CostOfIgnoring
 from wrappers.reports.path import MaskPath, find_path
-
-#: Packages whose versions are saved with a mask.
-PACKAGES = ("gymnasium", "numba", "numpy")
-#: Results that are worked out when they are read.
-WORKED_OUT = ("cost_of_ignoring_", "reasons_")
 
 
 @dataclass(kw_only=True)
@@ -190,7 +186,6 @@ class MaskLearner(FittedLearner, ABC):
                 then the message says to fit anew. A process that is the same is taken for another
                 one with a probability of 1 in 10,000.
         """
-        self._require_fit()
         later = not check_flag("with_policy", with_policy)
         learner = self.clone()
         learner._check()
@@ -201,25 +196,29 @@ class MaskLearner(FittedLearner, ABC):
         """Learn, with what an earlier study of another task found out about x."""
         check = self.check if check is None else check_flag("check", check)
         with session.clock.above():
-            status = "finished"
             try:
-                session.begin(check=check, earlier=earlier)
+                if check:
+                    session.study.check()
+                session.study = session.study.with_carried_end()
+                if earlier is not None:
+                    session.report("comparing with the task before")
+                    take_over(earlier, session.study)
                 for record in self._steps(session):
                     session.keep(record)
             except OutOfTimeError:
-                status = "time limit"
+                session.status = "time limit"
             except KeyboardInterrupt:
                 if not session.history:
                     raise
-                status = "interrupted"
-            session.end(status)
+                session.status = "interrupted"
+            session.clock.ends = math.inf if self.time_limit is None else self.time_limit
             self.study_, self.history_ = session.study, session.history
             self.status_, self.doubts_ = session.status, ()
             self.feature_names_in_ = self.study_.mdp.exogenous_names
             self.n_features_in_ = len(self.feature_names_in_)
             self.mask_ = self.history_[-1].mask if self.history_ else ()
             self.seconds_ = session.clock.seconds()
-            self._cost_of_ignoring: CostOfIgnoring | None = None
+            self.__dict__.pop("cost_of_ignoring_", None)
             self._plans_later = session.plans_later and self.status_ == "finished"
             self._conclude(session, later=self._plans_later)
         return self
@@ -255,15 +254,12 @@ class MaskLearner(FittedLearner, ABC):
     # --- hyper-parameters ---------------------------------------------------------------------
 
     def clone(self) -> Self:
-        """Another learner with the same hyper-parameters, not fitted."""
         return replace(self)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The hyper-parameters."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters."""
         for name, value in params.items():
             if name not in self.get_params():
                 raise unknown_name("hyper-parameter", name, self.get_params())
@@ -271,7 +267,6 @@ class MaskLearner(FittedLearner, ABC):
         return self
 
     def _check(self) -> None:
-        """Refuse hyper-parameters that make no sense."""
         check_fields(self)
         cost_function(self.cost)
         check_reward(self.reward)
@@ -295,13 +290,10 @@ class MaskLearner(FittedLearner, ABC):
         if name in ("objective_", "policy_") and self.__dict__.get("_plans_later", False):
             self._plan_now()
             return self.__dict__[name]
-        if name.endswith("_") and name in (*FittedLearner.__annotations__, *WORKED_OUT):
+        results = (*FittedLearner.__annotations__, "cost_of_ignoring_", "reasons_")
+        if name.endswith("_") and name in results:
             raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _require_fit(self) -> None:
-        if "mask_" not in self.__dict__:
-            raise NotFittedError(f"{type(self).__name__} has no mask yet: call fit first")
 
     def explain(self, *, try_alone: bool = False) -> Explanation:
         """Why each variable was kept or dropped: one row for every exogenous variable.
@@ -315,7 +307,6 @@ class MaskLearner(FittedLearner, ABC):
             try_alone: plan once more for each variable that matters, with the mask but for this
                 one (or with this one, too), so that each has a worth of its own.
         """
-        self._require_fit()
         try_alone = check_flag("try_alone", try_alone)
         return explain(self, try_alone=try_alone)
 
@@ -334,17 +325,15 @@ class MaskLearner(FittedLearner, ABC):
                 somewhere comes with the range of λ for which it is.
             max_size: the number of variables that a mask may have at most.
         """
-        self._require_fit()
         return find_path(self, cost_weights, max_size)
 
     @property
     def reasons_(self) -> dict[str, Record]:
         """The step that found each variable of the mask: why it matters, its score and test."""
-        self._require_fit()
         found = {record.candidate[0]: record for record in self.history_ if record.action == "find"}
         return {name: found[name] for name in self.mask_ if name in found}
 
-    @property
+    @cached_property
     def cost_of_ignoring_(self) -> CostOfIgnoring:
         """The loss of ``policy_`` against policies that may look at everything: an interval.
 
@@ -354,38 +343,31 @@ class MaskLearner(FittedLearner, ABC):
         Raises:
             ValueError: there is no policy, because learning was stopped too early.
         """
-        self._require_fit()
-        if self._cost_of_ignoring is None:
-            if self.objective_ is None:
-                raise ArgumentError(
-                    f"learning was stopped ({self.status_}) before there was a policy, so it is "
-                    "not known what it gives up"
-                )
-            thorough = self.status_ in ("finished", "plans cut short")
-            is_known = thorough and self.objective_.rollouts is not None  # a copy has none
-            self._cost_of_ignoring = CostOfIgnoring.of_mask(
-                self.study_.evaluator,
-                self.mask_,
-                self.objective_ if is_known else None,
-                thorough=thorough,
+        if self.objective_ is None:
+            raise ArgumentError(
+                f"learning was stopped ({self.status_}) before there was a policy, so it is not "
+                "known what it gives up"
             )
-        return self._cost_of_ignoring
+        thorough = self.status_ in ("finished", "plans cut short")
+        is_known = thorough and self.objective_.rollouts is not None  # a copy has none
+        own = self.objective_ if is_known else None
+        return CostOfIgnoring.of_mask(self.study_.evaluator, self.mask_, own, thorough=thorough)
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """Which variables the mask has: booleans, or indices if asked for."""
-        self._require_fit()
         indices = check_flag("indices", indices)
-        support = np.isin(np.array(self.feature_names_in_), np.array(self.mask_, dtype=np.str_))
+        mask = np.array(self.mask_, dtype=np.str_)
+        support = np.isin(np.array(self.feature_names_in_), mask)
         return np.flatnonzero(support) if indices else support
 
     def saved(self) -> SavedMask:
         """The mask and how it was learned, as it is written to files."""
-        self._require_fit()
-        objective, simple = self.objective_, (bool, int, float, str, type(None))
+        mask, objective = self.mask_, self.objective_
+        simple = (bool, int, float, str, type(None))
         hyper = {k: value for k, value in self.get_params().items() if isinstance(value, simple)}
         hyper["ignored_rewards"] = self.study_.ignored_rewards  # may be a study of somebody else
         return SavedMask(
-            mask=self.mask_,
+            mask=mask,
             names=self.feature_names_in_,
             spec=self.study_.spec,
             seed=self.study_.seed,
@@ -402,7 +384,7 @@ class MaskLearner(FittedLearner, ABC):
             versions={
                 "python": platform.python_version(),
                 "exo-envs": __version__,
-                **{name: version(name) for name in PACKAGES},
+                **{name: version(name) for name in ("gymnasium", "numba", "numpy")},
             },
         )
 

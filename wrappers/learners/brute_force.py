@@ -24,9 +24,6 @@ class BruteForceMaskLearner(MaskLearner):
     All masks play the same trajectories, so they are compared without the noise that they share.
     Of masks that are equally good the smallest is kept.
 
-    Variables outside a mask pay nothing in its reduced model, as in the paper, unless
-    ``ignored_rewards="average"``.
-
     Args:
         max_variables: with m variables there are 2 ** m masks; more than this are refused.
     """
@@ -34,9 +31,7 @@ class BruteForceMaskLearner(MaskLearner):
     ignored_rewards: IgnoredRewards = "zero"
     max_variables: int = 12
 
-    constraints: ClassVar[Constraints] = {
-        "max_variables": whole(0),
-    }
+    constraints: ClassVar[Constraints] = {"max_variables": whole(0)}
 
     def _steps(self, session: Session) -> Iterator[Record]:
         names = session.study.mdp.exogenous_names

@@ -96,7 +96,6 @@ class EndogenousTransitions(NamedTuple):
         return cls(pair, surveyed, numbered)
 
     def cases(self, rows: Rows) -> Cases:
-        """The samples by their row and by n'."""
         return Cases(rows, self.following.row, self.following.count)
 
 
@@ -152,14 +151,11 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
 
     constraints: ClassVar[Constraints] = {
         "tau_correl": real(0.0),
+        "transition_model": partial(check_choice, choices=get_args(TransitionModel)),
         "patience": whole(1),
         "bias_corrected": check_flag,
         "paired": check_flag,
     }
-
-    def _check(self) -> None:
-        super()._check()
-        check_choice("transition_model", self.transition_model, get_args(TransitionModel))
 
     def _steps(self, session: Session) -> Iterator[Record]:
         mask: Mask = ()
@@ -207,15 +203,15 @@ class CorrelationalMaskLearner(RewardVariableMaskLearner):
         memory, counts = study.memory, TransitionCounts(study.data(), 1, study.memory)
         key = (self.transition_model, reduced.mask)
         if (found := memory.find(DIVERGENCES, key)) is None:
+            survey, others = study.survey(), study.data().positions(candidates)
             if (endogenous := memory.find(ENDOGENOUS_TRANSITIONS, ())) is None:
                 rng = study.rng("divergence")
-                endogenous = EndogenousTransitions.draw(study.coarse, counts, study.survey(), rng)
+                endogenous = EndogenousTransitions.draw(study.coarse, counts, survey, rng)
                 memory.keep(ENDOGENOUS_TRANSITIONS, (), endogenous)
-            others = study.data().positions(candidates)
             if self.transition_model == "joint":
                 found = joint_divergence(counts, endogenous, reduced.columns, others)
             else:
-                found = factored_divergence(counts, endogenous, study.survey(), reduced, others)
+                found = factored_divergence(counts, endogenous, survey, reduced, others)
             memory.keep(DIVERGENCES, key, found)
         return found.nats(self.bias_corrected)
 
@@ -226,14 +222,7 @@ def joint_divergence(
     mask: IntArray,
     candidates: IntArray,
 ) -> Divergence:
-    """The score with models of joint values.
-
-    Args:
-        counts: transitions of x.
-        endogenous: n' of these transitions.
-        mask: the variables of the reduced state, by their positions in the data.
-        candidates: the variables to score.
-    """
+    """The score with models of joint values; variables are given by their positions in the data."""
     exogenous = joint_exogenous_divergence(counts, mask, candidates)
     rows = endogenous.pair
     for j in mask.tolist():
@@ -281,14 +270,7 @@ def factored_divergence(
     """The score with factored models: what candidates add to the prediction of each variable.
 
     A variable of the mask is given its parents in the reduced model. n' is given n, a and those
-    variables of the mask that move it there.
-
-    Args:
-        counts: transitions of x.
-        endogenous: n' of these transitions.
-        survey: which variables move n', for each (n, a).
-        reduced: the reduced model of the mask.
-        candidates: the variables to score, by their positions in the data.
+    variables of the mask that move it there. Candidates are given by their positions in the data.
     """
 
     def informations() -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -16,9 +16,6 @@ from wrappers.fitting.history import Record
 from wrappers.fitting.session import Session
 from wrappers.learners.base import MaskLearner
 
-#: Trials at most: each plans for several masks, and all are kept in the history.
-MAX_TRIALS = 1_000_000
-
 
 @dataclass(kw_only=True)
 class GreedyMaskLearner(MaskLearner):
@@ -28,9 +25,6 @@ class GreedyMaskLearner(MaskLearner):
     has rollouts of its own, unless ``paired``; and the result is the mode over the trials (the
     first of those that are as frequent). A mask whose plan ran out of time does not end a trial:
     whether J increases is not known.
-
-    Variables outside a mask pay nothing in its reduced model, as in the paper, unless
-    ``ignored_rewards="average"``.
 
     Args:
         initial_mask: where each trial starts: names, patterns, indices or booleans. A good guess is
@@ -45,7 +39,7 @@ class GreedyMaskLearner(MaskLearner):
     paired: bool = False
 
     constraints: ClassVar[Constraints] = {
-        "trials": whole(1, MAX_TRIALS),
+        "trials": whole(1, 1_000_000),  # all are kept in the history
         "paired": check_flag,
     }
 

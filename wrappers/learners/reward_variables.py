@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -39,9 +39,6 @@ from wrappers.learners.base import MaskLearner
 Sampling = Literal["uniform", "visited"]
 #: (how many, generator) -> states (B,) and actions (B,).
 Sampler = Callable[[int, np.random.Generator], tuple[State, NDArray[Any]]]
-
-#: Episodes of the relaxed problem's policy, from which visited states are drawn.
-RELAXED_EPISODES = 100
 
 #: (n1, n2, uniform share, mask of the relaxed plan) -> how much the reward varies, (m,).
 REWARD_VARIANCES = Shelf[tuple[int, int, float | None, Mask | None], FloatArray]("reward_variances")
@@ -138,7 +135,7 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     The relaxed problem is the reduced model of ``mask`` in which every variable moves by itself,
     whatever the others do, and what the mask ignores is seen with optimism
     (:mod:`planners.reduced.ignored_rewards`): whoever has not found out yet what pays does not
-    stand still. The study's planner plans there, and its policy plays some episodes in the full
+    stand still. The study's planner plans there, and its policy plays 100 episodes in the full
     model. If the plan runs out of the study's time for one plan, the mask is added to
     ``cut_short``.
     """
@@ -154,7 +151,7 @@ def visited_sampler(study: Study, mask: Mask, cut_short: set[Mask] | None = None
     evaluate(
         with_values(plan, relaxed).policy,
         study.counted,
-        scenarios=Scenarios.sample(study.counted, RELAXED_EPISODES, rng),
+        scenarios=Scenarios.sample(study.counted, 100, rng),
         watch=lambda _, state, actions: met.append((*state, actions)),
     )
     if not met:  # every episode is over before it begins
@@ -194,9 +191,6 @@ def draw_mixed(
 class RewardVariableMaskLearner(MaskLearner):
     """The first phase of *Mask-Learning-Correlational* alone: the variables that pay.
 
-    Variables outside a mask pay nothing in its reduced model, as in the paper, unless
-    ``ignored_rewards="average"``.
-
     The paper favours states that the agent is likely to meet (``sampling="visited"``). It leaves
     open how. Here *Estimate-Reward-Variables* is run on uniform samples first. With what they find
     a relaxed problem is planned in (:func:`visited_sampler`). Then it is run again on samples of
@@ -224,12 +218,9 @@ class RewardVariableMaskLearner(MaskLearner):
         "n1": whole(1),
         "n2": whole(2),
         "tau_variance": real(0.0),
+        "sampling": partial(check_choice, choices=get_args(Sampling)),
         "uniform_share": check_probability,
     }
-
-    def _check(self) -> None:
-        super()._check()
-        check_choice("sampling", self.sampling, ("uniform", "visited"))
 
     def _steps(self, session: Session) -> Iterator[Record]:
         """One record for each variable that pays, and J of all of them."""
@@ -263,10 +254,7 @@ class RewardVariableMaskLearner(MaskLearner):
         )
 
     def _variances(self, session: Session, planned_with: Mask | None = None) -> FloatArray:
-        """*Estimate-Reward-Variables*, remembered by the study.
-
-        Samples are uniform, or favour what the relaxed plan of a mask meets.
-        """
+        """From uniform samples, or such as favour what the relaxed plan of a mask meets."""
         study = session.study
         share = None if planned_with is None else self.uniform_share
         key, known = (self.n1, self.n2, share, planned_with), study.memory.entries(REWARD_VARIANCES)

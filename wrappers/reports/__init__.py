@@ -4,8 +4,7 @@ They are functions of a fitted learner (:class:`wrappers.fitting.session.FittedL
 certificates of any mask.
 
 ===================  ===============================================================
-``explanation.py``   the rows of an explanation, as sentences, tables and a plot
-``explaining.py``    makes them: worth, decision and sentence of each variable
+``explanation.py``   worth, decision and sentence of each variable, as a table and a plot
 ``signs.py``         ... and what speaks for each
 ``path.py``          the price curve: which mask is best at which λ
 ``certificate.py``   the conditions of Theorem 1 for a mask, checked one by one
@@ -13,6 +12,6 @@ certificates of any mask.
 ``paired_tests.py``  ... and testing whether what follows has changed
 ``doubts.py``        what the data cannot decide
 ``ignoring.py``      what a mask gives up against everything, as an interval
-``tables.py``        tables as text, Markdown, HTML and for pandas
+``tables.py``        tables as Markdown, HTML and for pandas
 ===================  ===============================================================
 """

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -36,19 +36,15 @@ from wrappers.reports.ignoring import CostOfIgnoring
 from wrappers.reports.paired_tests import PairedTest
 from wrappers.reports.tables import ReportTable, Tabular
 
+#: In the order in which violations are told.
 TheoremCondition = Literal["reward", "endogenous", "exogenous"]
-Method = Literal["exact", "interventional", "observational"]
 
-#: The order in which violations are told.
-CONDITIONS: tuple[TheoremCondition, ...] = ("reward", "endogenous", "exogenous")
 #: How an effect is told, by its unit.
 WORDS = {
     "reward": "changes the reward by up to {effect:.3g}",
     "probability": "changes P({target}') by {effect:.2g}",
     "nats": "tells {effect:.2g} nats about {target}'",
 }
-#: Violations that a sentence lists at most.
-MOST_VIOLATIONS = 6
 #: Differences of probabilities and of rewards below this are rounding.
 ROUNDING_ERROR = 1e-9
 #: States that x' is drawn from for each ignored variable, and (n, a, x) that n' is drawn from.
@@ -84,7 +80,7 @@ class Check:
     variable: str
     target: str
     condition: TheoremCondition
-    method: Method
+    method: Literal["exact", "interventional", "observational"]
     violated: bool
     effect: float
     unit: str
@@ -96,7 +92,6 @@ class Check:
 
     @property
     def reason(self) -> str:
-        """What was found, for people."""
         return WORDS[self.unit].format(effect=self.effect, target=self.target)
 
 
@@ -127,8 +122,8 @@ class Certificate(Tabular):
     @cached_property
     def violations(self) -> tuple[Check, ...]:
         """The checks that failed: rewards first, then the largest effects."""
-        failed = [check for check in self.checks if check.violated]
-        return tuple(sorted(failed, key=lambda c: (CONDITIONS.index(c.condition), -c.effect)))
+        failed, order = [c for c in self.checks if c.violated], get_args(TheoremCondition)
+        return tuple(sorted(failed, key=lambda c: (order.index(c.condition), -c.effect)))
 
     @property
     def holds(self) -> bool:
@@ -155,10 +150,8 @@ class Certificate(Tabular):
         return self._cost()
 
     def _values(self) -> ReportTable:
-        names = [own.name for own in fields(Check)]
-        return ReportTable(
-            names, [[getattr(check, name) for name in names] for check in self.checks]
-        )
+        header = [own.name for own in fields(Check)]
+        return ReportTable(header, [astuple(check) for check in self.checks])
 
     def _table(self) -> ReportTable:
         bad = {check.variable for check in self.violations}
@@ -181,11 +174,8 @@ class Certificate(Tabular):
         return ReportTable(header, rows)
 
     def __str__(self) -> str:
-        """The verdict, for people."""
         if self.violations:
-            told = [
-                f"{check.variable}: {check.reason}" for check in self.violations[:MOST_VIOLATIONS]
-            ]
+            told = [f"{check.variable}: {check.reason}" for check in self.violations[:6]]
             more = len(self.violations) - len(told)
             told += [f"... and {more} more"] if more > 0 else []
             number = len({check.variable for check in self.violations})
@@ -300,7 +290,6 @@ class _Effect(NamedTuple):
 def _effects(
     changes: Interventions, name: str, exact: bool, power: float
 ) -> Iterator[_Effect | Check]:
-    """Everything that an ignored variable may do."""
     study, mask, mdp = changes.study, changes.mask, changes.study.mdp
     (j,) = study.data().positions([name]).tolist()
     paid = effect_on_reward(study.survey(), study.data(), j)
@@ -324,7 +313,6 @@ def _effects(
 
 
 def _watched(study: Study, mask: Mask, name: str, power: float) -> Iterator[Check]:
-    """What tests found in a record."""
     observed, parents, data = _observed(study, mask, name), study.parents(mask), study.data()
     transitions, tests = len(data.fitted) * data.num_steps, len(data.names) ** 2
     sizes = dict(zip(data.names, data.sizes.tolist(), strict=True))

@@ -33,8 +33,6 @@ EXPECTED_UNSEEN = 3.7
 SMALLEST_TABLES = 8
 #: Names that are listed at most.
 MOST_NAMES = 12
-#: Numbers with more digits are given as powers of ten.
-FEW_DIGITS = 9
 
 #: variable of very many values -> the share of what it does that happens within its bins.
 HIDDEN_SHARES = Shelf[str, float]("hidden_shares")
@@ -45,13 +43,7 @@ class UndecidedWarning(UserWarning):
 
 
 def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -> Iterator[str]:
-    """What the samples of a study leave open about a mask, one sentence or two for each.
-
-    Args:
-        study: the study.
-        mask: the mask.
-        objective: what the mask is worth, if that was estimated.
-    """
+    """What the samples of a study leave open about a mask, one sentence or two for each."""
     if study.memory.data is not None:
         yield from _few_samples(study)
         yield from _values_in_bins(study, mask)
@@ -70,7 +62,6 @@ def doubts_about(study: Study, mask: Mask, objective: Objective | None = None) -
 
 
 def _few_samples(study: Study) -> Iterator[str]:
-    """Too few transitions to find what is worth finding."""
     data = study.data()
     number, counted = len(data.names), len(data.fitted) * data.num_steps
     needed = needed_samples(NOTABLE_NATS, 1, max(1, number) ** 2, study.level)
@@ -89,12 +80,7 @@ def _few_samples(study: Study) -> Iterator[str]:
 
 
 def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
-    """Variables that tests would overlook though they may tell what is worth telling.
-
-    Args:
-        study: of which it is known what predicts the variables that matter.
-        found: the variables that were found to matter; about the others something is said.
-    """
+    """Variables, beside those found to matter, that tests would overlook though they may tell."""
     if any(_few_samples(study)):
         return  # that is about all of them
     counted = len(study.data().fitted) * study.data().num_steps
@@ -109,10 +95,7 @@ def cannot_tell(study: Study, found: Collection[str]) -> Iterator[str]:
 
 
 def _needed(study: Study, names: Sequence[str]) -> dict[str, int]:
-    """Variables whose notable effects are not found even in the smallest tables.
-
-    With the transitions that it would take.
-    """
+    """What is not found even in the smallest tables, and the transitions that it would take."""
     data, tests = study.data(), len(study.data().names) ** 2
     counts = ParentSearch(data, max_parents=study.max_parents, memory=study.memory).all
     place = {name: j for j, name in enumerate(data.names)}
@@ -173,7 +156,6 @@ def _more(study: Study, transitions: int) -> str:
 
 
 def _said_twice(study: Study, mask: Mask) -> Iterator[str]:
-    """Variables that say the same as one of the mask."""
     told: set[str] = set()
     for name in mask:
         same = [other for other in study.same_as(name) if other not in told]
@@ -231,12 +213,11 @@ def _causes_left_out(study: Study, mask: Mask) -> Iterator[str]:
 
 
 def _n_was_sampled(study: Study) -> Iterator[str]:
-    """Too many (n, a) to ask about each."""
     survey, sizes = study.survey(), study.coarse.endogenous_sizes
     if survey.is_complete:
         return
     digits = np.log10(sizes).sum()
-    everything = f"{sizes.prod():,}" if digits < FEW_DIGITS else f"about 10^{digits:.0f}"
+    everything = f"{sizes.prod():,}" if digits < 9 else f"about 10^{digits:.0f}"
     yield (
         f"n was sampled: {len(survey.endogenous):,} of its {everything} values were asked about, "
         f"with {study.mdp.num_actions:,} actions each. A variable that pays or moves n only "
@@ -261,7 +242,6 @@ def _rules_left_open(study: Study) -> Iterator[str]:
 
 
 def _bins(study: Study) -> dict[str, Bins]:
-    """The exogenous variables that are seen in bins."""
     return {own.name: own for own in study.data().bins if isinstance(own, Bins)}
 
 

@@ -19,7 +19,7 @@ from planners.core.policy import Mask
 from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from wrappers.fitting.study import Study
-from wrappers.reports.paired_tests import PairedDraws, PairedTest, paired_tests
+from wrappers.reports.paired_tests import PairedTest, paired_tests
 
 #: Values of a variable are told apart in so many groups when an event is chosen.
 VALUE_GROUPS = 4
@@ -92,15 +92,15 @@ class Interventions:
         self.targets = self.data.positions(self.mask)
 
     def values(self, j: int) -> IntArray:
-        """The values of a variable that occur."""
         return np.unique(self.data.values[:, :, j])
 
     def on_exogenous(self, j: int) -> list[PairedTest]:
         """Tests of x' of the mask, drawn with x^j changed and without."""
         base, unchanged = self._base
         changed, kinds = self._change(base, j)
-        draws = PairedDraws(unchanged, self._following(changed), kinds, changed[:, j] < base[:, j])
-        return paired_tests(draws, self.data.sizes[self.targets].tolist())
+        sizes = self.data.sizes[self.targets].tolist()
+        decreases = changed[:, j] < base[:, j]
+        return paired_tests(unchanged, self._following(changed), kinds, decreases, sizes)
 
     def on_endogenous(self, j: int) -> Sequence[float | PairedTest]:
         """The same of the parts of n'; effects if the model knows probabilities."""
@@ -119,8 +119,8 @@ class Interventions:
             for state in states
         )
         kinds = np.unique(pairs, return_inverse=True)[1]
-        draws = PairedDraws(unchanged, moved, kinds, changed[:, j] < x[:, j])
-        return paired_tests(draws, mdp.endogenous_sizes.tolist())
+        decreases = changed[:, j] < x[:, j]
+        return paired_tests(unchanged, moved, kinds, decreases, mdp.endogenous_sizes.tolist())
 
     def _pairs(self, j: int) -> NDArray[np.int64]:
         """Pairs (n, a) of the survey, most of them such as x^j seems to make a difference to."""

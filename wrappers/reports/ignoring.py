@@ -66,7 +66,6 @@ class CostOfIgnoring:
         return iter((self.low, self.high))
 
     def __str__(self) -> str:
-        """The interval, for people."""
         least = f"at least {self.low:.1f}" if self.low > 0 else "perhaps nothing"
         if math.isinf(self.high):
             return f"{least}; how much at most is not known ({self.level:.0%})"

@@ -21,7 +21,7 @@ is, and so exchanging a y for a z changes nothing. Three tests use that:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,8 +40,6 @@ MAX_COUNTS = 2_000_000
 RESERVE_SHARE = 0.25
 #: An effect in one direction is clear if the logarithm of its p-value is below this.
 CLEAR_LOG_P = math.log(1e-4)
-#: Halvings of the interval in which the smallest effect that shows is looked for.
-HALVINGS = 40
 
 
 class Votes(NamedTuple):
@@ -54,15 +52,6 @@ class Votes(NamedTuple):
     def log_p(self) -> float:
         """The logarithm of the p-value, if the first should not be more than the second."""
         return fair_coins_log_tail(self.first, self.first + self.second)
-
-
-class PairedDraws(NamedTuple):
-    """Numbers drawn twice from each of some states, as they are and with one variable changed."""
-
-    unchanged: IntArray  # (2, N, targets)
-    changed: IntArray  # (2, N, targets)
-    kinds: IntArray  # (N,): the kind of change, from 0
-    decreases: BoolArray  # (N,): whether the variable was changed to a smaller value
 
 
 @dataclass(frozen=True)
@@ -120,48 +109,54 @@ class PairedTest:
         chance = normal_quantile(1.0 - 0.5 / (3 * max(2, self.values)))
         choosing = self.states - self.pairs // 2
 
-        def shows(effect: float) -> bool:
+        low, high = 0.0, 1.0  # the smallest effect that shows is between them
+        for _ in range(40):
+            effect = (low + high) / 2.0
             # Pairs differ about an event in half of the cases at most; an effect adds to them.
             noise = max(min(self.unequal, 0.5), effect)
             spread = math.sqrt(max(noise - effect * effect, 0.0))
             found = threshold * math.sqrt(noise) + margin * spread
             chosen = chance * math.sqrt(noise) + margin * spread
-            return (
+            shows = (
                 effect >= least
                 and effect * math.sqrt(self.pairs) >= found
                 and effect * math.sqrt(2 * choosing) >= chosen
             )
-
-        return _smallest(shows)
+            low, high = (low, effect) if shows else (effect, high)
+        return high
 
     def detectable_mixed(self, level: float, power: float) -> float:
         """The same for an effect whose direction depends on other variables."""
         needed = math.sqrt(2.0 * math.log(TESTS / level)) + _margin(power)
-        variance = self.squares / max(1, self.states)
-
-        def shows(effect: float) -> bool:
-            mean = 2.0 * effect * effect
-            noise = max(variance, 2.0 * mean)  # an effect makes u unequal to 0 itself
-            return mean * math.sqrt(self.states) >= needed * math.sqrt(noise)
-
-        return _smallest(shows)
+        root = math.sqrt(max(1, self.states))
+        deviation = math.sqrt(self.squares) / root
+        # The mean of u is twice the square of an effect, which makes u unequal to 0 itself.
+        return min(1.0, max(needed / root, math.sqrt(needed * deviation / (2.0 * root))))
 
 
-def paired_tests(draws: PairedDraws, sizes: Sequence[int]) -> list[PairedTest]:
+def paired_tests(
+    unchanged: IntArray,
+    changed: IntArray,
+    kinds: IntArray,
+    decreases: BoolArray,
+    sizes: Sequence[int],
+) -> list[PairedTest]:
     """Test all targets.
 
     Args:
-        draws: of the targets.
+        unchanged: numbers drawn twice from each of some states, (2, N, targets).
+        changed: the same with one variable changed.
+        kinds: of the changes, from 0, (N,).
+        decreases: whether the variable was changed to a smaller value, (N,).
         sizes: how many values each target has. Where that and the kinds make a large table, values
             share its cells: what has one distribution still has one.
     """
-    decreases = draws.decreases[:, None]
-    first = np.where(decreases, draws.changed, draws.unchanged)
-    second = np.where(decreases, draws.unchanged, draws.changed)
-    num_kinds = int(draws.kinds.max(initial=0)) + 1
+    first = np.where(decreases[:, None], changed, unchanged)
+    second = np.where(decreases[:, None], unchanged, changed)
+    num_kinds = int(kinds.max(initial=0)) + 1
     # A copy of each target's draws is contiguous, which makes the many passes over it fast.
     return [
-        _paired_test(first[:, :, k].copy(), second[:, :, k].copy(), draws.kinds, num_kinds, size)
+        _paired_test(first[:, :, k].copy(), second[:, :, k].copy(), kinds, num_kinds, size)
         for k, size in enumerate(sizes)
     ]
 
@@ -232,12 +227,3 @@ def _events_by_kind(first: IntArray, second: IntArray) -> BoolArray:
 def _margin(power: float) -> float:
     """Standard deviations for a power and a little more, as the wrong event may be chosen."""
     return normal_quantile(power + RESERVE_SHARE * (1.0 - power))
-
-
-def _smallest(shows: Callable[[float], bool]) -> float:
-    """The smallest effect that shows; 1 if none does."""
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high

@@ -68,7 +68,6 @@ class PathPoint:
 
     @property
     def size(self) -> int:
-        """The number of variables."""
         return len(self.mask)
 
     @property
@@ -77,7 +76,6 @@ class PathPoint:
         return self.value_at(self.cost_weight)
 
     def value_at(self, cost_weight: float) -> float:
-        """J of the mask at another λ."""
         return self.mean_return.mean - check_real("cost_weight", cost_weight, 0.0) * self.cost
 
 
@@ -124,7 +122,6 @@ class MaskPath(Tabular):
         )
 
     def __str__(self) -> str:
-        """One line for each point."""
         return "\n".join(
             f"λ {_prices(p)}: {variables(p.size)}, return {p.mean_return}: {_names(p)}"
             for p in self.points
@@ -192,7 +189,6 @@ class MaskPath(Tabular):
 
 
 def _prices(point: PathPoint) -> str:
-    """The λ at which a mask is best, for people."""
     end = "and more" if math.isinf(point.high) else f"to {number(point.high)}"
     return f"{number(point.low)} {end}"
 
@@ -264,7 +260,6 @@ class _Search:
         self.tried: dict[Mask, ScoredMask] = {}
 
     def report(self, stage: str) -> None:
-        """Tell the learner's callback what goes on."""
         if self.learner.callback is not None:
             self.learner.callback(Progress(stage, time.perf_counter() - self.start))
 

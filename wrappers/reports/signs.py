@@ -88,10 +88,7 @@ class Sign(NamedTuple):
 def find_signs(study: Study, relevance: Relevance, *, complete: bool) -> dict[str, Sign]:
     """What speaks for each exogenous variable of a model, in its order.
 
-    Args:
-        study: of the model; what it knows is not asked again.
-        relevance: the variables that matter.
-        complete: whether all were looked for. If not, nothing is said of those that were not found.
+    If not all that matter were looked for (``complete``), nothing is said of the others.
     """
     names = study.mdp.exogenous_names
     if study.memory.survey is None:
@@ -124,7 +121,6 @@ class _Signs:
         self.counts = self.search.all if samples <= AFFORDABLE_COUNTS else self.search.few
 
     def find(self, complete: bool) -> dict[str, Sign]:
-        """All signs, in the order of the model."""
         study, findings = self.study, self.relevance.findings
         rest = [name for name in self.names if name not in findings]
         nearest = self._nearest(rest) if complete else {}
@@ -160,7 +156,6 @@ class _Signs:
         )
 
     def _found(self, finding: RelevantVariable) -> Sign:
-        """What a learner's tests said."""
         survey, unit = self.survey, UNITS[finding.role]
         detectable: float | None = None
         if finding.role == "pays":
@@ -230,7 +225,6 @@ class _Signs:
         return _Test(target, found, null, log_p)
 
     def _silent(self, name: str, nearest: _Test | None, acts_on: Mask) -> Sign:
-        """What is said of a variable that no test of the learner found."""
         if nearest is None:
             values = self.study.data().values[:, :, self.place[name]]
             varies = bool(values.size) and values.min() != values.max()

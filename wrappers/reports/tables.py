@@ -1,9 +1,7 @@
-"""Tables that a report is shown as: text, Markdown, HTML, pandas. Numbers and names for people."""
+"""Tables that a report is shown as: Markdown, HTML, pandas. Numbers and names for people."""
 
 from __future__ import annotations
 
-import io
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +10,6 @@ from typing import Any, ClassVar
 
 from exo_envs.core.errors import ArgumentTypeError, require
 
-#: Characters that a column of a text table has at least.
-NARROWEST = 8
-
 
 @dataclass(frozen=True)
 class ReportTable:
@@ -22,38 +17,6 @@ class ReportTable:
 
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
-
-    def to_text(self, align: str) -> list[str]:
-        """Lines as wide as the terminal at most; ``align`` has ``<`` or ``>`` for each column.
-
-        Columns are as wide as they need to be. If that is too wide, text gives way before names and
-        numbers do: columns on the left are wrapped, the widest first, down to their longest word,
-        and after that all. A column that is empty in all rows is left out.
-        """
-        from rich.console import Console
-        from rich.table import Table as Grid
-        from rich.text import Text
-
-        kept = [k for k in range(len(self.header)) if any(str(row[k]) for row in self.rows)]
-        cells = [[str(row[k]) for k in kept] for row in (self.header, *self.rows)]
-        room = shutil.get_terminal_size().columns - 2 * len(kept)
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        least = [
-            width if align[k] == ">" else max(len(word) for cell in column for word in cell.split())
-            for k, width, column in zip(kept, widths, zip(*cells, strict=True), strict=True)
-        ]
-        while sum(widths) > room and max(widths) > NARROWEST:
-            spare = [k for k, width in enumerate(widths) if width > least[k]]
-            widths[max(spare or range(len(widths)), key=widths.__getitem__)] -= 1
-        grid = Grid.grid(padding=(0, 2, 0, 0))
-        for k, width in zip(kept, widths, strict=True):
-            side: Any = "right" if align[k] == ">" else "left"
-            grid.add_column(justify=side, width=width, overflow="fold")
-        for row in cells:
-            grid.add_row(*map(Text, row))
-        lines = io.StringIO()
-        Console(file=lines, width=room + 2 * len(kept) - 2).print(grid)
-        return [f"  {line}".rstrip() for line in lines.getvalue().splitlines()]
 
     def to_markdown(self) -> str:
         """The table in Markdown, which ends with a line break."""
@@ -64,7 +27,6 @@ class ReportTable:
         return "".join("| " + " | ".join(row) + " |\n" for row in cells)
 
     def to_html(self) -> str:
-        """The table in HTML."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self.header)
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>\n"
@@ -93,11 +55,9 @@ class Tabular(ABC):
         """Values to compute with."""
 
     def to_markdown(self) -> str:
-        """A table in Markdown."""
         return self._table().to_markdown()
 
     def to_html(self) -> str:
-        """A table in HTML."""
         return self._table().to_html()
 
     def to_pandas(self) -> Any:
@@ -145,5 +105,4 @@ def rounded_up(count: int) -> int:
 
 
 def variables(count: int) -> str:
-    """So many variables, for people."""
     return f"{count} variable{'' if count == 1 else 's'}"

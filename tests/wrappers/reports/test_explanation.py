@@ -14,7 +14,7 @@ from exo_envs import ExoMDP, State, Variable
 from planners import Estimate
 from wrappers import CalibratedMaskLearner, Explanation, NotFittedError, UndecidedWarning
 from wrappers.reports.doubts import NOTABLE_NATS
-from wrappers.reports.explaining import closest_trials
+from wrappers.reports.explanation import closest_trials
 
 TEMPERATURES = 8
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrappers.reports.paired_tests import PairedDraws, PairedTest, Votes
+from wrappers.reports.paired_tests import PairedTest, Votes
 from wrappers.reports.paired_tests import paired_tests as run
 
 #: Of all tests in this file that need chance, one fails by it with this probability at most.
@@ -19,7 +19,7 @@ def draws_of(y, z, kinds=None, decreases=None):
     number = y.shape[1]
     kinds = np.zeros(number, int) if kinds is None else kinds
     decreases = np.zeros(number, bool) if decreases is None else decreases
-    return PairedDraws(y[:, :, None], z[:, :, None], kinds, decreases)
+    return y[:, :, None], z[:, :, None], kinds, decreases
 
 
 def coins(rng, chance):
@@ -36,7 +36,7 @@ def test_false_alarms_are_as_rare_as_stated(size):
         y, z = ((rng.random((2, number, 1)) > chances).sum(axis=-1) for _ in range(2))
         kinds, decreases = rng.integers(3, size=number), rng.random(number) < 0.5
         (test,) = run(
-            draws_of(np.minimum(y, size - 1), np.minimum(z, size - 1), kinds, decreases), [size]
+            *draws_of(np.minimum(y, size - 1), np.minimum(z, size - 1), kinds, decreases), [size]
         )
         alarms += test.log_p < math.log(0.05)
     assert alarms <= 80
@@ -46,7 +46,7 @@ def test_an_effect_in_one_direction_has_its_size():
     rng = np.random.default_rng(0)
     number = 60_000
     base = rng.uniform(0.2, 0.6, size=number)
-    (test,) = run(draws_of(coins(rng, base), coins(rng, base + 0.3)), [2])
+    (test,) = run(*draws_of(coins(rng, base), coins(rng, base + 0.3)), [2])
     error = math.sqrt(0.5 / test.pairs)
     assert abs(test.effect - 0.3) < 5 * error  # 6e-7
     assert test.log_p < math.log(CHANCE)
@@ -58,16 +58,16 @@ def test_a_change_to_smaller_values_speaks_for_the_same_direction():
     number = 20_000
     was_high = rng.random(number) < 0.5
     y, z = coins(rng, 0.4 + 0.1 * was_high), coins(rng, 0.4 + 0.1 * ~was_high)
-    (test,) = run(draws_of(y, z, decreases=was_high), [2])
+    (test,) = run(*draws_of(y, z, decreases=was_high), [2])
     assert abs(test.effect - 0.1) < 5 * math.sqrt(0.5 / test.pairs)
-    (blind,) = run(draws_of(y, z), [2])  # without that, the two halves cancel out
+    (blind,) = run(*draws_of(y, z), [2])  # without that, the two halves cancel out
     assert blind.steady.log_p > math.log(CHANCE)
 
 
 def test_an_effect_whose_direction_depends_on_something_else_is_found():
     rng = np.random.default_rng(2)
     sign = rng.choice([-1, 1], size=20_000)
-    (test,) = run(draws_of(coins(rng, 0.5 + 0.2 * sign), coins(rng, 0.5 - 0.2 * sign)), [2])
+    (test,) = run(*draws_of(coins(rng, 0.5 + 0.2 * sign), coins(rng, 0.5 - 0.2 * sign)), [2])
     assert test.steady.log_p > math.log(CHANCE)
     assert test.log_p < math.log(CHANCE)
     assert test.effect == pytest.approx(0.4, abs=0.03)
@@ -78,9 +78,9 @@ def test_a_certain_effect_in_few_states_is_found():
     y = np.zeros((2, 20_000), int)
     z = y.copy()
     z[:, ::333] = 1
-    (test,) = run(draws_of(y, z), [2])
+    (test,) = run(*draws_of(y, z), [2])
     assert test.log_p < math.log(CHANCE)
-    (nothing,) = run(draws_of(y, y), [2])
+    (nothing,) = run(*draws_of(y, y), [2])
     assert (nothing.log_p, nothing.effect) == (0.0, 0.0)
 
 
@@ -112,12 +112,12 @@ def test_stated_power_is_real(mixed):
     rng = np.random.default_rng(3)
     number, level = 4_000, 1e-3
     half = np.full(number, 0.5)
-    (null,) = run(draws_of(coins(rng, half), coins(rng, half)), [2])
+    (null,) = run(*draws_of(coins(rng, half), coins(rng, half)), [2])
     effect = null.detectable_mixed(level, 0.9) if mixed else null.detectable(level, 0.9)
     found = 0
     for _ in range(300):
         sign = rng.choice([-1, 1], size=number) if mixed else np.ones(number)
         y, z = (coins(rng, 0.5 + turn * sign * effect / 2) for turn in (-1, 1))
-        (test,) = run(draws_of(y, z), [2])
+        (test,) = run(*draws_of(y, z), [2])
         found += test.log_p < math.log(level)
     assert 0.86 < found / 300 < 0.99
