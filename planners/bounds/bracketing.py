@@ -90,11 +90,9 @@ class Budget(NamedTuple):
         return cls(each, training_rollouts * each if penalty else 0)
 
     def questions(self, n_rollouts: int) -> int:
-        """How many there are for so many trajectories."""
         return self.fitting + n_rollouts * self.each
 
     def affordable(self, max_questions: float) -> int:
-        """How many trajectories can be had for so many questions."""
         return max(0, int((max_questions - self.fitting) // self.each))
 
 
@@ -166,7 +164,6 @@ class Bracket:
         return left / abs(self.upper.mean)
 
     def __str__(self) -> str:
-        """Both sides, for people."""
         text = f"earns {self.lower}; no policy can earn more than {self.upper}, whatever it sees"
         if self.successors == "sampled":
             text += f" (n' was sampled, which may loosen the bound by about {self.loosening:.2g})"
@@ -290,7 +287,6 @@ def bracket(
 
 
 def _is_empty(values: Any) -> bool:
-    """Whether these are the value functions of no penalty."""
     return isinstance(values, tuple) and not values
 
 
@@ -301,7 +297,6 @@ def _check_combination(
     scenarios: Scenarios | None,
     returns: FloatArray | None,
 ) -> None:
-    """Refuse arguments that do not go together."""
     if values is not None and model is not None:
         raise ArgumentError("give values or a model, not both")
     if values is not None and not _is_empty(values):

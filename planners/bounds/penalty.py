@@ -106,7 +106,6 @@ class ExactValues:
         self.dtype = np.dtype(dtype)
 
     def backwards(self, horizon: int) -> Iterator[ValuesAt]:
-        """The values with 0, 1, ... ``horizon - 1`` steps left."""
         horizon = check_horizon("horizon", horizon)
         sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
         binning = Binning(names, bins_of(self.model))
@@ -118,7 +117,6 @@ class ExactValues:
             yield values_at
 
     def __repr__(self) -> str:
-        """Name the model."""
         states = num_exogenous_states(self.model) * num_endogenous_states(self.model)
         return f"ExactValues({format_count(states)} states)"
 

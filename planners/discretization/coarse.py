@@ -222,7 +222,6 @@ class CoarseMDP(ExoMDP):
         return out
 
     def in_bins(self, exogenous: IntArray) -> IntArray:
-        """Bins in place of values."""
         return self._binning.put(exogenous)
 
     @cached_property
@@ -256,18 +255,15 @@ class CoarseMDP(ExoMDP):
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Where episodes of the model begin, in bins."""
         state = self.model.sample_initial(size, rng)
         return State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """The bins of what follows values of these bins."""
         return self.in_bins(self.model.sample_exogenous(self.refine(exogenous, rng), rng))
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """Rollouts of the model, in bins."""
         state, following = self.model.trajectories(size, num_steps, rng)
         begin = State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
         return begin, map(self.in_bins, following)
@@ -275,7 +271,6 @@ class CoarseMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """What follows values of the bins."""
         state = as_pair(state)
         fine = State(state.endogenous, self.refine(state.exogenous, rng))
         return self.sample_refined(fine, action, rng)
@@ -358,14 +353,12 @@ class BinnedPolicy(Policy, Saved):
         return {"policy": {kind: self.policy.arguments()}, **given}
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
-        """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
         x: Any = self._binning.put(exogenous)
         n: Any = put_on_grid(endogenous, self.endogenous_names, self.bins)
         return self.policy.act(n, x)
 
 
 def _made(content: Mapping[str, Mapping[str, Any]]) -> Policy:
-    """The policy that a file holds."""
     [(kind, given)] = content.items()
     if kind not in _kinds():
         raise unknown_name("kind of policy", kind, _kinds())
