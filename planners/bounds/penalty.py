@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from exo_envs.contract.checked_mdp import unchecked
-from exo_envs.core.arguments import check_horizon, check_positive
+from exo_envs.core.arguments import check_horizon
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.arrays import Floats, Ints, chunks, joint_index
@@ -34,15 +34,15 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
-    Affordable,
     TooLargeError,
+    affordable,
     format_count,
     num_endogenous_states,
     num_exogenous_states,
 )
 from planners.value_iteration.sweeps import backward_induction
 
-#: States up to which exact values are worked out, unless told otherwise.
+#: States up to which exact values are worked out.
 MAX_EXACT_STATES = 10_000_000
 #: States up to which a model of all variables is estimated.
 SMALL_MODEL_STATES = 100_000
@@ -68,27 +68,17 @@ class ExactValues:
     Args:
         model: an MDP as tables.
         mdp: whose x is given, with the variables of ``model`` and others; by default ``model``.
-        max_states: larger models are refused.
-        dtype: of the values; rounding does not harm the bound.
     """
 
-    def __init__(
-        self,
-        model: FactoredMDP,
-        mdp: ExoMDP | None = None,
-        *,
-        max_states: float = MAX_EXACT_STATES,
-        dtype: Any = np.float32,
-    ) -> None:
+    def __init__(self, model: FactoredMDP, mdp: ExoMDP | None = None) -> None:
         if not isinstance(model, FactoredMDP):
             raise ArgumentTypeError(
                 f"exact values need an MDP as tables (FactoredMDP), not {type(model).__name__}"
             )
-        max_states = check_positive("max_states", max_states)
-        if model.num_states > max_states:
+        if model.num_states > MAX_EXACT_STATES:
             raise TooLargeError(
                 f"{model!r} has {format_count(model.num_states)} states; exact values are worked "
-                f"out for at most {format_count(int(max_states))}. Give a model of fewer variables"
+                f"out for at most {format_count(MAX_EXACT_STATES)}. Give a model of fewer variables"
             )
         self.model, mdp = model, model if mdp is None else mdp
         for part in ("endogenous", "exogenous"):
@@ -103,13 +93,13 @@ class ExactValues:
         if num_endogenous_states(model) != num_endogenous_states(mdp):
             raise ArgumentError(f"{model!r} does not have the endogenous variables of {mdp!r}")
         self.columns = mdp.exogenous_indices(model.exogenous_names)
-        self.dtype = np.dtype(dtype)
 
     def backwards(self, horizon: int) -> Iterator[ValuesAt]:
         horizon = check_horizon("horizon", horizon)
         sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
         binning = Binning(names, bins_of(self.model))
-        for values in backward_induction(self.model, horizon - 1, self.dtype):
+        # Rounding does not harm the bound.
+        for values in backward_induction(self.model, horizon - 1, np.dtype(np.float32)):
 
             def values_at(x: Ints, table: Floats = values) -> Floats:
                 return table[joint_index(binning.put(x[:, self.columns]), sizes)]
@@ -200,17 +190,17 @@ def default_model(
         columns = list(range(len(data.names)))
     elif fits(columns):
         search = ParentSearch(data, memory=memory)
-        part = Affordable(sizes.tolist(), room)
-        newest = part.add(dict.fromkeys(columns, 0.0))
-        while newest:
+
+        def told_by(newest: list[int]) -> Counter[int]:
             told: Counter[int] = Counter()
             acting = actors_of(mdp, data, newest, memory=memory)
             for i, suspects in zip(newest, acting, strict=True):
                 found = search.parents(i, range(len(data.names)), suspects)
                 evidence = search.explain(i, found, suspects)
                 told.update({j: evidence[j].information for j in found})
-            newest = part.add(told)
-        columns = sorted(part.chosen)
+            return told
+
+        columns = affordable(sizes.tolist(), room, dict.fromkeys(columns, 0.0), told_by)
     else:
         own = set(policy.mask) if isinstance(policy, Policy) else set()
         columns = [j for j, name in enumerate(data.names) if name in own]
