@@ -218,8 +218,9 @@ def bracket(
         values = ()
     mdp, policy, scenarios = _enumerable(mdp, policy, scenarios, memory)
     if not mdp.is_batched:
-        size = (n_rollouts, mdp.horizon) if scenarios is None else scenarios.exogenous.shape[1::-1]
-        _refuse_expensive(mdp, *size, max_questions, penalty=not _is_empty(values))
+        count = n_rollouts if scenarios is None else len(scenarios)
+        horizon = mdp.horizon if scenarios is None else len(scenarios.exogenous)
+        _refuse_expensive(mdp, count, horizon, max_questions, penalty=not _is_empty(values))
     rng = as_generator("rng", rng)
     play, train, sample, estimate = (int(seed) for seed in rng.integers(2**63, size=4))
     if scenarios is None:

@@ -38,7 +38,6 @@ from planners.tables.indexing import (
     affordable,
     format_count,
     num_endogenous_states,
-    num_exogenous_states,
 )
 from planners.value_iteration.sweeps import backward_induction
 
@@ -105,10 +104,6 @@ class ExactValues:
                 return table[joint_index(binning.put(x[:, self.columns]), sizes)]
 
             yield values_at
-
-    def __repr__(self) -> str:
-        states = num_exogenous_states(self.model) * num_endogenous_states(self.model)
-        return f"ExactValues({format_count(states)} states)"
 
 
 def penalties(

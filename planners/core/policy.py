@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self
 
 from exo_envs.core.arguments import check_kind, check_names, check_whole, kind_of
 from exo_envs.core.batches import PARTS
 from exo_envs.core.ends import DONE
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, IntArray, Ranges, State, Variable
-from planners.core.files import MAX_BYTES, load_saved
+from planners.core.files import Loaded
 
 #: Names of exogenous variables, in the order of the model.
 Mask: TypeAlias = tuple[str, ...]
@@ -27,7 +25,7 @@ INT64 = np.dtype(np.int64)
 MOST_EXACT = 2**53
 
 
-class Policy(ABC):
+class Policy(Loaded, ABC):
     """Maps observations to actions.
 
     It looks at the endogenous part and at the exogenous variables of its mask. It can be called
@@ -87,20 +85,6 @@ class Policy(ABC):
     def variables_of(cls, mdp: ExoMDP) -> tuple[Variable, ...]:
         """The variables that a policy planned in ``mdp`` looks at."""
         return (*mdp.endogenous_variables, *mdp.exogenous_variables)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
-        """Load a policy that was saved, alone or with a mask: ``Policy.load`` one of any kind.
-
-        Args:
-            path: the file.
-            max_bytes: bytes that the file may have.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, of another kind, or not one of ours.
-        """
-        return load_saved(cls, path, max_bytes=max_bytes)
 
     @abstractmethod
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:

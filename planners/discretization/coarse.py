@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,14 +283,6 @@ class CoarseMDP(ExoMDP):
         return self.model.is_terminal(self._standing(as_pair(state), 0))
 
 
-class _RecordsOfAll:
-    """The records of all policies that can be saved, whichever of them is inside."""
-
-    def __get__(self, instance: object, owner: type) -> tuple[type, ...]:
-        found = (record for kind in _kinds().values() for record in kind.records)
-        return (Bins, Grid, *dict.fromkeys(found))
-
-
 class BinnedPolicy(Policy, Saved):
     """A policy that looks at bins of some variables, asked about their values.
 
@@ -301,7 +293,7 @@ class BinnedPolicy(Policy, Saved):
         endogenous_names: of the variables of n, in their order, if there are grids.
     """
 
-    records: ClassVar[Any] = _RecordsOfAll()
+    records = (Bins, Grid)
 
     def __init__(
         self,
