@@ -29,7 +29,7 @@ from planners.forecasting.planner import ForecastPlanner
 from planners.reduced.reduced_mdp import ReducedMDP, TabulatedReducedMDP, tabulate
 from planners.reduced.survey import can_enumerate
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.indexing import affordable, along
+from planners.tables.indexing import Affordable, along
 from planners.tree_search import UCT
 from planners.value_iteration.planner import ValueIteration
 from planners.value_iteration.tabular_policy import TabularPolicy
@@ -296,14 +296,14 @@ def affordable_part(model: FactoredMDP, max_states: float, *, whole: bool = Fals
     if whole and not fits:
         return None
 
-    def told_by(newest: list[int]) -> Counter[int]:
+    part = Affordable(sizes, room)
+    newest = part.add(stakes)
+    while newest and fits:
         told: Counter[int] = Counter()
-        for i in newest if fits else ():
+        for i in newest:
             told.update(_information(model, i))
-        return told
-
-    chosen = affordable(sizes, room, stakes, told_by)
-    return tuple(model.exogenous_names[i] for i in chosen)
+        newest = part.add(told)
+    return tuple(model.exogenous_names[i] for i in sorted(part.chosen))
 
 
 def _stakes(model: FactoredMDP) -> dict[int, float]:

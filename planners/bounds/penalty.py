@@ -34,8 +34,8 @@ from planners.reduced.survey import EndogenousSurvey
 from planners.samples.rollouts import ExogenousData
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.indexing import (
+    Affordable,
     TooLargeError,
-    affordable,
     format_count,
     num_endogenous_states,
 )
@@ -185,17 +185,17 @@ def default_model(
         columns = list(range(len(data.names)))
     elif fits(columns):
         search = ParentSearch(data, memory=memory)
-
-        def told_by(newest: list[int]) -> Counter[int]:
+        part = Affordable(sizes.tolist(), room)
+        newest = part.add(dict.fromkeys(columns, 0.0))
+        while newest:
             told: Counter[int] = Counter()
             acting = actors_of(mdp, data, newest, memory=memory)
             for i, suspects in zip(newest, acting, strict=True):
                 found = search.parents(i, range(len(data.names)), suspects)
                 evidence = search.explain(i, found, suspects)
                 told.update({j: evidence[j].information for j in found})
-            return told
-
-        columns = affordable(sizes.tolist(), room, dict.fromkeys(columns, 0.0), told_by)
+            newest = part.add(told)
+        columns = sorted(part.chosen)
     else:
         own = set(policy.mask) if isinstance(policy, Policy) else set()
         columns = [j for j, name in enumerate(data.names) if name in own]

@@ -11,7 +11,8 @@ each joint value of its scope, in C order: its shape is (joint values, N, A).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -42,32 +43,28 @@ def num_endogenous_states(mdp: ExoMDP) -> int:
     return math.prod(variable.size for variable in mdp.endogenous_variables)
 
 
-def affordable(
-    sizes: Sequence[int],
-    room: float,
-    stakes: Mapping[int, float],
-    told_by: Callable[[list[int]], Mapping[int, float]],
-) -> list[int]:
-    """Variables whose joint values fit into the room: some, and what tells about those chosen.
+@dataclass
+class Affordable:
+    """Variables that are chosen as long as there is room for their joint values.
 
-    Of each round those come first that have most at stake, or tell most.
-
-    >>> tells = {0: {1: 0.5}, 1: {2: 0.1, 3: 0.2}, 3: {}}
-    >>> affordable([2, 2, 2, 2], 8, {0: 0.0}, lambda newest: tells[newest[0]])
-    [0, 1, 3]
+    >>> part = Affordable([2, 2, 2, 2], room=8)
+    >>> part.add({0: 0.0}), part.add({1: 0.5}), part.add({2: 0.1, 3: 0.2})
+    ([0], [1], [3])
     """
-    chosen: list[int] = []
-    told = stakes
-    while True:
-        newest = []
-        for i in sorted(told.keys() - set(chosen), key=lambda i: (-told[i], i)):
-            if sizes[i] <= room:
-                room /= sizes[i]
-                newest.append(i)
-        if not newest:
-            return sorted(chosen)
-        chosen += newest
-        told = told_by(newest)
+
+    sizes: Sequence[int]  # of all variables
+    room: float  # joint values that there may still be
+    chosen: list[int] = field(default_factory=list)
+
+    def add(self, told: Mapping[int, float]) -> list[int]:
+        """Choose those of some variables that fit, first those that tell most; returns them."""
+        added = []
+        for i in sorted(told.keys() - set(self.chosen), key=lambda i: (-told[i], i)):
+            if self.sizes[i] <= self.room:
+                self.room /= self.sizes[i]
+                added.append(i)
+        self.chosen += added
+        return added
 
 
 def format_count(number: int) -> str:
