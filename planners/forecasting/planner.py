@@ -29,8 +29,9 @@ from planners.core.arrays import joint_index
 from planners.core.evaluation import Scenarios
 from planners.core.files import Saved
 from planners.core.memory import Memory
+from planners.core.observer import as_names
 from planners.core.planner import Plan, check_problem
-from planners.core.policy import Policy, as_names
+from planners.core.policy import Policy
 from planners.discretization.coarse import with_values
 from planners.forecasting.additive import AdditiveForecasts, fit_additive, write_additive
 from planners.forecasting.compiled_model import (

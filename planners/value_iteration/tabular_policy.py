@@ -14,7 +14,8 @@ from exo_envs.core.arguments import as_array, check_names, whole_numbers
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import ExoMDP, IntArray, Variable
 from planners.core.files import Saved
-from planners.core.policy import Policy, as_names
+from planners.core.observer import as_names
+from planners.core.policy import Policy
 
 #: Actions are smaller than this, so that any type for them will do.
 MOST_ACTIONS = 2**31 - 1
