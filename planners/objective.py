@@ -17,7 +17,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from exo_envs.contract.check import check_quickly
 from exo_envs.contract.checked_mdp import CountedMDP, checked
@@ -32,7 +31,7 @@ from exo_envs.core.arguments import (
 )
 from exo_envs.core.batches import as_mask
 from exo_envs.core.clock import Clock, OutOfTimeError, check_time_limit, tick
-from exo_envs.core.mdp import ExoMDP, FloatArray, State
+from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.arrays import joint_index
@@ -40,6 +39,7 @@ from planners.core.evaluation import (
     Estimate,
     Scenarios,
     paired_difference,
+    play,
     play_original,
     returns_on,
 )
@@ -338,15 +338,16 @@ class MaskEvaluator:
     def _returns(self, trial: PlannedMask, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""
         for scenarios in self.scenarios(parts)[len(trial.returns) :]:
-            visits = np.zeros(self._num_pairs)
-
-            def count(t: int, state: State, actions: NDArray[Any], visits: Any = visits) -> None:
-                n = joint_index(state.endogenous, self.mdp.endogenous_sizes)
-                pairs = n * self.mdp.num_actions + actions
-                visits += self.mdp.discount**t * np.bincount(pairs, minlength=len(visits))
-
-            watch = count if len(visits) else None
-            trial.returns.append(returns_on(trial.plan.policy, self.mdp, scenarios, watch=watch))
+            returns, visits = np.zeros(len(scenarios)), np.zeros(self._num_pairs)
+            steps = play(trial.plan.policy, self.mdp, scenarios, with_rewards=True)
+            for t, step in enumerate(steps):
+                weight = self.mdp.discount**t
+                returns[step.lanes] += weight * step.rewards
+                if len(visits):
+                    n = joint_index(step.state.endogenous, self.mdp.endogenous_sizes)
+                    pairs = n * self.mdp.num_actions + step.actions
+                    visits += weight * np.bincount(pairs, minlength=len(visits))
+            trial.returns.append(returns)
             trial.visits += visits
         return np.concatenate(trial.returns[:parts])
 
