@@ -73,17 +73,14 @@ class Backtest:
     stride: int
 
     def __len__(self) -> int:
-        """The number of windows."""
         return len(self.returns)
 
     @property
     def mean(self) -> float:
-        """The mean return of a window."""
         return float(self.returns.mean())
 
     @property
     def total(self) -> float:
-        """The sum of all returns."""
         return float(self.returns.sum())
 
     @cached_property
@@ -164,7 +161,6 @@ class Backtest:
         return pd.DataFrame({"time": self.times, "return": self.returns})
 
     def __str__(self) -> str:
-        """The mean and its interval, and how that was found."""
         low, high = self.interval()
         few = "" if len(self) >= FEWEST_WINDOWS else "; so few windows hardly make an interval"
         return (

@@ -35,7 +35,14 @@ from exo_envs.core.mdp import ExoMDP, FloatArray
 from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrappers
 from exo_envs.sources.simulators.played import PlayedDifferentlyWarning
 from planners.core.arrays import joint_index
-from planners.core.evaluation import Estimate, Scenarios, paired_difference, play, play_original
+from planners.core.evaluation import (
+    Estimate,
+    Scenarios,
+    paired_difference,
+    play,
+    play_original,
+    returns_on,
+)
 from planners.core.memory import Memory
 from planners.core.planner import (
     Plan,
@@ -204,7 +211,6 @@ class MaskEvaluator:
         return plan, plan.out_of_time and given != limit
 
     def knows(self, mask: Mask) -> bool:
-        """Whether a mask has been planned with already."""
         return mask in self.trials or mask in self._thorough
 
     def keeps(self, plan: Plan) -> bool:
@@ -325,7 +331,6 @@ class MaskEvaluator:
         )
 
     def _on_shared(self, trial: PlannedMask, parts: int, **price: Any) -> Objective:
-        """J on the first parts of the shared trajectories."""
         returns = self._returns(trial, parts)
         rollouts = Played(self.mdp, tuple(self.scenarios(parts)), self.findings.memory)
         return Objective.of(returns, trial.plan, trial.reduced, **price, rollouts=rollouts)
@@ -333,7 +338,15 @@ class MaskEvaluator:
     def _returns(self, trial: PlannedMask, parts: int) -> FloatArray:
         """The returns on the first parts of the trajectories; what was not played yet is."""
         for scenarios in self.scenarios(parts)[len(trial.returns) :]:
-            returns, visits = play_in_model(trial.plan, self.mdp, scenarios, self._num_pairs)
+            returns, visits = np.zeros(len(scenarios)), np.zeros(self._num_pairs)
+            steps = play(trial.plan.policy, self.mdp, scenarios, with_rewards=True)
+            for t, step in enumerate(steps):
+                weight = self.mdp.discount**t
+                returns[step.lanes] += weight * step.rewards
+                if len(visits):
+                    n = joint_index(step.state.endogenous, self.mdp.endogenous_sizes)
+                    pairs = n * self.mdp.num_actions + step.actions
+                    visits += weight * np.bincount(pairs, minlength=len(visits))
             trial.returns.append(returns)
             trial.visits += visits
         return np.concatenate(trial.returns[:parts])
@@ -362,21 +375,6 @@ def make_plan(
     return plan, limit
 
 
-def play_in_model(
-    plan: Plan, mdp: ExoMDP, scenarios: Scenarios, num_pairs: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """The returns of a plan's policy, and the discounted visits of each of so many pairs (n, a)."""
-    returns, visits = np.zeros(len(scenarios)), np.zeros(num_pairs)
-    for t, step in enumerate(play(plan.policy, mdp, scenarios, with_rewards=True)):
-        weight = mdp.discount**t
-        returns[step.lanes] += weight * step.rewards
-        if num_pairs:
-            n = joint_index(step.state.endogenous, mdp.endogenous_sizes)
-            pairs = n * mdp.num_actions + step.actions
-            visits += weight * np.bincount(pairs, minlength=num_pairs)
-    return returns, visits
-
-
 def score(
     plan: Plan,
     reduced: ReducedMDP,
@@ -392,7 +390,7 @@ def score(
     A policy for somebody else's environment also plays this environment itself, unless
     ``in_model``; the returns are then those of its episodes.
     """
-    returns, _ = play_in_model(plan, mdp, scenarios)
+    returns = returns_on(plan.policy, mdp, scenarios)
     original = None if in_model else checked(mdp).original
     if original is not None:
         price["claimed_returns"] = returns

@@ -103,7 +103,6 @@ class Surprise(NamedTuple):
         return two_digits(ENOUGH_EVENTS / (rate or most_per_episode(0, self.all_rollouts)))
 
     def __str__(self) -> str:
-        """What to mind about an interval, for people."""
         kind = "loss" if self.effect < 0 else "gain"
         where = " and ".join(
             f"{name!r} is {value}" for name, value in zip(self.variables, self.values, strict=True)
@@ -384,7 +383,6 @@ class WhatIf:
 
     @cached_property
     def _met(self) -> _States:
-        """States of all steps."""
         again = self.scenarios.first(self.many[0])
         return _States.of(self.policy, self.mdp, again, self.horizon)
 

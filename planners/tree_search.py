@@ -16,7 +16,6 @@ the actions are sampled. ``Plan.converged`` is False and ``Plan.loss_bound`` inf
 
 from __future__ import annotations
 
-import os
 import zlib
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -39,12 +38,10 @@ from exo_envs.core.arguments import (
     whole,
 )
 from exo_envs.core.clock import Clock
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_index
-from planners.core.files import MAX_BYTES, read_file, write_file
 from planners.core.planner import Plan, check_problem
-from planners.core.policy import Mask, Policy
+from planners.core.policy import Policy
 from planners.discretization.coarse import coarsened, with_values
 from planners.samples.rollouts import ExogenousData
 
@@ -274,37 +271,6 @@ class UCTPolicy(Policy):
                 break
         _back_up(arrays, nodes, slots, rewards, self.mdp.discount)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the settings to a file; the model is given again to :meth:`load`."""
-        names = ("mask", "full", "simulations", "depth", "exploration", "seed")
-        write_file(path, type(self).__name__, {name: getattr(self, name) for name in names})
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        mdp: ExoMDP | None = None,
-        *,
-        max_bytes: int = MAX_BYTES,
-    ) -> UCTPolicy:
-        """Read what :meth:`save` wrote; ``mdp`` is the model it searched in, and has to be given.
-
-        ``max_bytes`` is how much the file may hold, once it is no longer compressed.
-        """
-        if not isinstance(mdp, ExoMDP):
-            raise ArgumentTypeError(
-                f"tree search is loaded with its model: mdp is an ExoMDP, not {mdp!r}"
-            )
-
-        def make(mask: Mask, full: Mask, **settings: Any) -> UCTPolicy:
-            if (mask, full) != Policy.names_of(mdp)[:2]:
-                raise ArgumentError("it was saved for a model with other variables")
-            return cls(mdp, **settings)
-
-        kind = cls.__name__
-        policy: UCTPolicy = read_file(path, kind, {kind: (make, ())}, max_bytes=max_bytes)
-        return policy
-
 
 class _Tree(NamedTuple):
     """The trees of all lanes: up to ``size`` nodes each, node 0 is the root.
@@ -322,7 +288,6 @@ class _Tree(NamedTuple):
 
     @classmethod
     def empty(cls, lanes: int, size: int, num_slots: int) -> _Tree:
-        """Trees of a root."""
         return cls(
             visits=np.zeros((lanes, size, num_slots), dtype=np.int32),
             totals=np.zeros((lanes, size, num_slots)),

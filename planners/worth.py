@@ -99,7 +99,6 @@ class Objective:
         rollouts: Played | None = None,
         claimed_returns: FloatArray | None = None,
     ) -> Objective:
-        """J, from the returns of a plan."""
         cost_weight = check_real("cost_weight", cost_weight)
         price = check_real("what cost returns", cost_function(cost)(reduced.mask, plan))
         estimate = Estimate.of(returns)
@@ -147,7 +146,6 @@ class Objective:
 
     @property
     def mask(self) -> Mask:
-        """The mask."""
         return self.reduced.mask
 
     @cached_property
@@ -187,7 +185,6 @@ class Objective:
         return replace(played, mixture=mixture, caution=str(worst))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A confidence interval of the mean return."""
         return self.estimate.interval(level)
 
     @property

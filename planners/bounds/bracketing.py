@@ -20,7 +20,6 @@ from exo_envs.core.arguments import (
     as_generator,
     check_function,
     check_kind,
-    check_positive,
     check_whole,
 )
 from exo_envs.core.errors import ArgumentError
@@ -45,9 +44,10 @@ from planners.tables.indexing import format_count, num_endogenous_states
 
 #: Questions that a model which answers one state at a time is asked at most: about 20 seconds.
 MAX_QUESTIONS = 200_000
-#: Draws of n' for each (t, n, a), unless told otherwise; and from models that are slow to answer.
+#: Draws of n' for each (t, n, a); and from models that are slow to answer.
 NUM_SUCCESSORS, FEW_SUCCESSORS = 16, 2
-#: Draws of x' for each x, and trajectories on which the penalty is fitted, unless told otherwise.
+#: Draws of x' for each x, whose mean the penalty is centred on; and trajectories, apart from those
+#: of the bound, on which its weight is chosen.
 NUM_FRESH, TRAINING_ROLLOUTS = 128, 100
 #: Walks of an agent that acts at random, and their steps at most: they show which n occur.
 LATTICE_WALKS, LATTICE_STEPS = 64, 64
@@ -68,32 +68,23 @@ class Budget(NamedTuple):
     fitting: int  # questions for the training trajectories, all of them
 
     @classmethod
-    def of(
-        cls,
-        mdp: ExoMDP,
-        horizon: int,
-        *,
-        penalty: bool,
-        training_rollouts: int = TRAINING_ROLLOUTS,
-        num_fresh: int = NUM_FRESH,
-        num_successors: int | None = None,
-    ) -> Budget:
-        """The budget of a bound; see :func:`planners.bracket` for the arguments.
-
-        Each (t, n, a) is asked for its reward and its n', each t for draws of x' if there is a
-        penalty.
-        """
-        fewest = NUM_SUCCESSORS if mdp.is_batched else FEW_SUCCESSORS
-        draws = 1 if gives_successors(mdp) else num_successors or fewest
+    def of(cls, mdp: ExoMDP, horizon: int, *, penalty: bool) -> Budget:
+        """Each (t, n, a) is asked for its reward and n', each t for x' if there is a penalty."""
+        draws = 1 if gives_successors(mdp) else num_successors(mdp)
         pairs = num_endogenous_states(mdp) * mdp.num_actions
-        each = horizon * (pairs * (1 + draws) + (num_fresh if penalty else 0))
-        return cls(each, training_rollouts * each if penalty else 0)
+        each = horizon * (pairs * (1 + draws) + (NUM_FRESH if penalty else 0))
+        return cls(each, TRAINING_ROLLOUTS * each if penalty else 0)
 
     def questions(self, n_rollouts: int) -> int:
         return self.fitting + n_rollouts * self.each
 
     def affordable(self, max_questions: float) -> int:
         return max(0, int((max_questions - self.fitting) // self.each))
+
+
+def num_successors(mdp: ExoMDP) -> int:
+    """Draws of n' for each (t, n, a), if a model does not give the probabilities."""
+    return NUM_SUCCESSORS if mdp.is_batched else FEW_SUCCESSORS
 
 
 class OffLatticeError(ArgumentError):
@@ -181,10 +172,6 @@ def bracket(
     model: FactoredMDP | None = None,
     memory: Memory | None = None,
     returns: FloatArray | None = None,
-    training_rollouts: int = TRAINING_ROLLOUTS,
-    num_fresh: int = NUM_FRESH,
-    num_successors: int | None = None,
-    max_states: float = MAX_EXACT_STATES,
     max_questions: float = MAX_QUESTIONS,
 ) -> Bracket:
     """Bound the value of the best policy from both sides, with standard errors.
@@ -212,13 +199,6 @@ def bracket(
             the model that makes the penalty by default is estimated from these.
         returns: plain returns of the policy on ``scenarios``, as :func:`evaluate` gives them, if it
             has been played there already.
-        training_rollouts: trajectories, apart from the others, on which the weight of the penalty
-            is chosen. No penalty is taken if it does not help there.
-        num_fresh: draws of x' for each x, whose mean the penalty is centred on.
-        num_successors: draws of n' for each (t, n, a), if the model does not give the probabilities
-            (:meth:`exo_envs.ExoMDP.endogenous_distribution`). By default 16; 2 if the model answers
-            one state at a time (``is_batched`` is False).
-        max_states: a model with more states is too large for exact values.
         max_questions: how often a model that answers one state at a time may be asked.
 
     Raises:
@@ -232,27 +212,15 @@ def bracket(
     check_kind("memory", memory, Memory, optional=True)
     check_kind("model", model, FactoredMDP, optional=True)
     check_kind("scenarios", scenarios, Scenarios, optional=True)
-    max_states = check_positive("max_states", max_states)
-    if num_successors is None:
-        num_successors = NUM_SUCCESSORS if mdp.is_batched else FEW_SUCCESSORS
     n_rollouts = check_whole("n_rollouts", n_rollouts, 1)
-    training_rollouts = check_whole("training_rollouts", training_rollouts, 2)
-    num_fresh = check_whole("num_fresh", num_fresh, 1)
-    num_successors = check_whole("num_successors", num_successors, 2)
     _check_combination(mdp, values, model, scenarios, returns)
     if mdp.is_recorded:
         values = ()
     mdp, policy, scenarios = _enumerable(mdp, policy, scenarios, memory)
-    _refuse_expensive(
-        mdp,
-        n_rollouts if scenarios is None else len(scenarios),
-        mdp.horizon if scenarios is None else len(scenarios.exogenous),
-        max_questions,
-        penalty=not _is_empty(values),
-        training_rollouts=training_rollouts,
-        num_fresh=num_fresh,
-        num_successors=num_successors,
-    )
+    if not mdp.is_batched:
+        count = n_rollouts if scenarios is None else len(scenarios)
+        horizon = mdp.horizon if scenarios is None else len(scenarios.exogenous)
+        _refuse_expensive(mdp, count, horizon, max_questions, penalty=not _is_empty(values))
     rng = as_generator("rng", rng)
     play, train, sample, estimate = (int(seed) for seed in rng.integers(2**63, size=4))
     if scenarios is None:
@@ -260,12 +228,12 @@ def bracket(
     function = None if isinstance(values, tuple) else values
     if values is None:
         generator = np.random.default_rng(estimate)
-        model = model or default_model(mdp, policy, max_states, generator, memory)
-        function = None if model is None else ExactValues(model, mdp, max_states=max_states)
-    draws = BoundDraws(num_fresh, num_successors, sample)
+        model = model or default_model(mdp, policy, MAX_EXACT_STATES, generator, memory)
+        function = None if model is None else ExactValues(model, mdp)
+    draws = BoundDraws(NUM_FRESH, num_successors(mdp), sample)
 
     horizon = len(scenarios.exogenous)
-    training = Scenarios.sample(mdp, training_rollouts, train, horizon=horizon)
+    training = Scenarios.sample(mdp, TRAINING_ROLLOUTS, train, horizon=horizon)
     weight, found = relax_fitted(mdp, policy, training, scenarios, function, draws)
     upper, coupled = found.values[:, 0], (found.values - found.given_away)[:, 0]
     if returns is None:
@@ -297,7 +265,6 @@ def _check_combination(
     scenarios: Scenarios | None,
     returns: FloatArray | None,
 ) -> None:
-    """Refuse arguments that do not go together."""
     if values is not None and model is not None:
         raise ArgumentError("give values or a model, not both")
     if values is not None and not _is_empty(values):
@@ -345,18 +312,10 @@ def _enumerable(
 
 
 def _refuse_expensive(
-    mdp: ExoMDP,
-    n_rollouts: int,
-    horizon: int,
-    max_questions: float,
-    *,
-    penalty: bool,
-    **sizes: int,
+    mdp: ExoMDP, n_rollouts: int, horizon: int, max_questions: float, *, penalty: bool
 ) -> None:
-    """Refuse what would take too long, and say what would not; ``sizes`` are the budget's."""
-    if mdp.is_batched:
-        return
-    planned, plain = (Budget.of(mdp, horizon, penalty=own, **sizes) for own in (penalty, False))
+    """Refuse what would take too long, and say what would not."""
+    planned, plain = (Budget.of(mdp, horizon, penalty=own) for own in (penalty, False))
     if planned.questions(n_rollouts) > max_questions:
         raise ArgumentError(
             f"{mdp!r} answers one state at a time, and the bound would ask it "

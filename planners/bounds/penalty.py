@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from exo_envs.contract.checked_mdp import unchecked
-from exo_envs.core.arguments import check_horizon, check_positive
+from exo_envs.core.arguments import check_horizon
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
 from planners.core.arrays import Floats, Ints, chunks, joint_index
@@ -38,11 +38,10 @@ from planners.tables.indexing import (
     TooLargeError,
     format_count,
     num_endogenous_states,
-    num_exogenous_states,
 )
 from planners.value_iteration.sweeps import backward_induction
 
-#: States up to which exact values are worked out, unless told otherwise.
+#: States up to which exact values are worked out.
 MAX_EXACT_STATES = 10_000_000
 #: States up to which a model of all variables is estimated.
 SMALL_MODEL_STATES = 100_000
@@ -68,25 +67,17 @@ class ExactValues:
     Args:
         model: an MDP as tables.
         mdp: whose x is given, with the variables of ``model`` and others; by default ``model``.
-        max_states: larger models are refused.
     """
 
-    def __init__(
-        self,
-        model: FactoredMDP,
-        mdp: ExoMDP | None = None,
-        *,
-        max_states: float = MAX_EXACT_STATES,
-    ) -> None:
+    def __init__(self, model: FactoredMDP, mdp: ExoMDP | None = None) -> None:
         if not isinstance(model, FactoredMDP):
             raise ArgumentTypeError(
                 f"exact values need an MDP as tables (FactoredMDP), not {type(model).__name__}"
             )
-        max_states = check_positive("max_states", max_states)
-        if model.num_states > max_states:
+        if model.num_states > MAX_EXACT_STATES:
             raise TooLargeError(
                 f"{model!r} has {format_count(model.num_states)} states; exact values are worked "
-                f"out for at most {format_count(int(max_states))}. Give a model of fewer variables"
+                f"out for at most {format_count(MAX_EXACT_STATES)}. Give a model of fewer variables"
             )
         self.model, mdp = model, model if mdp is None else mdp
         for part in ("endogenous", "exogenous"):
@@ -106,17 +97,13 @@ class ExactValues:
         horizon = check_horizon("horizon", horizon)
         sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
         binning = Binning(names, bins_of(self.model))
-        # In single precision: rounding does not harm the bound.
-        for values in backward_induction(self.model, horizon - 1, np.float32):
+        # Rounding does not harm the bound.
+        for values in backward_induction(self.model, horizon - 1, np.dtype(np.float32)):
 
             def values_at(x: Ints, table: Floats = values) -> Floats:
                 return table[joint_index(binning.put(x[:, self.columns]), sizes)]
 
             yield values_at
-
-    def __repr__(self) -> str:
-        states = num_exogenous_states(self.model) * num_endogenous_states(self.model)
-        return f"ExactValues({format_count(states)} states)"
 
 
 def penalties(

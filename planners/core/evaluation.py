@@ -50,7 +50,6 @@ class Scenarios:
     seed: int  # of the endogenous noise
 
     def __post_init__(self) -> None:
-        """Refuse what are no trajectories."""
         shapes = []
         for name, ndim in (("endogenous", 2), ("exogenous", 3)):
             array = getattr(self, name)
@@ -67,7 +66,6 @@ class Scenarios:
         check_whole("seed", self.seed, 0)
 
     def __len__(self) -> int:
-        """The number of rollouts."""
         return len(self.endogenous)
 
     @classmethod

@@ -15,7 +15,7 @@ import inspect
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -55,7 +55,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         ValueError: ``path`` names no file, or something that is none: a folder, a device, a pipe.
     """
-    target = _regular_file(path)
+    given = Path(path)
+    if not given.name or "\0" in str(path):
+        raise ArgumentError(f"{str(path)!r} names no file to write")
+    target = Path(os.path.realpath(given))
+    if target.is_symlink() or any(one.exists() and not one.is_file() for one in (given, target)):
+        what = "a folder" if target.is_dir() else "no regular file, and would be replaced by one"
+        raise ArgumentError(f"{str(path)!r} is {what}; name a file to write")
     # Not tempfile: its files are readable by their owner alone, whatever the umask says.
     temporary = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
@@ -65,19 +71,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _regular_file(path: str | os.PathLike[str]) -> Path:
-    """The file that is written to if ``path`` is; it need not exist."""
-    given = Path(path)
-    if not given.name or "\0" in str(path):
-        raise ArgumentError(f"{str(path)!r} names no file to write")
-    target = Path(os.path.realpath(given))
-    if target.is_symlink() or any(one.exists() and not one.is_file() for one in (given, target)):
-        what = "a folder" if target.is_dir() else "no regular file, and would be replaced by one"
-        raise ArgumentError(f"{str(path)!r} is {what}; name a file to write")
-    return target
+class Loaded:
+    """What is read from a file, which says what of its subclasses it holds."""
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
+        """Load what was saved: ``Policy.load`` a policy of any kind, alone or with a mask.
+
+        Args:
+            path: the file.
+            max_bytes: bytes that the file may have.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, of another kind, or not one of ours.
+        """
+        kinds: dict[str, Callable[..., Any]] = {
+            kind.__name__: kind
+            for kind in _with_subclasses(cls)
+            if issubclass(kind, Saved) and not inspect.isabstract(kind)
+        }
+        records = [record for kind in _with_subclasses(Saved) for record in kind.records]
+        found: Self = read_file(path, cls.__name__, kinds, records, max_bytes=max_bytes)
+        return found
 
 
-class Saved:
+class Saved(Loaded):
     """What can be saved because it keeps the arguments of its constructor, under their names."""
 
     #: The classes of the records among the arguments: NamedTuples and dataclasses.
@@ -96,36 +115,10 @@ class Saved:
         """
         write_file(path, type(self).__name__, self.arguments(), texts)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
-        """Load what :meth:`save` wrote.
 
-        Args:
-            path: the file.
-            max_bytes: bytes that the file may have.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, of another kind, or not one of ours.
-        """
-        return load_saved(cls, path, max_bytes=max_bytes)
-
-
-def load_saved(cls: type[T], path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> T:
-    """Load what is saved in a file, if it is a ``cls``; the file says which of its subclasses."""
-    kinds: dict[str, tuple[Callable[..., Any], tuple[type, ...]]] = {
-        kind.__name__: (kind, kind.records)
-        for kind in _with_subclasses(cls)
-        if issubclass(kind, Saved) and not inspect.isabstract(kind)
-    }
-    found: T = read_file(path, cls.__name__, kinds, max_bytes=max_bytes)
-    return found
-
-
-def _with_subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+def _with_subclasses(cls: type[T]) -> Iterator[type[T]]:
     yield cls
-    subclasses: list[type[Any]] = cls.__subclasses__()
-    for subclass in subclasses:
+    for subclass in cls.__subclasses__():
         yield from _with_subclasses(subclass)
 
 
@@ -173,7 +166,8 @@ def read_text(path: str | os.PathLike[str], name: str, *, max_bytes: int = MAX_B
 def read_file(
     path: str | os.PathLike[str],
     wanted: str,
-    kinds: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]],
+    kinds: Mapping[str, Callable[..., Any]],
+    records: Sequence[type] = (),
     *,
     max_bytes: int = MAX_BYTES,
 ) -> Any:
@@ -183,8 +177,8 @@ def read_file(
         path: the file.
         wanted: what it should hold, for people.
         kinds: what it may hold: by the name of each kind a function that is called with the
-            content, by name, and the classes that its records may have. Whatever the function
-            raises is the file's fault.
+            content, by name. Whatever the function raises is the file's fault.
+        records: the classes that its records may have.
         max_bytes: bytes that the file may have.
 
     Raises:
@@ -197,17 +191,15 @@ def read_file(
     if kind not in kinds:
         name = os.fspath(path)
         raise ArgumentError(f"{name!r} cannot be read as a {wanted}: it holds a {kind!r}")
-    make, records = kinds[kind]
     with _blaming(path, f"does not hold a whole {kind}"):
-        content = opened.decode(
-            opened.head["content"], {record.__name__: record for record in records}
-        )
+        classes = {record.__name__: record for record in records}
+        content = opened.decode(opened.head["content"], classes)
         if not isinstance(content, dict):
             raise ArgumentError("its content has no names")
         unread = opened.arrays.keys() - opened.read
         if unread:
             raise ArgumentError(f"nothing refers to the array {min(unread)!r}")
-        return make(**content)
+        return kinds[kind](**content)
 
 
 @contextmanager
@@ -275,7 +267,10 @@ class _Opened:
             raise ArgumentError(f"its head has a {kind!r}, which does not belong there")
         if not isinstance(parts, list) or not all(map(_is_entry, parts)):
             raise ArgumentError(f"its head has a {kind!r} that is no list of names and values")
-        decoded = {_key(key): self.decode(part, classes, depth + 1) for key, part in parts}
+        decoded: dict[Any, Any] = {
+            tuple(key) if isinstance(key, list) else key: self.decode(part, classes, depth + 1)
+            for key, part in parts
+        }
         if len(decoded) < len(parts):
             raise ArgumentError(f"its head has a {kind!r} that names something twice")
         return decoded if kind == "dict" else classes[kind](**decoded)
@@ -289,11 +284,6 @@ def _is_entry(part: Any) -> bool:
     return isinstance(key, (str, int)) or (
         isinstance(key, list) and all(isinstance(number, int) for number in key)
     )
-
-
-def _key(key: Any) -> Any:
-    """A key of a dictionary: JSON has lists in place of tuples."""
-    return tuple(key) if isinstance(key, list) else key
 
 
 def _opened(file: BinaryIO, max_bytes: int) -> _Opened:

@@ -34,7 +34,6 @@ class Candidate:
     remark: str
 
     def __str__(self) -> str:
-        """One line."""
         earned = "" if self.earned is None else f", {self.earned} in the reduced model"
         return f"{self.method}: {len(self.mask)} variables{earned}; {self.remark}"
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self
 
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import IntArray, State
-from planners.core.files import MAX_BYTES, load_saved
+from planners.core.files import Loaded
 from planners.core.observer import Observer
 
 #: Names of exogenous variables, in the order of the model.
 Mask: TypeAlias = tuple[str, ...]
 
 
-class Policy(Observer, ABC):
+class Policy(Loaded, Observer, ABC):
     """Maps observations to actions.
 
     It looks at the endogenous part and at the exogenous variables of its mask. It can be called
@@ -38,20 +36,6 @@ class Policy(Observer, ABC):
         variables: the endogenous variables, then those of the mask, if they are known
             (:meth:`variables_of`). Errors then name them and their values.
     """
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
-        """Load a policy that was saved, alone or with a mask: ``Policy.load`` one of any kind.
-
-        Args:
-            path: the file.
-            max_bytes: bytes that the file may have.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, of another kind, or not one of ours.
-        """
-        return load_saved(cls, path, max_bytes=max_bytes)
 
     @abstractmethod
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:

@@ -86,7 +86,6 @@ class Mixture(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of events that were seen."""
         return self.losses.number + self.gains.number
 
 

@@ -125,7 +125,6 @@ class Bins:
         return cls(variable.name, int(variable.size), ordered[first], _stand_ins(ordered, first))
 
     def __len__(self) -> int:
-        """The number of bins."""
         return len(self.starts)
 
     def of_values(self, values: IntArray) -> NDArray[np.int64]:
@@ -279,11 +278,9 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """How many values the variable has."""
         return REAL_SIZE
 
     def __len__(self) -> int:
-        """The number of points."""
         return len(self.points)
 
     def nearest(self, values: NDArray[Any]) -> Ints:

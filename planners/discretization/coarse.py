@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,18 +147,19 @@ class CoarseMDP(ExoMDP):
         self.model = model
         self.bins = tuple(bins)
         self.grids = tuple(own for own in bins if isinstance(own, Grid))
-        self._binned = tuple(own for own in bins if isinstance(own, Bins))
+        self.binned = tuple(own for own in bins if isinstance(own, Bins))  # those of x
         self.declare_as(model)
         sizes = {own.name: len(own) for own in bins}
         self.endogenous_variables, self.exogenous_variables = (
             tuple(Variable(v.name, sizes[v.name]) if v.name in sizes else v for v in variables)
             for variables in (model.endogenous_variables, model.exogenous_variables)
         )
-        self._columns = model.exogenous_indices([own.name for own in self._binned]).astype(np.int64)
+        self._binning = Binning(self.exogenous_names, self.binned)
+        self._columns = model.exogenous_indices([own.name for own in self.binned]).astype(np.int64)
         self._endogenous_names = tuple(v.name for v in model.endogenous_variables)
         # In another order for each bin: so what two of them pay together is not that of their
         # smallest values, of their next ones, and so on.
-        order = np.tile(np.arange(NUM_STAND_INS), (len(self._binned), 1))
+        order = np.tile(np.arange(NUM_STAND_INS), (len(self.binned), 1))
         self._orders = np.random.default_rng(0).permuted(order, axis=1)
         if not model.is_batched:
             self._orders = np.array([np.roll(FEW_STAND_INS, k) for k in range(len(order))])
@@ -167,20 +168,15 @@ class CoarseMDP(ExoMDP):
     def _stand_ins(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The values that stand for all bins, (bins, NUM_STAND_INS), and where variables start."""
         dtype = self.model.dtype_of("exogenous")
-        parts = [np.asarray(own.stand_ins, dtype=dtype) for own in self._binned]
+        parts = [np.asarray(own.stand_ins, dtype=dtype) for own in self.binned]
         return np.concatenate(parts), starts_of(parts)
-
-    @property
-    def has_bins(self) -> bool:
-        """Whether some exogenous variable is seen in bins."""
-        return bool(self._binned)
 
     def refine(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
         """A value of each bin, by chance: as much of it whatever the bins are."""
-        if not self._binned:
+        if not self.binned:
             return exogenous
         shape, lanes = exogenous_lanes(self, exogenous)
-        chosen = rng.integers(NUM_STAND_INS, size=(len(lanes), len(self._binned)))
+        chosen = rng.integers(NUM_STAND_INS, size=(len(lanes), len(self.binned)))
         return self._stand_in(lanes, chosen).reshape(shape)
 
     def refine_some(
@@ -202,32 +198,22 @@ class CoarseMDP(ExoMDP):
         out[binned] = stand_ins[starts[of[binned]] + values[binned], chosen[binned]]
         return out
 
-    def values(self, exogenous: IntArray, chosen: Any) -> IntArray:
-        """Values in place of bins: which of those that stand for each, shape (..., bins)."""
-        shape, lanes = exogenous_lanes(self, exogenous)
-        every = np.asarray(chosen, np.int64)
-        if every.size and not 0 <= every.min() <= every.max() < NUM_STAND_INS:
-            raise ArgumentError(f"chosen are numbers of stand-ins, below {NUM_STAND_INS}")
-        if every.ndim > 1:  # else it is the same in all lanes
-            every = np.broadcast_to(every, (*shape[:-1], len(self._binned)))
-            every = every.reshape(-1, len(self._binned))
-        return self._stand_in(lanes, every).reshape(shape)
+    def values(self, exogenous: IntArray, chosen: IntArray) -> IntArray:
+        """Values in place of bins: which of those that stand for each, shape (..., bins).
 
-    def _stand_in(self, lanes: IntArray, chosen: NDArray[np.int64]) -> IntArray:
-        """Values in place of bins that are known to be sound, by as many choices or by one."""
+        With shape (bins,) they are the same in all lanes.
+        """
+        shape, lanes = exogenous_lanes(self, exogenous)
+        return self._stand_in(lanes, chosen.reshape(-1, len(self.binned))).reshape(shape)
+
+    def _stand_in(self, lanes: IntArray, chosen: IntArray) -> IntArray:
+        stand_ins, starts = self._stand_ins
         out = np.array(lanes, dtype=self.model.dtype_of("exogenous"))
-        if self._binned:
-            stand_ins, starts = self._stand_ins
-            out[:, self._columns] = stand_ins[starts[:-1] + lanes[:, self._columns], chosen]
+        out[:, self._columns] = stand_ins[starts[:-1] + lanes[:, self._columns], chosen]
         return out
 
     def in_bins(self, exogenous: IntArray) -> IntArray:
-        """Bins in place of values."""
         return self._binning.put(exogenous)
-
-    @cached_property
-    def _binning(self) -> Binning:
-        return Binning(self.exogenous_names, self._binned)
 
     def at_points(self, endogenous: IntArray) -> IntArray:
         """The values of n at the points of the grids."""
@@ -250,24 +236,21 @@ class CoarseMDP(ExoMDP):
     def _standing(self, state: State, number: int) -> State:
         """The same states with one of the values that stand for each bin."""
         x = state.exogenous
-        x = self.values(x, self._orders[:, number]) if self._binned else x
+        x = self.values(x, self._orders[:, number]) if self.binned else x
         return State(self.at_points(state.endogenous), x)
 
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Where episodes of the model begin, in bins."""
         state = self.model.sample_initial(size, rng)
         return State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """The bins of what follows values of these bins."""
         return self.in_bins(self.model.sample_exogenous(self.refine(exogenous, rng), rng))
 
     def trajectories(
         self, size: int, num_steps: int, rng: np.random.Generator
     ) -> tuple[State, Iterator[IntArray]]:
-        """Rollouts of the model, in bins."""
         state, following = self.model.trajectories(size, num_steps, rng)
         begin = State(self.on_grid(state.endogenous, rng), self.in_bins(state.exogenous))
         return begin, map(self.in_bins, following)
@@ -275,7 +258,6 @@ class CoarseMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """What follows values of the bins."""
         state = as_pair(state)
         fine = State(state.endogenous, self.refine(state.exogenous, rng))
         return self.sample_refined(fine, action, rng)
@@ -288,7 +270,7 @@ class CoarseMDP(ExoMDP):
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
         """The mean of the model's over the values that stand for each bin."""
         state = as_pair(state)
-        numbers = range(self._orders.shape[1] if self._binned else 1)
+        numbers = range(self._orders.shape[1] if self.binned else 1)
         parts = [self.model.reward_terms(self._standing(state, k), action) for k in numbers]
         return np.mean(parts, axis=0)
 
@@ -301,14 +283,6 @@ class CoarseMDP(ExoMDP):
         return self.model.is_terminal(self._standing(as_pair(state), 0))
 
 
-class _RecordsOfAll:
-    """The records of all policies that can be saved, whichever of them is inside."""
-
-    def __get__(self, instance: object, owner: type) -> tuple[type, ...]:
-        found = (record for kind in _kinds().values() for record in kind.records)
-        return (Bins, Grid, *dict.fromkeys(found))
-
-
 class BinnedPolicy(Policy, Saved):
     """A policy that looks at bins of some variables, asked about their values.
 
@@ -319,7 +293,7 @@ class BinnedPolicy(Policy, Saved):
         endogenous_names: of the variables of n, in their order, if there are grids.
     """
 
-    records: ClassVar[Any] = _RecordsOfAll()
+    records = (Bins, Grid)
 
     def __init__(
         self,
@@ -358,14 +332,12 @@ class BinnedPolicy(Policy, Saved):
         return {"policy": {kind: self.policy.arguments()}, **given}
 
     def act(self, endogenous: NDArray[np.int64], exogenous: NDArray[np.int64]) -> IntArray:
-        """The actions for a batch: (B, k) and the masked (B, len(mask)) give (B,)."""
         x: Any = self._binning.put(exogenous)
         n: Any = put_on_grid(endogenous, self.endogenous_names, self.bins)
         return self.policy.act(n, x)
 
 
 def _made(content: Mapping[str, Mapping[str, Any]]) -> Policy:
-    """The policy that a file holds."""
     [(kind, given)] = content.items()
     if kind not in _kinds():
         raise unknown_name("kind of policy", kind, _kinds())

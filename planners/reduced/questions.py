@@ -220,7 +220,7 @@ class SuccessorSampler:
     def _coarse(self) -> CoarseMDP | None:
         """The model if it sees some of x in bins."""
         model = self.mdp.model if isinstance(self.mdp, CheckedMDP) else self.mdp
-        return model if isinstance(model, CoarseMDP) and model.has_bins else None
+        return model if isinstance(model, CoarseMDP) and model.binned else None
 
     def refine(self, x: IntArray, rng: np.random.Generator | None = None) -> IntArray:
         """Values in place of bins, (B, m); the same x if there are no bins."""

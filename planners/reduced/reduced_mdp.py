@@ -6,13 +6,11 @@ be enumerated, and one that asks the full model for n'. :meth:`ReducedMDP.estima
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from typing_extensions import Self
 
 from exo_envs.contract.checked_mdp import checked
 from exo_envs.core.arguments import (
@@ -36,7 +34,7 @@ from exo_envs.core.mdp import (
     Variable,
     as_pair,
 )
-from planners.core.files import MAX_BYTES, Saved, load_saved
+from planners.core.files import Loaded, Saved
 from planners.core.memory import Memory
 from planners.core.policy import Mask
 from planners.dependence.interventions import actors_of
@@ -69,7 +67,7 @@ class SampleCounts(NamedTuple):
     reward: int  # rewards asked for
 
 
-class ReducedMDP(ExoMDP):
+class ReducedMDP(Loaded, ExoMDP):
     """The endogenous part of a model and the exogenous variables of a mask.
 
     Make one with :meth:`estimate`. It is an :class:`~exo_envs.ExoMDP` again: it can be put into
@@ -258,11 +256,6 @@ class ReducedMDP(ExoMDP):
             of_part=again,
             **estimated,
         )
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Self:
-        """Load what ``save`` wrote; a ValueError says what is wrong with a file."""
-        return load_saved(cls, path, max_bytes=max_bytes)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that make the same model again."""

@@ -43,7 +43,7 @@ CONTENT = {
 
 
 def read(path, kind="Thing"):
-    return read_file(path, kind, {kind: (dict, (Named, Pair))})
+    return read_file(path, kind, {kind: dict}, (Named, Pair))
 
 
 def check(path):
@@ -170,7 +170,7 @@ def test_content_that_is_not_whole_is_refused(tmp_path, content):
 def test_what_makes_a_thing_may_refuse_it(tmp_path):
     write_file(tmp_path / "thing", "Thing", {"name": "n", "others": 3})
     with pytest.raises(ValueError, match="thing' does not hold a whole Thing: TypeError"):
-        read_file(tmp_path / "thing", "Thing", {"Thing": (Named, ())})
+        read_file(tmp_path / "thing", "Thing", {"Thing": Named})
 
 
 def test_only_known_kinds_of_values_are_written(tmp_path):

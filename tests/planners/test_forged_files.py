@@ -10,12 +10,11 @@ from factored import random_mdp
 from forgery import file_of, forge, parts_of
 
 from exo_envs.domains.grid import GridMDP
-from planners import UCT, ForecastPlanner, Policy, ReducedMDP, ValueIteration, evaluate
+from planners import ForecastPlanner, Policy, ReducedMDP, ValueIteration, evaluate
 from planners.forecasting.planner import ForecastPolicy
 from planners.tables.decision_lists import DecisionLists, Rule
 from planners.tables.factored_mdp import FactoredMDP
 from planners.tables.factors import Factor
-from planners.tree_search import UCTPolicy
 from planners.value_iteration.tabular_policy import TabularPolicy
 
 GRID = GridMDP()
@@ -35,14 +34,10 @@ def saved():
         "TabularPolicy": (ValueIteration().plan(reduced()).policy, Policy.load),
         "ForecastPolicy": (forecasts.plan(reduced()).policy, Policy.load),
         "TabulatedReducedMDP": (reduced(), ReducedMDP.load),
-        "UCTPolicy": (
-            UCT(simulations=3, depth=3).plan(GRID).policy,
-            lambda path: UCTPolicy.load(path, GRID),
-        ),
     }
 
 
-KINDS = ("TabularPolicy", "ForecastPolicy", "TabulatedReducedMDP", "UCTPolicy")
+KINDS = ("TabularPolicy", "ForecastPolicy", "TabulatedReducedMDP")
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -57,8 +52,7 @@ def use(thing):
     if isinstance(thing, Policy):
         if thing.endogenous_size == 1 and len(thing.full) == 5:
             state = GRID.sample_uniform(40, rng)
-            if not isinstance(thing, UCTPolicy) or thing.simulations * thing.depth < 1000:
-                assert thing(state).shape == (40,)
+            assert thing(state).shape == (40,)
         return
     state = thing.sample_uniform(20, rng)
     actions = rng.integers(thing.num_actions, size=20)
@@ -210,11 +204,6 @@ def test_the_kind_is_in_the_file(tmp_path):
     saved()["TabulatedReducedMDP"][0].save(tmp_path / "model")
     with pytest.raises(ValueError, match="as a Policy: it holds a 'TabulatedReducedMDP'"):
         Policy.load(tmp_path / "model")
-    saved()["UCTPolicy"][0].save(tmp_path / "search")
-    with pytest.raises(ValueError, match="as a Policy: it holds a 'UCTPolicy'"):
-        Policy.load(tmp_path / "search")
-    with pytest.raises(TypeError, match="mdp is an ExoMDP, not None"):
-        UCTPolicy.load(tmp_path / "search")
 
 
 # --- the same, made by hand -------------------------------------------------------------------

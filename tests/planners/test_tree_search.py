@@ -80,16 +80,6 @@ def test_the_same_question_gets_the_same_answer():
     np.testing.assert_array_equal(policy(state), policy(state))
 
 
-def test_settings_are_saved_and_the_model_is_given_again(tmp_path):
-    mdp, path = CoinMDP(), tmp_path / "uct"
-    policy = UCT(simulations=8).plan(mdp, rng=np.random.default_rng(3)).policy
-    policy.save(path)
-    state = mdp.sample_initial(30, np.random.default_rng(0))
-    np.testing.assert_array_equal(UCTPolicy.load(path, mdp)(state), policy(state))
-    with pytest.raises(ValueError, match="other variables"):
-        UCTPolicy.load(path, CounterMDP())
-
-
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="simulations is a whole number, at least 1, not 0"):
         UCT(simulations=0)

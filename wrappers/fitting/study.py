@@ -18,6 +18,8 @@ from exo_envs.sources.simulators.conversion import as_mdp, warn_of_ignored_wrapp
 from planners.core.planner import Planner
 from planners.findings import Findings
 from planners.objective import MaskEvaluator
+from planners.reduced.ignored_rewards import IgnoredRewards
+from planners.reduced.rewards import Reward
 
 #: How an episode ends of models whose end is known to look at n alone.
 KNOWN_ENDS = (ExoMDP.is_terminal, EndCarryingMDP.is_terminal)
@@ -39,8 +41,8 @@ class Study(Findings):
         n_rollouts: episodes that each policy plays; all play the same exogenous trajectories.
         planner: by default one that chooses by size, as precise as the rollouts can tell.
         planning_time_limit: for one plan, in seconds; the time for compiling does not count.
-        **finding: what :class:`~planners.findings.Findings` takes: n_data_rollouts, reward,
-            ignored_rewards, level, max_parents.
+        n_data_rollouts, reward, ignored_rewards, level, max_parents: see
+            :class:`~planners.findings.Findings`.
 
     Attributes:
         spec: of the environment, as Gymnasium writes it to JSON; None if there is none.
@@ -55,11 +57,22 @@ class Study(Findings):
         n_rollouts: int = 500,
         planner: Planner | None = None,
         planning_time_limit: float | None = 60.0,
-        **finding: Any,
+        n_data_rollouts: int | None = None,
+        reward: Reward = "terms",
+        ignored_rewards: IgnoredRewards = "average",
+        level: float = 0.05,
+        max_parents: int = 6,
     ) -> None:
         limit = check_time_limit("planning_time_limit", planning_time_limit, positive=True)
         mdp = as_mdp(mdp_or_env)
         warn_of_ignored_wrappers(mdp_or_env, mdp)
+        finding: dict[str, Any] = {
+            "n_data_rollouts": n_data_rollouts,
+            "reward": reward,
+            "ignored_rewards": ignored_rewards,
+            "level": level,
+            "max_parents": max_parents,
+        }
         super().__init__(mdp, rng, **finding)
         self.spec = _spec_of(mdp_or_env)
         self.evaluator = MaskEvaluator(

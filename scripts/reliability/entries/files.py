@@ -16,7 +16,6 @@ from planners.core.files import HEAD_NAME, checksum_of, read_text, replacing
 from planners.discretization.coarse import BinnedPolicy
 from planners.forecasting.planner import ForecastPolicy
 from planners.reduced.reduced_mdp import TabulatedReducedMDP
-from planners.tree_search import UCTPolicy
 from planners.value_iteration.tabular_policy import TabularPolicy
 from reliability import subjects
 from reliability.odd import EDGES, NOT_WHOLE, Odd, UserError, Wrong
@@ -25,15 +24,9 @@ from reliability.user_models import Market
 from wrappers import LearnedMask
 from wrappers.fitting.saved import SavedMask
 
-
-def _load_uct(path: Path) -> Any:
-    return UCTPolicy.load(path, subjects.reduced("market", ("price", "season")))
-
-
 LOADERS: dict[str, Callable[[Path], Any]] = {
     "tabular": TabularPolicy.load,
     "forecast": ForecastPolicy.load,
-    "uct": _load_uct,
     "tabulated": ReducedMDP.load,
     "blind": TabulatedReducedMDP.load,
     "binned": BinnedPolicy.load,
@@ -227,7 +220,7 @@ def saving(odd: Odd) -> None:
     )
     kind = odd.below(4)
     if kind == 0:
-        odd.call(subjects.policy(odd.pick(("tabular", "forecast", "uct"))).save, path)
+        odd.call(subjects.policy(odd.pick(("tabular", "forecast"))).save, path)
     elif kind == 1:
         odd.call(subjects.learner().save, path)
     elif kind == 2:

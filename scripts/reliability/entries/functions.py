@@ -262,9 +262,7 @@ def bounds(odd: Odd) -> None:
     kind = odd.below(3)
     if kind == 0:
         mdp = odd.pick((None, subjects.model("grid"), model, Market()))
-        limit = odd.sound_or_real(10**6)
-        dtype = odd.pick((np.float32, "f8"))
-        values = odd.call(ExactValues, model, mdp, max_states=limit, dtype=dtype)
+        values = odd.call(ExactValues, model, mdp)
         for _ in odd.call(values.backwards, spend(odd.sound_or(3))):
             pass
     elif kind == 1:

@@ -237,7 +237,7 @@ def evaluating(odd: Odd) -> None:
         odd.call(evaluate, policy, mdp, watch=odd.sound_or(None, 0.8), **given)
         return
     if odd.chance(0.3):
-        names = ("values", "model", "memory", "returns", "penalty", "max_states", "num_fresh")
+        names = ("values", "model", "memory", "returns", "penalty", "max_questions")
         given[odd.pick(names)] = spend(odd.anything())
     odd.call(bracket, mdp, policy, **given)
 

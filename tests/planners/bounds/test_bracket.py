@@ -14,6 +14,7 @@ from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP
 from planners import Bracket, Estimate, ReducedMDP, Scenarios, bracket, evaluate
+from planners.bounds import bracketing, penalty
 from planners.bounds.penalty import ExactValues, default_model
 
 #: Standard errors that a mean may be off: by chance once in 3.5 million, were seeds not fixed.
@@ -27,14 +28,15 @@ def contains(found, value):
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_the_best_value_is_in_the_bracket_of_100_small_models(small, block):
+def test_the_best_value_is_in_the_bracket_of_100_small_models(small, block, monkeypatch):
     """A third each with n' given, certain, and drawn; with a penalty and without."""
+    for name, value in (("NUM_FRESH", 16), ("NUM_SUCCESSORS", 8), ("TRAINING_ROLLOUTS", 50)):
+        monkeypatch.setattr(bracketing, name, value)
     for seed in range(10 * block, 10 * block + 10):
         mdp = small.make(seed, certain=seed % 3 == 1)
         model = small.Silent(mdp) if seed % 3 == 2 else mdp
-        settings = {"num_fresh": 16, "num_successors": 8, "training_rollouts": 50}
-        penalty = {"values": ()} if seed % 4 == 0 else {"model": mdp}
-        found = bracket(model, small.anything, 200, rng=seed, **settings, **penalty)
+        charged = {"values": ()} if seed % 4 == 0 else {"model": mdp}
+        found = bracket(model, small.anything, 200, rng=seed, **charged)
         assert contains(found, small.best_value(mdp)), seed
         assert found.difference.mean >= 0
         assert (found.lower_returns <= found.upper_values).all()
@@ -43,10 +45,12 @@ def test_the_best_value_is_in_the_bracket_of_100_small_models(small, block):
 
 
 @pytest.mark.parametrize("seed", [2, 3, 4])
-def test_the_bound_meets_the_best_value_of_small_models(small, seed):
+def test_the_bound_meets_the_best_value_of_small_models(small, seed, monkeypatch):
+    monkeypatch.setattr(bracketing, "NUM_FRESH", 500)
+    monkeypatch.setattr(bracketing, "TRAINING_ROLLOUTS", 2000)
     mdp = small.make(seed, horizon=5)
     scenarios = Scenarios.sample(mdp, 500, seed)
-    found = bracket(mdp, small.anything, scenarios=scenarios, num_fresh=500, training_rollouts=2000)
+    found = bracket(mdp, small.anything, scenarios=scenarios)
     assert found.weights[0] >= 0.9
     # From the states in which these trajectories start, not from all.
     assert abs(found.upper.mean - small.best_of(mdp, scenarios).mean()) < 0.02
@@ -187,9 +191,6 @@ class Wrong:
     ("settings", "words"),
     [
         ({"n_rollouts": 0}, "n_rollouts is a whole number"),
-        ({"training_rollouts": 1}, "training_rollouts is a whole number, at least 2"),
-        ({"num_fresh": 0}, "num_fresh is a whole number, at least 1"),
-        ({"num_successors": 1}, "num_successors is a whole number, at least 2"),
         ({"values": Wrong(lambda b: np.full((b, 4), np.nan))}, "not finite"),
         ({"values": Wrong(lambda b: np.full((b, 4), np.inf))}, "not finite"),
         ({"values": Wrong(lambda b: np.zeros((b, 5)))}, r"shape \(\d+, 5\)"),
@@ -205,11 +206,13 @@ def test_wrong_input_is_refused(small, settings, words):
         bracket(mdp, small.anything, **{"n_rollouts": 5, **settings})
 
 
-def test_a_model_that_is_too_large_is_refused(small):
+def test_a_model_that_is_too_large_is_refused(small, monkeypatch):
     mdp = small.make(5)
+    for module in (bracketing, penalty):
+        monkeypatch.setattr(module, "MAX_EXACT_STATES", 10)
     with pytest.raises(MemoryError, match="24 states"):
-        bracket(mdp, small.anything, 5, model=mdp, max_states=10)
-    assert bracket(mdp, small.anything, 5, max_states=10).weights in ((), (0.0,))
+        bracket(mdp, small.anything, 5, model=mdp)
+    assert bracket(mdp, small.anything, 5).weights in ((), (0.0,))
     with pytest.raises(TypeError, match="FactoredMDP"):
         ExactValues(GridMDP())
 
@@ -258,4 +261,4 @@ def test_the_default_model_of_a_crowd_is_the_policys_if_there_is_one():
     plan = planners.ValueIteration(tolerance=1.0).plan(reduced)
     assert default_model(mdp, None, 1e7, rng) is None
     assert default_model(mdp, plan.policy, 1e7, rng).exogenous_names == ("object_0", "object_1")
-    assert math.isfinite(bracket(mdp, plan.policy, 4, model=reduced, num_fresh=2).gap)
+    assert math.isfinite(bracket(mdp, plan.policy, 4, model=reduced).gap)

@@ -9,7 +9,8 @@ from harbour import adapt
 from exo_envs.contract.checked_mdp import CountedMDP
 from exo_envs.domains.grid import GridMDP
 from planners import bracket
-from planners.bounds.bracketing import Budget
+from planners.bounds import bracketing
+from planners.bounds.bracketing import TRAINING_ROLLOUTS, Budget
 
 
 def stay(state):
@@ -36,14 +37,15 @@ class Telling(Slow):
 
 @pytest.mark.parametrize("kind", [Slow, Telling])
 @pytest.mark.parametrize("settings", [{"values": ()}, {}])
-def test_the_questions_are_as_many_as_were_estimated(small, kind, settings):
+def test_the_questions_are_as_many_as_were_estimated(small, kind, settings, monkeypatch):
+    for name, value in (("TRAINING_ROLLOUTS", 7), ("NUM_FRESH", 5), ("FEW_SUCCESSORS", 3)):
+        monkeypatch.setattr(bracketing, name, value)
     mdp = small.make(5)
     slow = kind(mdp)
-    numbers = {"training_rollouts": 7, "num_fresh": 5, "num_successors": 3}
     penalty = settings or {"model": mdp}
-    bracket(slow, small.anything, 11, **penalty, **numbers)
+    bracket(slow, small.anything, 11, **penalty)
     functions = 0 if settings else 1
-    budget = Budget.of(slow, mdp.horizon, penalty=not settings, **numbers)
+    budget = Budget.of(slow, mdp.horizon, penalty=not settings)
     # Scenarios and the policy's own steps are not counted in; they are few.
     few = 4 * (11 + 7) * (mdp.horizon + 1)
     told = kind is Telling
@@ -79,9 +81,9 @@ def test_too_many_questions_are_refused_before_any_is_asked():
 
 
 def test_the_penalty_is_fitted_on_the_training_trajectories(small):
-    none, one = (Budget.of(small.make(5), 5, penalty=k, training_rollouts=10) for k in (0, 1))
+    none, one = (Budget.of(small.make(5), 5, penalty=k) for k in (0, 1))
     assert none.fitting == 0
-    assert one.fitting == 10 * one.each
+    assert one.fitting == TRAINING_ROLLOUTS * one.each
     assert one.affordable(one.fitting - 1) == 0
     assert one.affordable(one.questions(3)) == 3
 

@@ -58,7 +58,7 @@ def test_inherited_probabilities_do_not_make_a_bound_too_low(wrap):
         GridMDP(replace(mdp.parameters, slip=0.0)), rng=np.random.default_rng(0)
     )
     earned = Estimate.of(evaluate(plan.policy, mdp, 2000, rng=3))
-    found = bracket(wrap(mdp), plan.policy, 60, rng=1, values=(), num_successors=2)
+    found = bracket(wrap(mdp), plan.policy, 60, rng=1, values=())
     assert found.successors == "never differed"
     assert found.upper.interval(0.999)[1] > earned.mean
 
