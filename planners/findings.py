@@ -16,7 +16,7 @@ from exo_envs.core.mdp import ExoMDP
 from planners.core.memory import Memory, Shelf
 from planners.core.policy import Mask
 from planners.dependence.interventions import actors_of, influence_given
-from planners.dependence.pairwise import Duplicates
+from planners.dependence.pairwise import duplicates
 from planners.dependence.parents import ParentEvidence, ParentSearch
 from planners.discretization.coarse import coarsened
 from planners.reduced.ignored_rewards import IgnoredRewards, check_ignored_rewards
@@ -33,8 +33,6 @@ ACTORS = Shelf[str, dict[int, float]]("actors")
 PARENTS = Shelf[str, dict[str, ParentEvidence]]("parents")
 #: variable -> the variables that act on it and have no place in its table, with how often.
 LEFT_OUT = Shelf[str, dict[str, float]]("left_out")
-#: () -> which variables say the same.
-DUPLICATES = Shelf[tuple[()], Duplicates]("duplicates", at_least=1)
 
 
 class Findings:
@@ -150,10 +148,8 @@ class Findings:
     def same_as(self, name: str) -> Mask:
         """The other variables that say the same: in all rollouts, each value with one of these."""
         data = self.data()
-        if (duplicates := self.memory.find(DUPLICATES, ())) is None:
-            duplicates = self.memory.keep(DUPLICATES, (), Duplicates(data))
         (place,) = data.positions([name]).tolist()
-        return tuple(data.names[j] for j in duplicates.of(place))
+        return tuple(data.names[j] for j in duplicates(data, place))
 
     def actors(self, names: Sequence[str]) -> dict[str, dict[int, float]]:
         """Which variables act on each of some variables, found by changing them in the model."""

@@ -24,8 +24,8 @@ from exo_envs.audit.results import (
 from exo_envs.audit.subject import Subject, as_subject
 from exo_envs.audit.trials import Trials
 from exo_envs.contract.memory import THE_END, THE_REWARD, find_all_memory
-from exo_envs.core.arguments import as_generator, check_level, check_whole
-from exo_envs.core.errors import ArgumentError
+from exo_envs.core.arguments import as_generator, check_function, check_level, check_whole
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.sources.access.episodes import Episodes
 from exo_envs.sources.access.state_access import Read, SetState
 
@@ -35,12 +35,8 @@ NUM_STATES = 120
 MAX_STATES = 10_000
 #: Numbers of all of them, at most: each is kept for every step of two episodes.
 MAX_NUMBERS = 1_500_000
-#: Steps of episodes that are compared with those from states that were set, for each of them.
-STEPS_PER_STATE = 2
-#: Steps of one of these episodes, at most.
+#: Steps of an episode that is compared with steps from states that were set, at most.
 MAX_EPISODE = 30
-#: So many times as many steps are compared, if differences may be chance.
-MORE_STEPS = 4
 #: What hidden state does, for people.
 ANOTHER_FUTURE = "the same state and action give another future after another past"
 #: The probability that something is said that is not so.
@@ -90,6 +86,10 @@ def audit(
     rng = as_generator("rng", rng)
     count = check_whole("num_states", num_states, 1, MAX_STATES)
     level = check_level("error_probability", error_probability)
+    check_function("read", read, optional=True)
+    check_function("set_state", set_state, optional=True)
+    if read is not None and names is None:
+        raise ArgumentTypeError("with read, names says what the numbers that it returns are called")
     subject = as_subject(mdp_or_env, rng, read=read, names=names, set_state=set_state)
     if count * len(subject.names) > MAX_NUMBERS:
         raise ArgumentError(
@@ -140,7 +140,7 @@ def _problems(
             said = f"{own.variable} reacts to an action {ago} late: {ANOTHER_FUTURE}"
             yield Problem(HIDDEN, own.variable, said, own.steps, own.share, own.p_value)
     if subject.puts:
-        for hidden in _not_in_the_state(subject, STEPS_PER_STATE * len(trials.pairs), rng, level):
+        for hidden in _not_in_the_state(subject, 2 * len(trials.pairs), rng, level):
             said = f"{ANOTHER_FUTURE}: {hidden.seen}"
             yield Problem(HIDDEN, hidden.name, said, 0, hidden.share, hidden.p_value)
     for own in findings:
@@ -178,12 +178,10 @@ def _not_in_the_state(
 
     def compared(num_steps: int) -> SetStates:
         played = Episodes.record(env, access, rng, num_steps, max_episode=MAX_EPISODE)
-        states = SetStates(env, access, subject.names, played)
-        states.compare(rng)
-        return states
+        return SetStates(env, access, played, rng)
 
     states = compared(count)
     found = states.surely_hidden()
     if states.uncertain:  # more steps say whether that was chance
-        found += compared(MORE_STEPS * count).hidden(states.uncertain, rng, level)
+        found += compared(4 * count).hidden(states.uncertain, rng, level)
     return found

@@ -25,7 +25,6 @@ MAX_CAUSES = 24
 
 
 def find_partition(subject: Subject, trials: Trials, error_probability: float) -> list[Finding]:
-    """A finding for each variable."""
     moved = _at_once(subject, trials)
     for column, shown in trials.effects(error_probability).items():
         # What was seen at once need not have been in the trials, which are fewer.
@@ -51,7 +50,11 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Effect]:
     """
     if not subject.puts or not trials.repeats or not trials.is_even:
         return {}
-    rng, actions = trials.rng, _few_actions(subject, trials.rng)
+    rng, space = trials.rng, subject.space
+    if isinstance(space, gym.spaces.Discrete) and space.n <= MAX_ACTIONS:
+        actions: list[Any] = [space.start + k for k in range(int(space.n))]
+    else:
+        actions = [sample_action(space, rng) for _ in range(MAX_ACTIONS)]
     places = np.argwhere(trials.known)
     places = places[rng.permutation(len(places))[:MAX_SET]]
     rows = np.unique(trials.rows[tuple(places.T)], axis=0)
@@ -69,14 +72,6 @@ def _at_once(subject: Subject, trials: Trials) -> dict[int, Effect]:
     return {
         int(i): Effect(1, float(shares[i]), 0.0, what) for i in np.flatnonzero(seen.any(axis=0))
     }
-
-
-def _few_actions(subject: Subject, rng: np.random.Generator) -> list[Any]:
-    """All actions if there are few, else some."""
-    space = subject.space
-    if isinstance(space, gym.spaces.Discrete) and space.n <= MAX_ACTIONS:
-        return [space.start + k for k in range(int(space.n))]
-    return [sample_action(space, rng) for _ in range(MAX_ACTIONS)]
 
 
 def _unmoved(trials: Trials, column: int) -> str:

@@ -49,43 +49,31 @@ class SetStates:
         played: the steps.
         scale: the largest number that each column of an outcome showed.
         differs: which outcomes differ under the same random numbers, shape (N, columns + 2).
-        depends_on_reset: columns that differ between states that were set twice, after resets with
-            different seeds. Nothing else that is random is in them: differences in the others are
-            no chance.
+        certain: columns that depend on the past for certain: none of them differs between states
+            that were set twice, after resets with different seeds, so that nothing is chance.
+        uncertain: other columns that differ, which may be chance.
     """
 
     def __init__(
-        self, env: Env, access: StateAccess, names: Sequence[str], played: Episodes
+        self, env: Env, access: StateAccess, played: Episodes, rng: np.random.Generator
     ) -> None:
-        self.names, self.played = [*names, THE_REWARD, THE_END], played
+        self.names, self.played = [*access.names, THE_REWARD, THE_END], played
         self._env, self._access = env, access
-
-    def compare(self, rng: np.random.Generator) -> None:
-        """Set the states, and step from there."""
-        own = self.played.outcomes
+        own = played.outcomes
         again, _ = self.played.again(self._env, self._access, rng, same_noise=True)
         self.scale = np.abs(np.nan_to_num(np.concatenate([own, again]))).max(axis=0)
         self.differs, self._again = self._apart(own, again), again
-        self.depends_on_reset: BoolArray = np.zeros(len(self.scale), dtype=np.bool_)
+        often = self.differs.sum(axis=0) >= CERTAIN_STEPS
         if self.differs.any():
             once_more, _ = self.played.again(self._env, self._access, rng, same_noise=True)
-            self.depends_on_reset = np.asarray(self._apart(again, once_more).any(axis=0))
-
-    @property
-    def certain(self) -> BoolArray:
-        """Columns that depend on the past for certain: no random number differs."""
-        often = self.differs.sum(axis=0) >= CERTAIN_STEPS
-        return np.asarray(often & ~self.depends_on_reset)
-
-    @property
-    def uncertain(self) -> list[int]:
-        """Columns that differ, which may be chance."""
-        return np.flatnonzero(self.differs.any(axis=0) & ~self.certain).tolist()
+            often &= ~self._apart(again, once_more).any(axis=0)
+        self.certain: list[int] = np.flatnonzero(often).tolist()
+        self.uncertain: list[int] = np.flatnonzero(self.differs.any(axis=0) & ~often).tolist()
 
     def surely_hidden(self) -> list[Hidden]:
         """Columns that depend on more than the state and the action for certain."""
-        own, columns = self.played.outcomes, np.flatnonzero(self.certain).tolist()
-        return [self._say(c, own[:, c], self._again[:, c, None], 0.0) for c in columns]
+        own, again = self.played.outcomes, self._again
+        return [self._say(c, own[:, c], again[:, c, None], 0.0) for c in self.certain]
 
     def hidden(
         self, columns: Sequence[int], rng: np.random.Generator, error_probability: float

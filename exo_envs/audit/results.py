@@ -114,7 +114,6 @@ class Audit:
         return tuple(dict.fromkeys(names))
 
     def __str__(self) -> str:
-        """All of it, a line for each variable and each problem."""
         lines = [
             f"actions move: {', '.join(self.endogenous) or 'nothing'}",
             f"moves by itself: {', '.join(self.exogenous) or 'nothing'}",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 import numpy as np
 
 from exo_envs.contract.checked_mdp import unchecked
-from exo_envs.core.arguments import as_list, check_function
+from exo_envs.core.arguments import as_list
+from exo_envs.core.batches import PARTS
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, FloatArray
-from exo_envs.core.spaces import num_shown
+from exo_envs.core.spaces import num_shown, observed_variables
 from exo_envs.shells.env import ExoEnv
 from exo_envs.sources.access.attributes import noise_of, reseed
 from exo_envs.sources.access.columns import Column, columns_of
@@ -35,40 +36,12 @@ NOT_LOOKED = "so hidden state was not looked for; give read, names and set_state
 NUM_PROBES = 8
 
 
-@runtime_checkable
-class IsAdapted(Protocol):
-    """A model of an environment that somebody else wrote.
-
-    Attributes:
-        env: the environment.
-        access: its state, by the claims of the model.
-    """
-
-    env: Env
-    access: SplitState
-
-
 class PlayedStep(NamedTuple):
-    """What one step gave."""
-
     row: FloatArray  # (columns,)
     terminated: bool
-    truncated: bool
+    is_last: bool  # whether the episode is over, for whatever reason
     reward: float
     noise: str  # the next random numbers, to be compared; empty if they were not set before
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the episode is over."""
-        return self.terminated or self.truncated
-
-
-def fresh_copies(env: Env) -> FreshCopies | None:
-    """Copies of an environment; None if it cannot be copied."""
-    try:
-        return FreshCopies(env)
-    except (*REFUSALS, NotImplementedError, RecursionError):
-        return None
 
 
 class FreshCopies(gym.Wrapper[Any, Any, Any, Any]):
@@ -79,7 +52,6 @@ class FreshCopies(gym.Wrapper[Any, Any, Any, Any]):
         self._pristine = env
 
     def reset(self, **arguments: Any) -> tuple[Any, dict[str, Any]]:
-        """Of a new copy."""
         self.env = copy.deepcopy(self._pristine)
         return self.env.reset(**arguments)
 
@@ -120,9 +92,9 @@ class Subject:
         if noise is not None:
             reseed(self.env, noise)
         observation, reward, terminated, truncated, _ = self.env.step(action)
-        paid = float(np.sum(np.asarray(reward, dtype=np.float64)))
+        is_last, paid = bool(terminated or truncated), float(np.sum(np.asarray(reward, float)))
         after = "" if noise is None else repr(noise_of(self.env))
-        return PlayedStep(self._read(observation), bool(terminated), bool(truncated), paid, after)
+        return PlayedStep(self._read(observation), bool(terminated), is_last, paid, after)
 
     def _read(self, observation: Any) -> FloatArray:
         row = np.asarray(self.access.read(self.env, observation), dtype=np.float64)
@@ -142,13 +114,13 @@ def as_subject(
     set_state: SetState | None = None,
 ) -> Subject:
     """What a user has, as something that is played, read and put into states."""
-    model = _checked(given, read, names, set_state)
-    env: Env
-    if isinstance(given, gym.Env):
-        env = given
-    elif isinstance(model, IsAdapted):  # audited where its claims come from
+    if not isinstance(given, (ExoMDP, gym.Env)):
+        raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
+    model: Any = unchecked(given) if isinstance(given, ExoMDP) else None
+    claimed, env = getattr(model, "access", None), cast(Env, given)
+    if isinstance(claimed, SplitState):  # an AdaptedMDP: audited where its claims come from
         env = model.env
-    else:
+    elif model is not None:
         env = ExoEnv(model)
     env.action_space.seed(int(rng.integers(NUM_SEEDS)))
     own, mdp, remarks = env.unwrapped, None, list[str]()
@@ -156,8 +128,8 @@ def as_subject(
     if read is not None:
         columns = [Column(name) for name in as_list("names of variables", names)]
         access = StateAccess(columns, read, set_state)
-    elif isinstance(model, IsAdapted):
-        access = model.access
+    elif isinstance(claimed, SplitState):
+        access = claimed
     elif isinstance(own, ExoEnv):  # whatever its wrappers show
         mdp = own.mdp
         parts = (mdp.endogenous_variables, mdp.exogenous_variables)
@@ -174,17 +146,6 @@ def as_subject(
     return subject
 
 
-def _checked(given: Any, read: Any, names: Any, set_state: Any) -> Any:
-    """The model that is given, if it is one; arguments that do not go together are refused."""
-    check_function("read", read, optional=True)
-    check_function("set_state", set_state, optional=True)
-    if not isinstance(given, (ExoMDP, gym.Env)):
-        raise ArgumentTypeError(f"needed: a gymnasium.Env or an ExoMDP, not {given!r}")
-    if read is not None and names is None:
-        raise ArgumentTypeError("with read, names says what the numbers that it returns are called")
-    return unchecked(given) if isinstance(given, ExoMDP) else None
-
-
 def _best_way(env: Env, rng: np.random.Generator) -> tuple[StateAccess, list[str]]:
     """The best way to read and to set somebody's environment, and what is missing."""
     if not num_shown(env):
@@ -193,7 +154,8 @@ def _best_way(env: Env, rng: np.random.Generator) -> tuple[StateAccess, list[str
         except NoWayError as error:
             tried = str(error).rpartition("; give")[0]
             return StateAccess(columns_of(env.observation_space)), [f"{tried}, {NOT_LOOKED}"]
-    split = SplitState.shown_by(env)
+    n, x = (observed_variables(env.observation_space, part, None) for part in PARTS)
+    split = SplitState((n, x))
     met = list(visits(env, rng, NUM_PROBES, partial(split.read, env), max_episode=NUM_PROBES))
     try:
         split.puts = split.astray(env, [visit.before for visit in met]) is None

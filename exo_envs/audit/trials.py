@@ -17,10 +17,11 @@ import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 from numpy.typing import NDArray
 
-from exo_envs.audit.subject import Subject, fresh_copies
+from exo_envs.audit.subject import FreshCopies, Subject
 from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import fair_coins_log_tail
 from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
+from exo_envs.sources.access.state_access import REFUSALS
 
 #: Steps in which a difference is looked for, that of the action included.
 NUM_STEPS = 12
@@ -46,7 +47,6 @@ class EpisodePair(NamedTuple):
 
     @classmethod
     def draw(cls, space: gym.Space[Any], rng: np.random.Generator) -> EpisodePair:
-        """A pair that is to be played."""
         before = _sample_actions(space, int(rng.integers(MAX_BEFORE + 1)), rng)
         after = _sample_actions(space, NUM_STEPS - 1, rng)
         seed = int(rng.integers(NUM_SEEDS))
@@ -145,15 +145,14 @@ class Trials:
     """
 
     def __init__(
-        self,
-        subject: Subject,
-        rng: np.random.Generator,
-        pairs: list[EpisodePair],
-        runs: list[list[Run]],
-        restless: BoolArray,
+        self, subject: Subject, rng: np.random.Generator, pairs: list[EpisodePair]
     ) -> None:
         self.subject, self.rng, self.pairs = subject, rng, pairs
-        self.restless, self.is_carried = restless, False
+        runs = [[play_episode(subject, rng, pair, arm) for arm in (0, 1)] for pair in pairs]
+        again = [play_episode(subject, rng, pair, 0) for pair in pairs[:NUM_AGAIN]]
+        first = zip((pair[0] for pair in runs[:NUM_AGAIN]), again, strict=True)
+        self.restless = np.asarray(np.any([_first_apart(*both) for both in first], axis=0))
+        self.is_carried = False
         self.rows = np.array([[run.rows for run in pair] for pair in runs])
         taken = np.array([[run.taken for run in pair] for pair in runs])
         self._counts = np.array([[run.counts for run in pair] for pair in runs])
@@ -171,25 +170,19 @@ class Trials:
     def play(cls, subject: Subject, rng: np.random.Generator, count: int) -> Trials:
         """So many pairs of episodes; by new copies each, if only then they are the same again."""
         pairs = [EpisodePair.draw(subject.space, rng) for _ in range(count)]
-        trials, own = cls._of(subject, rng, pairs), subject.env
-        copies = None if trials.repeats else fresh_copies(own)
-        if copies is not None:
-            subject.env = copies
-            by_copies = cls._of(subject, rng, pairs)
-            if by_copies.repeats:
-                by_copies.is_carried, by_copies.restless = True, trials.restless
-                return by_copies
-            subject.env = own
+        trials, own = cls(subject, rng, pairs), subject.env
+        if trials.repeats:
+            return trials
+        try:
+            subject.env = FreshCopies(own)
+        except (*REFUSALS, NotImplementedError, RecursionError):
+            return trials
+        by_copies = cls(subject, rng, pairs)
+        if by_copies.repeats:
+            by_copies.is_carried, by_copies.restless = True, trials.restless
+            return by_copies
+        subject.env = own
         return trials
-
-    @classmethod
-    def _of(cls, subject: Subject, rng: np.random.Generator, pairs: list[EpisodePair]) -> Trials:
-        """Play all pairs, and some episodes again."""
-        runs = [[play_episode(subject, rng, pair, arm) for arm in (0, 1)] for pair in pairs]
-        again = [play_episode(subject, rng, pair, 0) for pair in pairs[:NUM_AGAIN]]
-        first = zip((pair[0] for pair in runs[:NUM_AGAIN]), again, strict=True)
-        restless = np.any([_first_apart(*both) for both in first], axis=0)
-        return cls(subject, rng, pairs, runs, np.asarray(restless))
 
     @property
     def repeats(self) -> bool:

@@ -127,9 +127,7 @@ class CheckedMDP(ExoMDP):
                 x, spare = spare, x
             yield x
 
-    def write_trajectories(
-        self, values: NDArray[Any], rng: np.random.Generator, columns: Any = None
-    ) -> NDArray[Any]:
+    def write_trajectories(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Write x_0 ... x_T of :meth:`trajectories`, and return the n that they begin with.
 
         A model with a compiled x' (:meth:`ExoMDP.compiled_exogenous`) is stepped in the type of
@@ -139,17 +137,16 @@ class CheckedMDP(ExoMDP):
             values: is written to, (size, T + 1, m): an integer type that holds all values, or
                 float64 if some are real.
             rng: where the randomness comes from.
-            columns: the variables that are written, if they are not all.
         """
         size, length = values.shape[:2]
-        if columns is None and self._has_compiled_exogenous:
+        if self._has_compiled_exogenous:
             state = self.sample_initial(size, rng)
             x = state.exogenous.astype(values.dtype)
             following = self._following(x, length - 1, rng, np.empty_like(x))
         else:
             state, following = self.trajectories(size, length - 1, rng)
         for t, x in enumerate(itertools.chain([state.exogenous], following)):
-            values[:, t] = x if columns is None else x[:, columns]
+            values[:, t] = x
         return state.endogenous
 
     def write_exogenous(

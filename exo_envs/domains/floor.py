@@ -29,13 +29,8 @@ class Move(IntEnum):
     RIGHT = 4
 
 
-OFFSETS = {
-    Move.STAY: (0, 0),
-    Move.UP: (-1, 0),
-    Move.DOWN: (1, 0),
-    Move.LEFT: (0, -1),
-    Move.RIGHT: (0, 1),
-}
+#: Rows down and columns to the right, by the number of the move.
+OFFSETS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 @dataclass(frozen=True)
@@ -59,11 +54,9 @@ class Floor:
         return self.rows * self.columns
 
     def cell(self, row: int, column: int) -> int:
-        """The number of a cell."""
         return row * self.columns + column
 
     def position(self, cell: int) -> tuple[int, int]:
-        """The row and column of a cell."""
         return divmod(int(cell), self.columns)
 
     def plan(self, signs: Sequence[str]) -> list[str]:
@@ -77,7 +70,7 @@ class Floor:
         moves = np.empty((self.num_cells, len(Move)), dtype=np.int64)
         for cell in range(self.num_cells):
             row, column = self.position(cell)
-            for move, (down, right) in OFFSETS.items():
+            for move, (down, right) in enumerate(OFFSETS):
                 target = (row + down, column + right)
                 inside = 0 <= target[0] < self.rows and 0 <= target[1] < self.columns
                 free = inside and target not in self.walls
@@ -108,7 +101,6 @@ class FloorMDP(ExoMDP):
         self._world = tuple(world(**given, **derived))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x)."""
         shape, x = exogenous_lanes(self, exogenous)
         uniforms, following = rng.random((len(x), self.noise[1])), np.empty_like(x)
         self.kernels.exogenous_step(0, len(x), x, uniforms, self._world, following)
@@ -117,15 +109,12 @@ class FloorMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """P(n'|n,a,x)."""
         return self._move(state, action, rng)[0]
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """One n', which is certain."""
         return Successors.certain(self._move(state, action)[0])
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """R^i(n, x^i, a)."""
         return self._move(state, action, with_terms=True)[1]
 
     def _move(

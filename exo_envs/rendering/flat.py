@@ -33,7 +33,7 @@ from exo_envs.rendering.palette import (
     faded,
     mix,
 )
-from exo_envs.rendering.things import MACHINE_TOP, TABLE_TOP, Point, Thing
+from exo_envs.rendering.things import MACHINE_TOP, TABLE_TOP, Point, Thing, star
 
 Fill: TypeAlias = Colour | tuple[int, int, int, int]  # the fourth number is the opacity, to 255
 
@@ -54,7 +54,6 @@ class Canvas:
     """
 
     def __init__(self, width: int, height: int, background: Colour = PAPER) -> None:
-        """Make an empty picture whose units are pixels."""
         self.width, self.height = width, height
         size = (width * SUPERSAMPLING, height * SUPERSAMPLING)
         self._image = Image.new("RGB", size, background)
@@ -70,16 +69,14 @@ class Canvas:
     def at(self, centre: Point, size: float = 1.0) -> Canvas:
         """The same picture, to draw a figure of a size around a point that is (0, 0) to it."""
         pen = copy.copy(self)
-        pen._centre, pen._size = self._place(centre), self._size * size
+        (x, y), within = self._centre, self._size
+        pen._centre = x + centre[0] * within, y + centre[1] * within
+        pen._size = within * size
         return pen
 
-    def _place(self, point: Point) -> Point:
-        (x, y), size = self._centre, self._size
-        return x + point[0] * size, y + point[1] * size
-
-    def _pixel(self, place: Point) -> Point:
-        (x, y), scale = self._origin, self._scale
-        return x + place[0] * scale, y + place[1] * scale
+    def _pixel(self, point: Point) -> Point:
+        (x, y), size, (left, top), scale = self._centre, self._size, self._origin, self._scale
+        return left + (x + point[0] * size) * scale, top + (y + point[1] * size) * scale
 
     def _length(self, length: float) -> float:
         return length * self._size * self._scale
@@ -98,7 +95,7 @@ class Canvas:
         radius: float = 0.0,
     ) -> None:
         """A rectangle between its upper left and its lower right corner."""
-        corners = [self._pixel(self._place(point)) for point in (corner, opposite)]
+        corners = [self._pixel(point) for point in (corner, opposite)]
         line = self._thickness(width)
         if radius:
             self._draw.rounded_rectangle(corners, self._length(radius), fill, outline, line)
@@ -116,7 +113,7 @@ class Canvas:
         flatness: float = 1.0,
     ) -> None:
         """A disc, or with ``flatness`` below 1 one that is seen from the side."""
-        (x, y), r = self._pixel(self._place(centre)), self._length(radius)
+        (x, y), r = self._pixel(centre), self._length(radius)
         self._draw.ellipse(
             [x - r, y - r * flatness, x + r, y + r * flatness],
             fill=fill,
@@ -125,14 +122,13 @@ class Canvas:
         )
 
     def polygon(self, points: Sequence[Point], *, fill: Fill) -> None:
-        """A filled polygon."""
-        self._draw.polygon([self._pixel(self._place(point)) for point in points], fill=fill)
+        self._draw.polygon([self._pixel(point) for point in points], fill=fill)
 
     def line(
         self, start: Point, end: Point, *, fill: Fill, width: float, dash: float = 0.0
     ) -> None:
         """A line with round ends, or one of dashes that are ``dash`` long."""
-        (x, y), (last_x, last_y) = self._place(start), self._place(end)
+        (x, y), (last_x, last_y) = start, end
         pieces = max(1, round(math.dist(start, end) / (2 * dash))) if dash else 1
         for piece in range(pieces):
             ends = [
@@ -162,18 +158,6 @@ class Canvas:
             fill=fill,
         )
 
-    def star(self, centre: Point, radius: float, *, fill: Fill) -> None:
-        """A star of five points, one of them up."""
-        (x, y), outer = self._place(centre), radius * self._size
-        corners = [
-            (x + reach * math.sin(angle), y - reach * math.cos(angle))
-            for reach, angle in (
-                (0.45 * outer if corner % 2 else outer, corner * math.pi / 5)
-                for corner in range(10)
-            )
-        ]
-        self._draw.polygon([self._pixel(corner) for corner in corners], fill=fill)
-
     def text(
         self,
         point: Point,
@@ -185,10 +169,9 @@ class Canvas:
     ) -> None:
         """Text of a height of ``size``; ``anchor`` is Pillow's, by default the middle."""
         font = _font(max(1, round(self._length(size))))
-        self._draw.text(self._pixel(self._place(point)), text, fill=fill, font=font, anchor=anchor)
+        self._draw.text(self._pixel(point), text, fill=fill, font=font, anchor=anchor)
 
     def text_width(self, text: str, *, size: float) -> float:
-        """How wide a text will be."""
         return float(_font(max(1, round(size * self._scale))).getlength(text)) / self._scale
 
     def frame(self) -> Frame:
@@ -206,7 +189,6 @@ def nearness(thing: Thing) -> tuple[int, float]:
 
 
 def stand(canvas: Canvas, thing: Thing, emphasis: Emphasis) -> None:
-    """Draw a thing where it stands."""
     (x, y), variables = thing.spot, thing.variables
     pen, colour = canvas.at(thing.spot), emphasis.paint(thing.colour, *variables)
     accent = None if thing.accent is None else emphasis.paint(thing.accent, *variables)
@@ -253,7 +235,6 @@ def tiles(canvas: Canvas, rows: int, columns: int) -> None:
 
 
 def robot(canvas: Canvas) -> None:
-    """The robot: a gold body, a purple head and a purple base."""
     canvas.disc((0.0, 0.38), 0.36, fill=SHADOW, flatness=0.35)
     canvas.box((-0.30, 0.18), (0.30, 0.40), fill=PURPLE, radius=0.10)
     edge = mix(GOLD, INK, 0.35)
@@ -269,7 +250,6 @@ def robot(canvas: Canvas) -> None:
 
 
 def person(canvas: Canvas, body: Colour, *, head: Colour = SKIN, cap: Colour | None = None) -> None:
-    """Somebody who is not the robot: a pawn, with or without a cap."""
     canvas.disc((0.0, 0.36), 0.28, fill=SHADOW, flatness=0.35)
     edge = mix(body, INK, 0.35)
     canvas.polygon([(-0.10, -0.10), (0.10, -0.10), (0.25, 0.34), (-0.25, 0.34)], fill=body)
@@ -298,8 +278,8 @@ def parcel(canvas: Canvas, colour: Colour = OBJECT) -> None:
 
 def goal_star(canvas: Canvas, colour: Colour = GOAL) -> None:
     """The thing that the robot wants."""
-    canvas.star((0.0, 0.0), 0.34, fill=PAPER)
-    canvas.star((0.0, 0.0), 0.26, fill=colour)
+    canvas.polygon(star(0.34), fill=PAPER)
+    canvas.polygon(star(0.26), fill=colour)
 
 
 def square(canvas: Canvas) -> None:
@@ -319,7 +299,6 @@ def ring(canvas: Canvas) -> None:
 
 
 def person_sign(body: Colour, cap: Colour | None = None) -> Sign:
-    """Somebody, as a sign."""
     return lambda canvas: person(canvas, body, cap=cap)
 
 
@@ -329,12 +308,10 @@ def ignored_sign(canvas: Canvas) -> None:
 
 
 def parcel_sign(canvas: Canvas) -> None:
-    """An object, as a sign."""
     parcel(canvas.at((0.0, 0.0), 0.6))
 
 
 def goal_sign(canvas: Canvas) -> None:
-    """The thing that the robot wants, as a sign."""
     goal_star(canvas.at((0.0, 0.0), 1.7))
 
 

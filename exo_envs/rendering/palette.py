@@ -71,22 +71,13 @@ class Emphasis:
     """
 
     def __init__(self, mask: Iterable[str] | None) -> None:
-        """Take the names that the mask keeps, or None where there is no mask."""
         self._names = None if mask is None else frozenset(mask)
 
-    @property
-    def active(self) -> bool:
-        """Whether there is a mask."""
-        return self._names is not None
-
-    def shows(self, *names: str) -> bool:
-        """Whether a thing with these variables, or without any, keeps its colours."""
-        return self._names is None or not names or any(name in self._names for name in names)
-
     def marks(self, *names: str) -> bool:
-        """Whether a thing with these variables is marked as kept."""
-        return self._names is not None and bool(names) and self.shows(*names)
+        """Whether the mask keeps one of these variables of a thing."""
+        return self._names is not None and not self._names.isdisjoint(names)
 
     def paint(self, colour: Colour, *names: str) -> Colour:
-        """The colour of a part of a thing with these variables."""
-        return colour if self.shows(*names) else faded(colour)
+        """The colour of a thing with these variables, or with none, which no mask fades."""
+        drops = self._names is not None and bool(names) and self._names.isdisjoint(names)
+        return faded(colour) if drops else colour

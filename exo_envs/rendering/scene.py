@@ -46,7 +46,6 @@ class Mesh:
     indices: NDArray[np.int64]  # (3 * num_triangles,), counter-clockwise from outside
 
     def at(self, x: float, y: float, z: float) -> Mesh:
-        """The same solid elsewhere."""
         return Mesh(self.vertices + np.array([x, y, z]), self.normals, self.indices)
 
 
@@ -104,11 +103,6 @@ class Scene:
         self._shown: set[str] = set()
         # A viewer that is dropped without being closed does not leave its client behind.
         self._finalizer = weakref.finalize(self, _disconnect, bullet, self._client)
-
-    @property
-    def num_bodies(self) -> int:
-        """How many bodies the client holds: those that have been shown, each once."""
-        return int(self._bullet.getNumBodies(physicsClientId=self._client))
 
     def show(self, name: str, mesh: Mesh, colour: Colour, place: Point3 = (0.0, 0.0, 0.0)) -> None:
         """Show a body, which keeps the mesh that it is first shown with."""

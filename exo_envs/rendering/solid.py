@@ -21,11 +21,11 @@ from exo_envs.rendering.things import (
     TABLE_HEIGHT,
     TABLE_TOP,
     Thing,
+    star,
 )
 
 
 def merge(*meshes: Mesh) -> Mesh:
-    """Several solids as one."""
     starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
     return Mesh(
         np.vstack([mesh.vertices for mesh in meshes]),
@@ -98,20 +98,9 @@ def lathe(profile: Sequence[tuple[float, float]], *, sides: int = 16) -> Mesh:
 
 
 def ball(radius: float, *, sides: int = 12) -> Mesh:
-    """A ball around the origin."""
     angles = np.linspace(0.0, np.pi, sides // 2 + 2)
     solid = lathe([(radius * math.sin(a), -radius * math.cos(a)) for a in angles], sides=sides)
     return Mesh(solid.vertices, solid.vertices / radius, solid.indices)
-
-
-def star(radius: float, thickness: float) -> Mesh:
-    """A star of five points that lies on z = 0."""
-    outline = [
-        (reach * math.sin(-corner * math.pi / 5), reach * math.cos(corner * math.pi / 5))
-        for corner in range(10)
-        for reach in [radius if corner % 2 == 0 else 0.45 * radius]
-    ]
-    return prism(outline, 0.0, thickness)
 
 
 # --- figures ---------------------------------------------------------------------------------
@@ -164,7 +153,7 @@ CAP = merge(
 BEACON = glowing(
     merge(
         lathe([(0.03, 0.0), (0.03, 0.85)], sides=6),
-        raised(star(0.34, 0.05), 40.0).at(0.0, 0.0, 1.1),  # towards the camera
+        raised(prism(-np.array(star(0.34)), 0.0, 0.05), 40.0).at(0.0, 0.0, 1.1),  # to the camera
     )
 )
 _LEG = box(0.06, 0.06, TABLE_HEIGHT - 0.05)
@@ -195,7 +184,6 @@ BODIES: dict[str, dict[str, tuple[Mesh, Colour | str]]] = {
 
 
 def stand(scene: Scene, thing: Thing, emphasis: Emphasis) -> None:
-    """Show the bodies of a thing where it stands."""
     x, y = thing.spot
     for part, (mesh, own) in BODIES[thing.kind].items():
         colour = getattr(thing, own) if isinstance(own, str) else own

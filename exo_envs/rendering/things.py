@@ -49,14 +49,19 @@ def side_by_side(
     return spots
 
 
+def star(radius: float) -> list[Point]:
+    """The corners of a star around (0, 0), clockwise from the one of its five points that is up."""
+    reaches = [0.45 * radius if corner % 2 else radius for corner in range(10)]
+    angles = [corner * math.pi / 5 for corner in range(10)]
+    return [(r * math.sin(a), -r * math.cos(a)) for r, a in zip(reaches, angles, strict=True)]
+
+
 def slots(count: int, width: float, depth: float) -> list[tuple[float, float]]:
     """``count`` points side by side around (0, 0), in rows if they are many.
 
     >>> slots(1, 0.8, 0.4), slots(2, 0.8, 0.4)
     ([(0.0, 0.0)], [(-0.2, 0.0), (0.2, 0.0)])
     """
-    if count == 0:
-        return []
     columns = min(count, max(2, math.ceil(math.sqrt(count * width / depth))))
     rows = math.ceil(count / columns)
     points = []

@@ -49,7 +49,6 @@ class Viewer:
     draws: ClassVar[type[Any]] = ExoMDP
 
     def __init__(self, mdp: ExoMDP) -> None:
-        """Draw states of ``mdp``."""
         if not isinstance(mdp, self.draws):
             wanted, given = self.draws.__name__, type(mdp).__name__
             raise ArgumentTypeError(
@@ -76,7 +75,6 @@ class Viewer:
         return as_state(self.mdp, state, ())
 
     def draw(self, state: State) -> Frame:
-        """The state as a picture."""
         raise ArgumentTypeError(f"{type(self).__name__} draws text only (render_mode='ansi')")
 
     def show(self, state: State) -> None:
@@ -177,7 +175,6 @@ class SceneViewer(Viewer, ABC):
 
     @property
     def emphasis(self) -> Emphasis:
-        """What the mask does to the picture."""
         return Emphasis(self.mask)
 
     # --- what follows from it -------------------------------------------------------------
@@ -227,12 +224,10 @@ class SceneViewer(Viewer, ABC):
         return canvas.frame()
 
     def close(self) -> None:
-        """Close windows and the PyBullet client; calling it again does nothing."""
         super().close()
         if self._scene is not None:
             self._scene.close()
             self._scene = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the client behind too: copies open their own."""
         return {**super().__getstate__(), "_scene": None}

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from exo_envs.contract.answers import check_declaration, check_initial
 from exo_envs.contract.steps import check_terminal, take_step
-from exo_envs.core.arguments import check_choice, check_whole, kind_of, shown
+from exo_envs.core.arguments import as_array, check_choice, check_whole, kind_of, shown
 from exo_envs.core.batches import PARTS, as_action, as_mask, as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, unknown_name
 from exo_envs.core.kernels import Noise
-from exo_envs.core.mdp import BoolArray, ExoMDP, Ranges, State
+from exo_envs.core.mdp import BoolArray, ExoMDP, State
 
 if TYPE_CHECKING:
     from exo_envs.rendering.viewer import Viewer
@@ -50,17 +50,14 @@ def observation_space(mdp: ExoMDP) -> spaces.Dict:
 
     A part with a real variable is a ``Box``.
     """
-    parts = {part: mdp.ranges_of(part) for part in PARTS}
-    return spaces.Dict(
-        {part: space_of(ranges) for part, ranges in parts.items() if ranges.variables}
-    )
-
-
-def space_of(ranges: Ranges) -> spaces.Space[Any]:
-    """The values of some variables as a space."""
-    if ranges.is_real:
-        return spaces.Box(ranges.low, ranges.high, dtype=np.float64)
-    return spaces.MultiDiscrete(ranges.high + 1)
+    parts: dict[str, spaces.Space[Any]] = {}
+    for part in PARTS:
+        ranges = mdp.ranges_of(part)
+        if ranges.is_real:
+            parts[part] = spaces.Box(ranges.low, ranges.high, dtype=np.float64)
+        elif ranges.variables:
+            parts[part] = spaces.MultiDiscrete(ranges.high + 1)
+    return spaces.Dict(parts)
 
 
 def observe(state: State) -> Observation:
@@ -79,33 +76,26 @@ def as_observation(state: State) -> Observation:
     return observation
 
 
-def viewer_at(place: str, **arguments: Any) -> MakeViewer:
-    """A function that makes the viewer ``"module:Class"`` of a model, imported only then."""
-    return partial(_make_viewer, place, arguments)
-
-
-def _make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
+def make_viewer(place: str, arguments: dict[str, Any], mdp: ExoMDP) -> Viewer:
+    """The viewer ``"module:Class"`` of a model, imported only now."""
     module, name = place.split(":")
     viewer: Viewer = getattr(import_module(module), name)(mdp, **arguments)
     return viewer
 
 
-def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
-    """A snapshot of as many lanes, () for a single environment, whole and of the right types."""
+def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> None:
+    """Refuse what is no whole snapshot of as many lanes, () for a single environment."""
     if not isinstance(snapshot, Snapshot):
         raise ArgumentTypeError(
             f"set_state takes what get_state returned, not {kind_of(snapshot)}; "
             'to start at a state use reset(options={"state": state})'
         )
     of = f"an environment with {lanes[0]} lanes" if lanes else "a single environment"
-    try:
-        steps, ended = np.asarray(snapshot.elapsed_steps), np.asarray(snapshot.ended)
-    except ValueError:  # nested lists of different lengths
-        raise ArgumentError(f"the snapshot is not of {of}") from None
+    steps = as_array("elapsed_steps of a snapshot", snapshot.elapsed_steps)
+    ended = as_array("ended of a snapshot", snapshot.ended)
     if steps.shape != lanes or ended.shape != lanes:
         raise ArgumentError(f"the snapshot is not of {of}")
-    wrong = steps.dtype.kind not in "iu" or (steps < 0).any()
-    if wrong or (steps > np.iinfo(np.int64).max).any():
+    if steps.dtype.kind not in "iu" or ((steps < 0) | (steps > np.iinfo(np.int64).max)).any():
         raise ArgumentError(
             f"elapsed_steps of a snapshot are whole numbers, at least 0, not "
             f"{snapshot.elapsed_steps!r}"
@@ -115,15 +105,13 @@ def check_snapshot(snapshot: Any, lanes: tuple[int, ...]) -> Snapshot:
     if ended.dtype != np.bool_:
         raise ArgumentTypeError(f"ended of a snapshot is boolean, not {snapshot.ended!r}")
     noise = snapshot.noise
-    generators = [noise.exogenous, noise.endogenous] if isinstance(noise, Noise) else [noise]
-    for generator in (*generators, snapshot.np_random):
+    pair = (noise.exogenous, noise.endogenous) if isinstance(noise, Noise) else (noise,)
+    for generator in (*pair, snapshot.np_random):
         if not isinstance(generator, np.random.Generator):
             raise ArgumentTypeError(f"a snapshot holds random generators, not {generator!r}")
-    return snapshot
 
 
 def check_options(options: dict[str, Any] | None, choices: Sequence[str]) -> dict[str, Any]:
-    """The options of a reset, or an error for one that does not exist."""
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentTypeError(f"the options of a reset are a dictionary, not {shown(options)}")
     _check_names("reset option", options or {}, choices)
@@ -155,7 +143,6 @@ class Shell:
     def _set_up(
         self, mdp: Any, viewer: Any, render_mode: str | None, not_offered: tuple[str, ...] = ()
     ) -> None:
-        """Check and keep what an environment is made of."""
         if not isinstance(mdp, ExoMDP):
             what = f"the class {mdp.__name__}" if isinstance(mdp, type) else repr(mdp)
             raise ArgumentTypeError(f"an environment is made of an ExoMDP, not of {what}")
@@ -168,7 +155,7 @@ class Shell:
         modes = [mode for mode in said["render_modes"] if mode not in not_offered]
         self.metadata = {**said, "render_modes": modes}  # type: ignore[misc]
         if viewer is None:
-            viewer = viewer_at("exo_envs.rendering.viewer:Viewer")
+            viewer = partial(make_viewer, "exo_envs.rendering.viewer:Viewer", {})
         elif not callable(viewer):
             from exo_envs.rendering.viewer import Viewer
 
@@ -181,7 +168,6 @@ class Shell:
 
     @cached_property
     def viewer(self) -> Viewer:
-        """The viewer, made when it is first asked for."""
         return self.drawn_by(self.mdp) if callable(self.drawn_by) else self.drawn_by
 
     @property
@@ -312,7 +298,6 @@ class ExoEnv(Shell, gym.Env[Observation, np.int64]):
         self.viewer.mask = None if mask is None else as_mask(self.mdp, mask)
 
     def close(self) -> None:
-        """Free what drawing needed."""
         if "viewer" in vars(self):
             self.viewer.close()
 
@@ -334,7 +319,6 @@ class DomainEnv(ExoEnv):
     backends: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, render_mode: str | None = None, **arguments: Any) -> None:
-        """Take the fields of the domain's parameters as keyword arguments."""
         cls = type(self)
         drawn: dict[str, Any] = {}
         if cls.backends:
@@ -342,5 +326,5 @@ class DomainEnv(ExoEnv):
             check_choice("render backend", drawn["backend"], cls.backends)
         names = [field.name for field in fields(cls.parameters)]
         _check_names(f"parameter of {cls.parameters.__name__}", arguments, names)
-        viewer = viewer_at(cls.viewer_place, **drawn) if cls.viewer_place else None
+        viewer = partial(make_viewer, cls.viewer_place, drawn) if cls.viewer_place else None
         super().__init__(cls.model(cls.parameters(**arguments)), render_mode, viewer=viewer)

@@ -9,44 +9,18 @@ one lane may be added in another order.)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exo_envs.contract.answers import EPISODE
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.kernels import MANY_VALUES, CompiledStep, Noise, drawing_in_parts
 from exo_envs.core.mdp import BoolArray, ExoMDP, FloatArray, State, is_as_new
 
 #: Values of x that are stepped in the time that another thread takes to wake up.
 VALUES_AHEAD = 80_000
-#: The methods that what happens in an episode follows from.
-DYNAMICS = (
-    "sample_initial",
-    "sample_exogenous",
-    "sample_endogenous",
-    "reward_terms",
-    "endogenous_reward",
-    "is_terminal",
-)
-
-
-def compiled_step_of(mdp: ExoMDP) -> CompiledStep | None:
-    """The compiled step of a model, or None if it has none.
-
-    A class that changes how its parent moves or pays has another step: the parent's counts only if
-    no method that it follows from was written later.
-    """
-    return mdp.compiled_step() if is_as_new(mdp, "compiled_step", DYNAMICS) else None
-
-
-class Stepped(NamedTuple):
-    """What a step of a batch gives."""
-
-    state: State  # (B, k) and (B, m)
-    shown: State  # the same, in arrays for the caller
-    rewards: FloatArray  # (B,)
-    terminal: BoolArray  # (B,): which lanes are over
 
 
 class CompiledStepper:
@@ -61,11 +35,24 @@ class CompiledStepper:
         self._noise = tuple(np.empty((num_lanes, number)) for number in step.uniforms)
         self._spare: State | None = None
 
+    @classmethod
+    def of(cls, mdp: ExoMDP, num_lanes: int) -> CompiledStepper | None:
+        """What steps so many lanes of a model, or None if it has no compiled step.
+
+        A class that changes how its parent moves or pays has another step: the parent's counts only
+        if no method that it follows from was written later.
+        """
+        known = is_as_new(mdp, "compiled_step", ("sample_initial", *EPISODE))
+        step = mdp.compiled_step() if known else None
+        return None if step is None else cls(mdp, step, num_lanes)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles have arrays of their own, and find the kernel where it is now."""
-        return compiled_stepper, (self._mdp, self._num_lanes)
+        return CompiledStepper.of, (self._mdp, self._num_lanes)
 
-    def step(self, state: State, actions: NDArray[np.int64], noise: Noise) -> Stepped:
+    def step(
+        self, state: State, actions: NDArray[np.int64], noise: Noise
+    ) -> tuple[State, State, FloatArray, BoolArray]:
         """One step, as :meth:`ExoMDP.transition` makes it.
 
         Args:
@@ -73,6 +60,10 @@ class CompiledStepper:
                 now on; they are written to in the step after this one.
             actions: (B,), in range; they belong to the caller.
             noise: where the random numbers come from.
+
+        Returns:
+            The next states; the same in arrays for the caller; the rewards, (B,); and which lanes
+            are over, (B,).
 
         """
         n, x = state
@@ -95,7 +86,7 @@ class CompiledStepper:
         if not in_range:
             raise ArgumentError("a state of the environment is out of range: it was written to")
         self._spare = state
-        return Stepped(following, State(following.endogenous.copy(), shown), rewards, terminal)
+        return following, State(following.endogenous.copy(), shown), rewards, terminal
 
     def _step_in_threads(
         self,
@@ -119,9 +110,3 @@ class CompiledStepper:
             return in_range
 
         return all(in_parts(part, self._num_lanes, ahead=VALUES_AHEAD // x.shape[1]))
-
-
-def compiled_stepper(mdp: ExoMDP, num_lanes: int) -> CompiledStepper | None:
-    """What steps so many lanes of a model, if it has a compiled step."""
-    step = compiled_step_of(mdp)
-    return None if step is None else CompiledStepper(mdp, step, num_lanes)

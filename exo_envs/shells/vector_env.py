@@ -27,7 +27,7 @@ from exo_envs.shells.env import (
     observation_space,
     observe,
 )
-from exo_envs.shells.stepper import CompiledStepper, compiled_stepper
+from exo_envs.shells.stepper import CompiledStepper
 
 if TYPE_CHECKING:
     from exo_envs.rendering.viewer import Viewer
@@ -90,8 +90,7 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
 
     @cached_property
     def _stepper(self) -> CompiledStepper | None:
-        """Makes steps in one call, if the model can."""
-        return compiled_stepper(self.mdp, self.num_envs)
+        return CompiledStepper.of(self.mdp, self.num_envs)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -175,7 +174,6 @@ class ExoVectorEnv(Shell, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         return as_observation(shown), rewards, terminations, truncations, infos
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Free what drawing needed."""
         if "viewer" in vars(self):
             self.viewer.close()
 

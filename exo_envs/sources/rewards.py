@@ -91,20 +91,13 @@ class SplitReward:
 def _weights(scope: Scope, earlier: Sequence[Scope]) -> dict[Scope, int]:
     """How often each R(T) occurs in the term of a scope.
 
-    R(scope) has all effects of its subsets. Those that earlier scopes have are the union of the
-    subsets of their intersections with it, which is counted by inclusion and exclusion.
+    R(S & A) is the sum of all effects in S & A. So what is left of R(S) without R(S & A) has no
+    effect in A: those of earlier scopes are taken away one after another, and R({}) at last.
     """
-    nothing: Scope = frozenset()
-    covered: dict[Scope, int] = {nothing: 1}  # R({}) is no part of a term
-    for other in {scope & other for other in earlier} - {nothing}:
-        added: dict[Scope, int] = defaultdict(int, {other: 1})
-        for subset, count in covered.items():
-            added[subset & other] -= count
-        for subset, count in added.items():
-            covered[subset] = covered.get(subset, 0) + count
     weights: dict[Scope, int] = defaultdict(int, {scope: 1})
-    for subset, count in covered.items():
-        weights[subset] -= count
+    for covered in [*{scope & other for other in earlier}, frozenset[int]()]:
+        for subset, count in list(weights.items()):
+            weights[subset & covered] -= count
     return {subset: count for subset, count in weights.items() if count}
 
 

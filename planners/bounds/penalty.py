@@ -97,8 +97,8 @@ class ExactValues:
         horizon = check_horizon("horizon", horizon)
         sizes, names = self.model.exogenous_sizes, self.model.exogenous_names
         binning = Binning(names, bins_of(self.model))
-        # Rounding does not harm the bound.
-        for values in backward_induction(self.model, horizon - 1, np.dtype(np.float32)):
+        # In single precision: rounding does not harm the bound.
+        for values in backward_induction(self.model, horizon - 1, np.float32):
 
             def values_at(x: Ints, table: Floats = values) -> Floats:
                 return table[joint_index(binning.put(x[:, self.columns]), sizes)]

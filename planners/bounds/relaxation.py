@@ -102,15 +102,9 @@ def relax(
     weights: FloatArray,
     draws: BoundDraws,
 ) -> Relaxed:
-    """Backward induction on every trajectory, for several weights of the penalty at once.
+    """Backward induction on every trajectory, for several weights η of the penalty, (E,), at once.
 
-    Args:
-        mdp: the full model.
-        policy: the policy, which is played on the trajectories.
-        scenarios: the trajectories.
-        function: what the penalty is made of.
-        weights: the η to try, shape (E,).
-        draws: how many samples to take.
+    The policy is played on the trajectories. The penalty is made of ``function``.
     """
     fresh_rng, draw_rng = (np.random.default_rng((draws.seed, k)) for k in range(2))
     mdp, given, differed = checked(mdp), gives_successors(mdp), False
@@ -137,14 +131,13 @@ def relax(
             cost = penalties(mdp, values_at, x, following, draws.num_fresh, fresh_rng)
             later -= cost[..., None] * weights
         for part in chunks(count, per_row):
-            answers = _ask(mdp, x[part], num_draws, draw_rng)
-            targets, probabilities = answers.targets, answers.probabilities
+            rewards, terminal, targets, probabilities = _ask(mdp, x[part], num_draws, draw_rng)
             differed |= not given and bool((targets != targets[..., :1]).any())
             for k, number in enumerate(used):
                 kept = number or targets.shape[-1]
                 _maximise(
-                    answers.rewards,
-                    answers.terminal,
+                    rewards,
+                    terminal,
                     targets[..., :kept],
                     probabilities[..., :kept] * (targets.shape[-1] / kept),
                     mdp.discount,
@@ -159,19 +152,16 @@ def relax(
     return Relaxed(found[0], given_away[0], found[-1], given, differed)
 
 
-class _Answers(NamedTuple):
-    """What a model says about all (n, a) at each of some x."""
-
-    rewards: FloatArray  # (B, N, A)
-    terminal: BoolArray  # (B, N)
-    targets: Ints  # (B, N, A, K) the n' that may follow, or draws of it
-    probabilities: FloatArray  # (B, N, A, K)
-
-
-def _ask(mdp: ExoMDP, exogenous: Ints, num_draws: int, rng: np.random.Generator) -> _Answers:
-    """Ask about all (n, a) at these x, shape (B, m).
+def _ask(
+    mdp: ExoMDP, exogenous: Ints, num_draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, BoolArray, Ints, FloatArray]:
+    """What the model says about all (n, a) at these x, shape (B, m).
 
     n' is drawn so many times; with no draws the model gives its probabilities.
+
+    Returns:
+        Rewards (B, N, A); which n are terminal (B, N); the n' that may follow, or draws of it, and
+        their probabilities, (B, N, A, K) each.
     """
     sizes, num_actions = mdp.endogenous_sizes, mdp.num_actions
     num_states = num_endogenous_states(mdp)
@@ -193,7 +183,7 @@ def _ask(mdp: ExoMDP, exogenous: Ints, num_draws: int, rng: np.random.Generator)
                 f"{mdp!r} gives the probabilities of n' in one state and not in another"
             )
         targets, probabilities = joint_index(found.endogenous, sizes), found.probabilities
-    return _Answers(
+    return (
         rewards.reshape(shape),
         ended.reshape(shape[:2]),
         targets.reshape(*shape, -1),

@@ -259,7 +259,6 @@ _LOGS = np.array([0.0] + [n * math.log(n) for n in range(1, 1024)])
 
 @njit(**INNER)
 def _weighted_log(number: int) -> float:
-    """A count times its logarithm."""
     return number * math.log(number) if number >= len(_LOGS) else _LOGS[number]
 
 

@@ -113,7 +113,6 @@ class Null(NamedTuple):
         return chi_squared_log_tail(found.statistic / scale, freedom)
 
     def gain(self, found: GTest) -> float:
-        """What the gain is if G is deflated."""
         return GTest(found.statistic / self.mean, found.freedom).gain
 
 
@@ -136,10 +135,6 @@ CASES = Shelf[Key, Cases]("cases", at_least=4, about=every_variable)
 NUM_ROWS = Shelf[Key, int]("num_rows", about=_counted_variables)
 #: (stride, i, *given) -> G and freedom of every candidate, (2, m); not a number if unknown.
 SCREENED = Shelf[Key, FloatArray]("screened", about=every_variable)
-#: (stride, i, *given, -1, *group) -> what several variables together tell about x'_i.
-INFORMATION = Shelf[Key, GTest]("information", about=every_variable)
-#: (stride, i, *given, -1, *group) -> the distribution of G if the group tells nothing.
-NULLS = Shelf[Key, Null]("nulls", about=every_variable)
 
 
 class TransitionCounts:
@@ -154,14 +149,12 @@ class TransitionCounts:
         self.count = len(self.rollouts) * data.num_steps
 
     def columns(self) -> SampledColumns:
-        """All variables where the transitions begin."""
         if (columns := self.memory.find(COLUMNS, self.stride)) is None:
             columns = SampledColumns.of(self.data, self.rollouts)
             self.memory.keep(COLUMNS, self.stride, columns)
         return columns
 
     def later(self, i: int) -> IntArray:
-        """x_i where the transitions end."""
         key = (self.stride, i)
         if (values := self.memory.find(LATER, key)) is None:
             (position,) = as_positions("targets", [i], len(self.data.sizes)).tolist()
@@ -169,7 +162,6 @@ class TransitionCounts:
         return values
 
     def rows(self, given: Sequence[int]) -> Rows:
-        """The samples by the joint value of some variables."""
         key = (self.stride, *given)
         if (rows := self.memory.find(ROWS, key)) is None:
             rows = self.memory.keep(ROWS, key, self._split(given))
@@ -182,7 +174,6 @@ class TransitionCounts:
         return self.rows(others).split(self.columns().column(last), int(self.data.sizes[last]))
 
     def cases(self, target: int, given: Sequence[int]) -> Cases:
-        """The samples by the joint value of some variables and of x'_i."""
         key = (self.stride, target, *given)
         if (cases := self.memory.find(CASES, key)) is None:
             cases = Cases(self.rows(given), self.later(target), int(self.data.sizes[target]))
@@ -222,26 +213,19 @@ class TransitionCounts:
         if len(group) == 1:
             statistic, freedom = self.screen(target, given, np.array(group))
             return GTest(float(statistic[0]), float(freedom[0]))
-        key = (self.stride, target, *given, -1, *group)
-        if (found := self.memory.find(INFORMATION, key)) is None:
-            rows, cases = self.rows(group), self.cases(target, given)
-            found = conditional_information(cases, rows.row, rows.count)
-            self.memory.keep(INFORMATION, key, found)
-        return found
+        rows = self.rows(group)
+        return conditional_information(self.cases(target, given), rows.row, rows.count)
 
     def null(self, target: int, given: Sequence[int], *group: int) -> Null:
         """How G behaves where there is nothing to find: between different rollouts.
 
         Of clocks, which are the same in all of them, other rollouts begin at other steps, too.
         """
-        key = (self.stride, target, *given, -1, *group)
-        if (null := self.memory.find(NULLS, key)) is None:
-            cases, rows = self.cases(target, given), self.rows(group)
-            found = self._shifted(cases, rows, group, 1, NUM_SHIFTS)
-            if len(found) < NUM_SHIFTS or np.mean(found) >= NOTICEABLE_INFLATION:
-                found += self._shifted(cases, rows, group, 1 + NUM_SHIFTS, MORE_SHIFTS)
-            null = self.memory.keep(NULLS, key, Null.of(found))
-        return null
+        cases, rows = self.cases(target, given), self.rows(group)
+        found = self._shifted(cases, rows, group, 1, NUM_SHIFTS)
+        if len(found) < NUM_SHIFTS or np.mean(found) >= NOTICEABLE_INFLATION:
+            found += self._shifted(cases, rows, group, 1 + NUM_SHIFTS, MORE_SHIFTS)
+        return Null.of(found)
 
     def _shifted(
         self, cases: Cases, rows: Rows, group: Sequence[int], first: int, last: int
@@ -446,7 +430,6 @@ class ParentSearch:
         return self._has_samples(tuple(parents))
 
     def _has_samples(self, parents: tuple[int, ...]) -> bool:
-        """Whether the rows that occur have enough samples."""
         return self.all.num_rows(parents) * self.min_samples <= self.all.count
 
     def _group(

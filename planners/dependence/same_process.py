@@ -39,29 +39,9 @@ MAX_LABELS, NUM_BINS = 256, 32
 MIN_COUNT = 10
 
 
-class ProcessDifference(NamedTuple):
-    """What differs between the x' of two models."""
-
-    name: str  # the variable
-    value: float  # of x', or the least of several
-    first: float | None  # its probability in the first model, from a state; None of a record
-    second: float | None  # its probability in the second model, from the same state
-
-    def __str__(self) -> str:
-        """A sentence for people about the difference."""
-        if self.first is None or self.second is None:
-            return f"{self.name!r} was recorded otherwise"
-        return (
-            f"there is a state from which {self.name!r} becomes {self.value:g} with probability "
-            f"{self.first:.3f} in the one model and {self.second:.3f} in the other"
-        )
-
-
 class ProcessComparison(NamedTuple):
-    """What is known about two exogenous processes."""
-
     common_noise: bool  # whether all x' were equal under the same noise
-    difference: ProcessDifference | None  # None if none was found
+    difference: str | None  # a sentence for people; None if none was found
 
 
 def compare_processes(
@@ -118,9 +98,7 @@ def _compare_records(first: ExoMDP, second: ExoMDP, seed: int) -> ProcessCompari
     if first.is_recorded == second.is_recorded and np.array_equal(one, two):
         return ProcessComparison(True, None)
     column = int((one != two).any(axis=(0, 1)).argmax())
-    value = float(one[0, 0, column])
-    found = ProcessDifference(first.exogenous_names[column], value, None, None)
-    return ProcessComparison(False, found)
+    return ProcessComparison(False, f"{first.exogenous_names[column]!r} was recorded otherwise")
 
 
 def _find_difference(
@@ -129,8 +107,8 @@ def _find_difference(
     states: IntArray,
     rng: np.random.Generator,
     error_probability: float,
-) -> ProcessDifference | None:
-    """The variable whose x' differs beyond doubt, the clearest of several."""
+) -> str | None:
+    """What is said of the variable whose x' differs beyond doubt, the clearest of several."""
     names = first.exogenous_names
     states = states[: max(1, NUM_STATES // _share(first, second))]
     draws = max(32, min(NUM_DRAWS // _share(first, second), MAX_VALUES // states.size))
@@ -150,8 +128,11 @@ def _find_difference(
         if log_p < clearest:
             clearest = log_p
             state, label = np.unravel_index(np.abs(one - two).argmax(), one.shape)
-            shares = (float(counts[state, label]) / draws for counts in (one, two))
-            found = ProcessDifference(name, float(values[label]), *shares)
+            shares = (counts[state, label] / draws for counts in (one, two))
+            found = (
+                f"there is a state from which {name!r} becomes {values[label]:g} with probability "
+                "{:.3f} in the one model and {:.3f} in the other".format(*shares)
+            )
     return found
 
 

@@ -79,13 +79,7 @@ class AdditiveForecasts(NamedTuple):
         return cls(offsets, rows, weights, weights.reshape(-1), nothing, nothing)
 
     def check(self, sizes: Ints, horizon: int, num_atoms: int) -> None:
-        """Refuse arrays that do not belong together, such as those of a damaged file.
-
-        Args:
-            sizes: of the variables.
-            horizon: how far is forecast.
-            num_atoms: how many atoms the model has.
-        """
+        """Refuse arrays that do not belong together, such as those of a damaged file."""
         columns = len(exact("steps", self.steps, 1, horizon + 1))
         exact("atoms", self.atoms, 0, num_atoms, length=columns)
         exact_reals("constants", self.constants, (columns,))
@@ -98,7 +92,6 @@ class AdditiveForecasts(NamedTuple):
             raise ArgumentError(f"there are {len(rows)} rows for values of sizes {sizes}")
 
     def keep(self, columns: NDArray[np.bool_]) -> AdditiveForecasts:
-        """Some of the columns."""
         return self._replace(
             weights=np.ascontiguousarray(self.weights[:, columns]),
             constants=self.constants[columns],
@@ -119,16 +112,7 @@ def fit_additive(
     """Those additive forecasts that are better than tables.
 
     Both are fitted without the rollouts that are held out, and compared on these. What comes out
-    is fitted to all rollouts.
-
-    Args:
-        rollouts: exogenous trajectories.
-        held_out: the rollouts that decide, (rollouts,).
-        sizes: of their variables.
-        atoms: those to forecast.
-        parents: the forecast parents that the tables have.
-        horizon: how far it is worth to forecast.
-        memory: of these rollouts.
+    is fitted to all rollouts. ``parents`` are those that the tables look at.
 
     Raises:
         OutOfTimeError: the time of a clock above is up.
@@ -163,7 +147,9 @@ def regress(rollouts: Rollouts, sizes: Ints, atoms: Atoms, steps: int) -> Additi
     there are more than ``MAX_FEATURES``, variables with the fewest values are taken first, and
     those for which there is no room are left out.
     """
-    samples = _sample_times(rollouts, steps)
+    number, length = rollouts.shape[:2]  # samples are at least ``steps`` from the end of theirs
+    samples = (np.arange(number)[:, None] * length + np.arange(length - steps)).reshape(-1)
+    samples = samples[:: -(-len(samples) // MAX_SAMPLES)]
     values = np.ascontiguousarray(rollouts).reshape(-1, len(sizes))
     num_columns = steps * len(atoms.values)
     offsets, rows = _number_features(values[samples], sizes, MAX_WEIGHTS // num_columns)
@@ -200,13 +186,6 @@ def _solve(matrix: NDArray[Any], sides: NDArray[Any]) -> FloatArray:
             above[rows:] -= above[k] @ tiles[k, rows:]
     solution: FloatArray = tiles[:, rows:].swapaxes(1, 2).reshape(rows * tile, -1)
     return solution[:size, :columns]
-
-
-def _sample_times(rollouts: Rollouts, steps: int) -> Ints:
-    """States that are at least ``steps`` from the end of their rollouts, by their numbers."""
-    number, length = rollouts.shape[:2]
-    states = (np.arange(number)[:, None] * length + np.arange(length - steps)).reshape(-1)
-    return states[:: -(-len(states) // MAX_SAMPLES)]
 
 
 def _number_features(values: Rollouts, sizes: Ints, limit: int) -> tuple[Ints, Ints]:

@@ -42,7 +42,6 @@ class Atoms(NamedTuple):
     values: Ints  # (atoms,): the value that the atom speaks of
 
     def check(self, forecasts: Forecasts) -> None:
-        """Refuse atoms that the forecasts do not tell of."""
         count = len(exact("forecasts", self.forecasts, 0, len(forecasts.variables)))
         told_of = forecasts.variables[self.forecasts]
         if (np.diff(self.forecasts) < 0).any() or (
@@ -63,7 +62,6 @@ class Conditions(NamedTuple):
     observed: Ragged  # the atoms of each observation
 
     def check(self, atoms: int) -> None:
-        """Refuse arrays that do not belong together."""
         exact_reals("probabilities", self.probabilities, low=0.0, high=MAX_PROBABILITY)
         self.atoms.check("the atoms of conditions", len(self.probabilities), 0, atoms)
         exact_reals("constants", self.constants)
@@ -85,7 +83,6 @@ class Lists(NamedTuple):
     targets: Ints  # beside them
 
     def check(self, states: int, conditions: int) -> None:
-        """Refuse arrays that do not belong together."""
         lists = len(exact_reals("base", self.base))
         exact_starts("branch_starts", self.branch_starts, states, lists - states, at_least=1)
         self.paid.check("what lists pay for", lists, 0, conditions)
@@ -111,7 +108,6 @@ class Trees(NamedTuple):
     branches: Ragged  # what can be compared at each node, by lists
 
     def check(self, states: int, branches: int, seen: int) -> None:
-        """Refuse arrays that do not belong together."""
         if self.terminal.dtype != np.bool_ or self.terminal.shape != (states,) or not states:
             raise ArgumentError("terminal says of each state whether it is one")
         nodes = len(self.parents)
@@ -175,11 +171,7 @@ class Models(NamedTuple):
         return cls(atoms, now, _flatten(mdp, trees, shared, number))
 
     def check(self, forecasts: Forecasts) -> None:
-        """Refuse models that are not whole, or do not fit together.
-
-        Args:
-            forecasts: those that tell of the atoms.
-        """
+        """Refuse models that are not whole, or do not fit together or to these forecasts."""
         check_kind("atoms", self.atoms, Atoms)
         self.atoms.check(forecasts)
         states = len(self.now.trees.terminal)

@@ -98,20 +98,16 @@ class ForecastParentSearch:
         return tuple(chosen)
 
     def _has_samples(self, given: Key) -> bool:
-        """Whether there are enough samples for each joint value of some variables."""
-        key = self.memory.key(given)
+        """Whether there are enough samples for each joint value of some variables that occurs."""
+        shape, key = self._shape(given), self.memory.key(given)
+        transitions = self.rollouts.shape[0] * (self.rollouts.shape[1] - 1)
+        if math.prod(shape) * MIN_SAMPLES_PER_ROW <= transitions:
+            return True
         if (rows := self.memory.find(FORECAST_ROWS, key)) is None:
-            rows = self.memory.keep(FORECAST_ROWS, key, self._num_rows(given))
-        return rows * MIN_SAMPLES_PER_ROW <= self._num_transitions
-
-    @property
-    def _total(self) -> int:
-        """The number of variables that the memory is about."""
-        return len(self.sizes) if self.memory.data is None else len(self.memory.data.names)
-
-    @property
-    def _num_transitions(self) -> int:
-        return self.rollouts.shape[0] * (self.rollouts.shape[1] - 1)
+            occurs = np.zeros(math.prod(shape), dtype=np.bool_)
+            occurs[joint_index(self.rollouts[:, :-1, list(given)], shape)] = True
+            rows = self.memory.keep(FORECAST_ROWS, key, int(np.count_nonzero(occurs)))
+        return rows * MIN_SAMPLES_PER_ROW <= transitions
 
     def _shape(self, variables: Sequence[int]) -> list[int]:
         return [int(self.sizes[j]) for j in variables]
@@ -142,7 +138,9 @@ class ForecastParentSearch:
         """
         key = self.memory.key(given)
         if (known := self.memory.find(FORECAST_SCORES, key)) is None:
-            known = self.memory.keep(FORECAST_SCORES, key, np.full((2, self._total), np.nan))
+            data = self.memory.data  # of more variables than these rollouts, maybe
+            total = len(self.sizes) if data is None else len(data.names)
+            known = self.memory.keep(FORECAST_SCORES, key, np.full((2, total), np.nan))
         places = self.memory.places(candidates)
         unknown = np.isnan(known[0, places])
         if unknown.any():
@@ -158,12 +156,3 @@ class ForecastParentSearch:
         score = (np.maximum(0.0, statistic - freedom) / (2 * samples)).sum(axis=0)
         log_p = chi_squared_log_tail(statistic, freedom).min(axis=0, initial=0.0)
         return np.array([score, log_p])
-
-    def _num_rows(self, given: Key) -> int:
-        """How many joint values of some variables occur, or may, if that is few."""
-        shape = self._shape(given)
-        if math.prod(shape) * MIN_SAMPLES_PER_ROW <= self._num_transitions:
-            return math.prod(shape)  # there are samples enough for all of them
-        occurs = np.zeros(math.prod(shape), dtype=np.bool_)
-        occurs[joint_index(self.rollouts[:, :-1, list(given)], shape)] = True
-        return int(np.count_nonzero(occurs))

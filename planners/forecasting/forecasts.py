@@ -69,14 +69,9 @@ class Forecasts(NamedTuple):
         horizon: int,
         memory: Memory,
     ) -> Forecasts:
-        """Count in ``rollouts``.
+        """Count in ``rollouts``, which ``memory`` is about.
 
-        Args:
-            rollouts: exogenous trajectories.
-            sizes: of their variables.
-            parents: the forecast parents of each variable to forecast, besides itself.
-            horizon: how far to forecast.
-            memory: of these rollouts.
+        ``parents`` are those of each variable to forecast, besides itself.
         """
         by_variable = cache(lambda: np.ascontiguousarray(np.moveaxis(rollouts, -1, 0)))
         chosen, found = [], []

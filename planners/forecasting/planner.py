@@ -129,12 +129,13 @@ class ForecastPlanner:
         chosen = {i: parents.get(i, ()) for i in needed}
         models = Models.of(mdp, recourse=self.recourse)
         forecasts = Forecasts.fit(rollouts, sizes, chosen, horizon, memory)
-        additive = None
+        additive, converged = AdditiveForecasts.none(sizes), not self.additive
         if self.additive:
             with suppress(OutOfTimeError), whole.above():
                 additive = fit_additive(
                     rollouts, held_out, sizes, models.atoms, chosen, horizon, memory
                 )
+                converged = True
         policy = ForecastPolicy(
             *Policy.names_of(mdp),
             sizes=tuple(int(size) for size in mdp.endogenous_sizes),
@@ -144,8 +145,7 @@ class ForecastPlanner:
             additive=additive,
             endogenous_names=tuple(variable.name for variable in mdp.endogenous_variables),
         )
-        in_time = additive is not None or not self.additive
-        converged = len(parents) == len(needed) and in_time
+        converged = converged and len(parents) == len(needed)
         plan = Plan(
             policy,
             None,
@@ -186,7 +186,7 @@ class ForecastPolicy(Policy, Saved):
         models: Models,
         forecasts: Forecasts,
         discount: float,
-        additive: AdditiveForecasts | None = None,
+        additive: AdditiveForecasts,
         endogenous_names: tuple[str, ...] | None = None,
     ) -> None:
         self.sizes = tuple(whole_numbers("sizes", sizes, 1, length=endogenous_size).tolist())
@@ -211,7 +211,7 @@ class ForecastPolicy(Policy, Saved):
         self.models = models
         self.forecasts = forecasts
         self.discount = discount
-        self.additive = AdditiveForecasts.none(forecasts.sizes) if additive is None else additive
+        self.additive = additive
         check_kind("additive", self.additive, AdditiveForecasts)
         self.additive.check(forecasts.sizes, forecasts.horizon, len(models.atoms.values))
 

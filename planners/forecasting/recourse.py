@@ -36,7 +36,6 @@ class ActionList(NamedTuple):
     rules: Rules
 
     def atoms(self) -> Iterator[Atom]:
-        """The atoms that it looks at."""
         for condition, _ in self.rewards:
             yield from condition
         for rule in self.rules:
@@ -86,7 +85,7 @@ class ChoiceTree(NamedTuple):
         if entries > MAX_ENTRIES or len(lists) < 2:
             return cls.blind(lists)
         groups = _groups(lists, variable_of, sizes)
-        looked_at = [_variables(own, variable_of) for own in lists]
+        looked_at = [{variable_of[atom] for atom in own.atoms()} for own in lists]
         seen: list[int] = []
         for variable in sorted(groups, key=lambda i: (-_spread(lists, groups[i]), i)):
             leaves = math.prod(len(groups[i]) for i in (*seen, variable))
@@ -95,10 +94,6 @@ class ChoiceTree(NamedTuple):
         # An action is compared as soon as all that it looks at is seen: few variables first.
         seen.sort(key=lambda i: (sum(i in variables for variables in looked_at), i))
         return _grow(lists, looked_at, {i: groups[i] for i in seen}, variable_of)
-
-
-def _variables(own: ActionList, variable_of: Mapping[Atom, int]) -> set[int]:
-    return {variable_of[atom] for atom in own.atoms()}
 
 
 def _groups(

@@ -311,15 +311,6 @@ class _Comparisons:
         return domain.restrict(probes, rng, self._place)
 
 
-class _Asked(NamedTuple):
-    """Rows of tables: what is known of x in each of them."""
-
-    pairs: Ints  # (rows,)
-    columns: Ints  # (rows, width): the variables that are given values
-    values: Ints  # (rows, width)
-    domain: Domain  # to which all other variables are restricted
-
-
 @dataclass
 class DecisionListEstimator:
     """Estimates the decision lists of all pairs.
@@ -329,15 +320,12 @@ class DecisionListEstimator:
         relevant: whether each pair depends on variable j, shape (pairs, m).
         backgrounds: the x over which what a list leaves undecided is averaged.
         is_noisy: whether n' was seen to be left to chance anywhere.
-        num_draws: how many n' to draw for each row of a table then; by default as many as can be
-            afforded.
     """
 
     sampler: SuccessorSampler
     relevant: BoolArray
     backgrounds: Backgrounds
     is_noisy: bool
-    num_draws: int | None
 
     def estimate(self, alive: Ints) -> tuple[list[list[Rule]], dict[int, Ints]]:
         """The lists of all pairs; those not ``alive`` are terminal and stay where they are.
@@ -357,8 +345,7 @@ class DecisionListEstimator:
         if self.is_noisy:
             total = sum(len(rule.rows) for found in learned.values() for rule in found.rules)
             states = min(self._draws.states, DRAW_VALUES // max(1, len(data.sizes)))
-            affordable = min(self._draws.most, states // max(1, total))
-            draws = self.num_draws or max(self._draws.least, affordable)
+            draws = max(self._draws.least, min(self._draws.most, states // max(1, total)))
 
         # Small tables are asked for together: as few calls as there are widths.
         small: dict[int, dict[int, RuleSkeleton]] = defaultdict(dict)
@@ -403,8 +390,8 @@ class DecisionListEstimator:
         of = np.repeat(np.arange(len(values)), np.diff(starts))
         columns = np.array([found.variables for found in skeletons], dtype=np.int64)
         domain = next(iter(skeletons)).domain
-        asked = _Asked(np.array([*pairs])[of], columns[of], np.concatenate(values), domain)
-        counted = self._count(asked, np.arange(len(of)), draws)
+        asked = np.array([*pairs])[of], columns[of], np.concatenate(values), domain
+        counted = self._count(*asked, np.arange(len(of)), draws)
         table = count_outcomes(counted, len(of), num_states)
         unsure = np.flatnonzero(np.diff(table.starts) > 1)
         if draws == CERTAIN_DRAWS and len(unsure):
@@ -412,7 +399,7 @@ class DecisionListEstimator:
             sure = [~np.isin(cells // num_states, unsure) for cells, _ in counted]
             counted = [(c[kept], n[kept]) for (c, n), kept in zip(counted, sure, strict=True)]
             again = FAST_DRAWS.most // 4 if self.sampler.mdp.is_batched else SLOW_DRAWS.most
-            counted += self._count(asked, unsure, again)
+            counted += self._count(*asked, unsure, again)
             table = count_outcomes(counted, len(of), num_states)
         rules = []
         for found, start in zip(skeletons, starts.tolist(), strict=False):
@@ -421,9 +408,19 @@ class DecisionListEstimator:
             rules.append(table.with_rows(found.variables, rows))
         return rules
 
-    def _count(self, asked: _Asked, chosen: Ints, draws: int) -> list[tuple[Ints, Ints]]:
-        """How often each n' follows in the chosen rows; see :func:`count_outcomes`."""
-        pairs, columns, values, domain = asked
+    def _count(
+        self, pairs: Ints, columns: Ints, values: Ints, domain: Domain, chosen: Ints, draws: int
+    ) -> list[tuple[Ints, Ints]]:
+        """How often each n' follows in the chosen rows of tables; see :func:`count_outcomes`.
+
+        Args:
+            pairs: of each row, (rows,).
+            columns: the variables that are given values in each row, (rows, width).
+            values: these values, (rows, width).
+            domain: to which all other variables are restricted.
+            chosen: the rows to ask about.
+            draws: n' for each of them.
+        """
         data, sampler, counted = self.backgrounds.data, self.sampler, []
         place = {j: j for j in domain.variables}
         x = np.zeros((0, 0), np.int64)

@@ -44,7 +44,6 @@ import numpy as np
 from exo_envs.core.arguments import check_choice
 from exo_envs.core.mdp import ExoMDP, FloatArray, IntArray, State
 from planners.core.arrays import Ints, joint_values
-from planners.core.memory import MORE_BYTES, Key, Shelf
 from planners.dependence.contingency import smooth
 from planners.reduced.marginals import SMOOTHING, Informants, Unseen
 from planners.reduced.rewards import Rewards, disjoint_scopes
@@ -58,17 +57,8 @@ MAX_VALUES = 64
 #: States of the rollouts over which a simulated model averages a term that is partly kept.
 NUM_DRAWN = 64
 
-#: scope, kept -> which joint values of the dropped variables of a scope pay the same, (values,),
-#: and what they pay: (joint values of those that are kept, labels, pairs).
-PAID_AMOUNTS = Shelf[tuple[Scope, Key], tuple[Ints, FloatArray]]("paid_amounts", MORE_BYTES)
-#: scope, given -> how often a variable pays each of its amounts, and what each given one adds.
-AVERAGED_REWARDS = Shelf[tuple[Scope, Key], tuple[FloatArray, ...]]("averaged_rewards", MORE_BYTES)
-#: scope, given -> what the variables of a scope pay on average given others, (rows, pairs).
-AVERAGED_SCOPES = Shelf[tuple[Scope, Key], FloatArray]("averaged_scopes", MORE_BYTES)
-
 
 def check_ignored_rewards(rule: str) -> None:
-    """Refuse what is no rule for the rewards of ignored variables, and name the choices."""
     check_choice("rule for ignored_rewards", rule, get_args(IgnoredRewards))
 
 
@@ -117,44 +107,30 @@ def _means(
 
     The part that depends on no variable is (pairs,).
     """
-    optimistic, memory = rule == "optimistic", informants.memory
+    optimistic = rule == "optimistic"
     kept = [] if optimistic else [j for j in scope if j in informants.columns]
     dropped = [j for j in scope if j not in kept]
-    key = scope, tuple(kept)
-    if (paid := memory.find(PAID_AMOUNTS, key)) is None:
-        paid = _amounts(informants, scope, table, kept, dropped)
-        memory.keep(PAID_AMOUNTS, key, paid)
-    label, amounts = paid
+    label, amounts = _amounts(informants, scope, table, kept, dropped)
+    everywhere = np.arange(len(informants.backgrounds))
+    seen, number = label[informants.row(dropped, everywhere)], amounts.shape[1]
     told: list[int] = []
     if not optimistic:
         where = np.arange(informants.backgrounds.num_independent)
-        seen, number = label[informants.row(dropped, where)], amounts.shape[1]
-        question = Unseen(seen, number, where, number, key=("reward", scope))
+        question = Unseen(seen[where], number, where, number, key=("reward", scope))
         told = sorted(informants.informative(question, kept))
-
-    def counts() -> Ints:
-        everywhere = np.arange(len(informants.backgrounds))
-        seen = label[informants.row(dropped, everywhere)]
-        return informants.counts([*kept, *told], everywhere, seen, amounts.shape[1])
-
+    counts = informants.counts([*kept, *told], everywhere, seen, number)
     if len(scope) == 1:
-        own = (scope, tuple(told))
-        if (parts := memory.find(AVERAGED_REWARDS, own)) is None:
-            parts = memory.keep(AVERAGED_REWARDS, own, additive_means(counts(), SMOOTHING))
-        usual, *deviations = parts
+        usual, *deviations = additive_means(counts, SMOOTHING)
         means: dict[Scope, FloatArray] = {(): usual @ amounts[0]}
         for j, deviation in zip(told, deviations, strict=True):
             means[j,] = deviation @ amounts[0]
         return means
-
+    chances = smooth(counts, SMOOTHING).reshape(len(amounts), -1, number)
+    mean = (chances @ amounts).reshape(*informants.shape([*kept, *told]), -1)
+    order = np.argsort([*kept, *told]).tolist()
+    found = np.ascontiguousarray(mean.transpose(*order, len(order)))
     given = tuple(sorted([*kept, *told]))
-    if (found := memory.find(AVERAGED_SCOPES, (scope, given))) is None:
-        chances = smooth(counts(), SMOOTHING).reshape(len(amounts), -1, amounts.shape[1])
-        mean = (chances @ amounts).reshape(*informants.shape([*kept, *told]), -1)
-        order = np.argsort([*kept, *told]).tolist()
-        found = np.ascontiguousarray(mean.transpose(*order, len(order)))
-        found = memory.keep(AVERAGED_SCOPES, (scope, given), found.reshape(-1, mean.shape[-1]))
-    return {given: found if given else found[0]}
+    return {given: found.reshape(-1, mean.shape[-1]) if given else found}
 
 
 def _amounts(
@@ -164,7 +140,10 @@ def _amounts(
     kept: Sequence[int],
     dropped: Sequence[int],
 ) -> tuple[Ints, FloatArray]:
-    """What is kept in :data:`PAID_AMOUNTS` for a scope, of which some variables are kept."""
+    """Joint values of the dropped variables of a scope that pay the same, and what they pay.
+
+    Labels of the joint values, (values,); amounts, (joint values of the others, labels, pairs).
+    """
     split = table.reshape(*informants.shape(scope), -1)
     split = split.transpose(*(scope.index(j) for j in (*dropped, *kept)), len(scope))
     rows = split.reshape(math.prod(informants.shape(dropped)), -1)

@@ -110,7 +110,6 @@ class Informants:
         self.memory = Memory() if memory is None else memory
 
     def shape(self, variables: Sequence[int]) -> list[int]:
-        """How many values each of some variables has."""
         return [int(self.sizes[j]) for j in variables]
 
     def column(self, j: int) -> Ints:
@@ -215,7 +214,6 @@ class _Reduction:
         self.averages: dict[Hashable, Rule] = {}  # of this mask: many pairs share rules
 
     def reduce(self, pair: int) -> list[Rule]:
-        """The list of one pair."""
         rules = self.survey.lists[pair]
         out: list[Rule] = []
         for k, rule in enumerate(rules):

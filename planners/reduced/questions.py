@@ -18,15 +18,12 @@ difference in a share q of the comparisons is missed with probability (1 - q) **
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from exo_envs.compiled.functions import njit
 from exo_envs.contract.checked_mdp import CheckedMDP, CountedMDP
 from exo_envs.core.mdp import BoolArray, ExoMDP, IntArray, State
 from exo_envs.core.statistics import chi_squared_log_tail, g_tests
@@ -71,31 +68,6 @@ def draw_probes(
     return x
 
 
-@dataclass(frozen=True, eq=False)
-class Tiled:
-    """A few states over and over, so that any run of questions about them is a view of one array.
-
-    Every question is asked about the same states, one question after another. The states of a call
-    are then those of a window that begins anywhere, and nothing is copied for it.
-    """
-
-    states: IntArray  # (states, m)
-    tiles: IntArray  # (rows, m)
-
-    @classmethod
-    def of(cls, states: IntArray, repeats: int) -> Tiled:
-        """So many repeats, or as many as windows (:func:`~planners.core.arrays.chunks`) need."""
-        count = len(states) * repeats
-        longest = next(chunks(count, states.shape[1]), slice(0, 0)).stop
-        rows = min(count, longest + len(states))
-        return cls(states, states[np.arange(rows) % max(1, len(states))])
-
-    def window(self, part: slice) -> IntArray:
-        """The states of a chunk of all questions and states."""
-        begin = part.start % len(self.states)
-        return self.tiles[begin : begin + part.stop - part.start]
-
-
 def find_relevant(
     differ: Differ,
     num_questions: int,
@@ -125,23 +97,18 @@ def find_relevant(
     while len(asked):
         probes = [draw_probes(data, num_tests, rng) for _ in range(2)]
         x, y = probes if prepare is None else map(prepare, probes)
-        here, there = Tiled.of(x, len(asked)), Tiled.of(y, len(asked))
-        differs = np.zeros(len(asked) * num_tests, dtype=np.bool_)
+        known, differs = relevant[asked], np.zeros(len(asked) * num_tests, dtype=np.bool_)
         for part in chunks(len(differs), x.shape[1]):
-            question = asked[np.arange(part.start, part.stop) // num_tests]
-            with _the_same(relevant, asked, here, there, part):
-                windows = here.window(part), there.window(part)
-                differs[part] = differ(question, *windows, int(rng.integers(2**63)))
-        most = _most_traced(len(asked), x.shape[1])
+            place, test = np.divmod(np.arange(part.start, part.stop), num_tests)
+            from_, to = x[test], _alike(known, place, x, y, test)
+            differs[part] = differ(asked[place], from_, to, int(rng.integers(2**63)))
+        most = max(1, min(MAX_TRACED, TRACED_VALUES // (len(asked) * max(1, x.shape[1]))))
         rank = np.cumsum(differs.reshape(len(asked), -1), axis=1).reshape(-1)
         traced = np.flatnonzero(differs & (rank <= most))
         news = []  # what is found in this round is known from the next one on
         for part in chunks(len(traced), x.shape[1]):
-            lanes = traced[part]
-            q, test = asked[lanes // num_tests], lanes % num_tests
-            from_, to = x[test], y[test]
-            row, column = np.nonzero(relevant[q])
-            to[row, column] = from_[row, column]
+            place, test = np.divmod(traced[part], num_tests)
+            q, from_, to = asked[place], x[test], _alike(known, place, x, y, test)
             found, variable = _trace(differ, q, from_, to, int(rng.integers(2**63)))
             is_new = found & ~relevant[q, variable]
             news.append((q[is_new], variable[is_new]))
@@ -152,33 +119,13 @@ def find_relevant(
     return relevant
 
 
-def _most_traced(questions: int, width: int) -> int:
-    """Differences of each question that are traced in a round."""
-    return max(1, min(MAX_TRACED, TRACED_VALUES // max(1, questions * width)))
-
-
-@contextmanager
-def _the_same(
-    relevant: BoolArray, asked: Ints, here: Tiled, there: Tiled, part: slice
-) -> Iterator[None]:
-    """Give the states of a window the values that known variables have in another one.
-
-    They are what a question is known to depend on. Few variables are: only these are written.
-    """
-    tests = len(here.states)
-    first = part.start // tests
-    row, column = np.nonzero(relevant[asked[first : -(-part.stop // tests)]])
-    lane = ((first + row)[:, None] * tests + np.arange(tests) - part.start).reshape(-1)
-    column = np.repeat(column, tests)
-    inside = (lane >= 0) & (lane < part.stop - part.start)
-    lane, column = lane[inside], column[inside]
-    window = there.window(part)
-    kept = window[lane, column]
-    window[lane, column] = here.window(part)[lane, column]
-    try:
-        yield
-    finally:
-        window[lane, column] = kept
+def _alike(known: BoolArray, place: Ints, x: IntArray, y: IntArray, test: Ints) -> IntArray:
+    """States of y that are as in x where a question is known to depend on it: (B, m)."""
+    states = y[test]
+    for j in np.flatnonzero(known.any(axis=0)).tolist():  # few of the variables are
+        own = np.flatnonzero(known[place, j])
+        states[own, j] = x[test[own], j]
+    return states
 
 
 def _trace(
@@ -188,35 +135,20 @@ def _trace(
 
     The noise may be another one than that which showed the difference; then there may be none.
     """
+    columns = np.arange(x.shape[1])
+
+    def mix(upto: Ints) -> IntArray:
+        return np.where(columns < upto[:, None], y, x)
+
     low = np.zeros(len(x), dtype=np.int64)  # y in the columns before `low` makes no difference
     high = np.full(len(x), x.shape[1])  # and in those before `high` it does
-    at_low, tried = x.copy(), x.copy()  # y in the columns before `low`, and before `end`
-    end = np.zeros(len(x), dtype=np.int64)
-
-    def mix(upto: Ints) -> None:
-        mix_columns(tried, x, y, end, upto)
-        end[:] = upto
-
     while (high - low > 1).any():
         middle = (low + high) // 2
-        mix(middle)
-        differs = differ(question, at_low, tried, seed)
+        differs = differ(question, mix(low), mix(middle), seed)
         going = high - low > 1
         high = np.where(going & differs, middle, high)
-        before, low = low, np.where(going & ~differs, middle, low)
-        mix_columns(at_low, x, y, before, low)
-    mix(high)
-    return differ(question, at_low, tried, seed), high - 1
-
-
-@njit(cache=True)
-def mix_columns(states: Any, x: Any, y: Any, before: Any, after: Any) -> None:
-    """Make states that are y in the columns below ``before``, else x, so below ``after``."""
-    for b in range(len(states)):
-        for j in range(before[b], after[b]):
-            states[b, j] = y[b, j]
-        for j in range(after[b], before[b]):
-            states[b, j] = x[b, j]
+        low = np.where(going & ~differs, middle, low)
+    return differ(question, mix(low), mix(high), seed), high - 1
 
 
 @dataclass
@@ -299,7 +231,6 @@ class SuccessorSampler:
         return x if self._coarse is None else self._coarse.refine_some(x, columns, rng)
 
     def seed(self) -> int:
-        """A seed for :meth:`draw` and :meth:`differ`."""
         return int(self.rng.integers(2**63))
 
     def look_at_noise(self, pairs: Ints, data: ExogenousData, num_tests: int) -> bool:
@@ -309,15 +240,16 @@ class SuccessorSampler:
         noise is common is looked at in all of them, or in as many as NOISE_VALUES allows.
         """
         x, y = (draw_probes(data, num_tests, self.rng) for _ in range(2))
-        first, second, other = (Tiled.of(self.refine(z), len(pairs)) for z in (x, x, y))
+        first, second, other = (self.refine(z) for z in (x, x, y))
         is_noisy = False
         every = 1 + len(pairs) * num_tests * len(data.sizes) // NOISE_VALUES
         for k, part in enumerate(chunks(len(pairs) * num_tests, len(data.sizes))):
-            asked = pairs[np.arange(part.start, part.stop) // num_tests]
-            drawn = self.draw_refined(asked, first.window(part))
-            is_noisy |= bool((self.draw_refined(asked, second.window(part)) != drawn).any())
+            place, test = np.divmod(np.arange(part.start, part.stop), num_tests)
+            asked, states = pairs[place], first[test]
+            drawn = self.draw_refined(asked, states)
+            is_noisy |= bool((self.draw_refined(asked, second[test]) != drawn).any())
             if self.common_noise and k % every == 0:
-                self._check_common_noise(asked, first.window(part), other.window(part))
+                self._check_common_noise(asked, states, other[test])
         return is_noisy
 
     def _check_common_noise(self, pairs: Ints, x: IntArray, y: IntArray) -> None:

@@ -7,7 +7,7 @@ be enumerated, and one that asks the full model for n'. :meth:`ReducedMDP.estima
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ from planners.reduced.survey import MAX_PAIRS, EndogenousSurvey, can_enumerate
 from planners.samples.rollouts import ExogenousData
 from planners.tables.decision_lists import DecisionLists
 from planners.tables.factored_mdp import FactoredMDP
-from planners.tables.factors import Factor, Factors, Fit, KnownParents, LaterFit
+from planners.tables.factors import Factor, Factors, Fit, KnownParents, factors_later, fit_mask
 from planners.tables.indexing import variables_of
 from planners.tables.ragged import Ragged, SparseTables
 
@@ -111,7 +111,7 @@ class ReducedMDP(Loaded, ExoMDP):
         full_names: tuple[str, ...],
         data: ExogenousData,
         samples: SampleCounts,
-        fit: Fit | LaterFit,
+        fit: Fit | Callable[[], Fit],
         smoothing: float,
         ignored_rewards: IgnoredRewards = "zero",
     ) -> None:
@@ -127,7 +127,7 @@ class ReducedMDP(Loaded, ExoMDP):
         self.smoothing = check_real("smoothing", smoothing, 0.0)
         self.ignored_rewards: IgnoredRewards = ignored_rewards
         self._fit = fit
-        if not isinstance(fit, LaterFit):
+        if not callable(fit):
             check_kind("fit", fit, Fit)
             for factor in fit.factors:  # checked with the sizes of the variables later
                 check_kind("a factor", factor, Factor)
@@ -229,7 +229,7 @@ class ReducedMDP(Loaded, ExoMDP):
             "full_names": mdp.exogenous_names,
             "data": data.restrict(names),
             "samples": samples,
-            "fit": LaterFit(search, names, suspects, known_parents, smoothing),
+            "fit": cache(partial(fit_mask, search, names, suspects, known_parents, smoothing)),
             "smoothing": smoothing,
             "ignored_rewards": ignored_rewards,
         }
@@ -268,8 +268,8 @@ class ReducedMDP(Loaded, ExoMDP):
 
         Estimated when they are first asked for: there are planners that do without.
         """
-        if isinstance(self._fit, LaterFit):
-            self._fit = self._fit.made
+        if callable(self._fit):
+            self._fit = self._fit()
         return self._fit
 
     @property
@@ -347,11 +347,11 @@ class TabulatedReducedMDP(Saved, ReducedMDP, FactoredMDP):
         ReducedMDP.__init__(self, **estimated)
         check_kind("memory", memory, Memory, optional=True)
         check_function("of_part", of_part, optional=True)
-        self._of_part = of_part
+        self._of_part, fit = of_part, self._fit
         FactoredMDP.__init__(
             self,
             initial=self.data.initial(),
-            factors=self._fit.factors,
+            factors=factors_later(fit) if callable(fit) else fit.factors,
             data=self.data,
             memory=memory,
             **tables,
@@ -416,13 +416,11 @@ class SimulatedReducedMDP(ReducedMDP):
         self.reward_scopes = self._asked_rewards.scopes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything, with the factors made."""
         self.fit  # noqa: B018
         return self.__dict__
 
     @property
     def factors(self) -> tuple[Factor, ...]:
-        """The dynamics of each masked variable."""
         return self.fit.factors
 
     @cached_property
@@ -430,13 +428,11 @@ class SimulatedReducedMDP(ReducedMDP):
         return Factors.of(self.factors, self.exogenous_sizes)
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Draw from the states in which the rollouts begin."""
         initial = self.data.initial()
         chosen = rng.integers(self.data.num_rollouts, size=as_size(self, size))
         return State(initial.endogenous[chosen], initial.exogenous[chosen])
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Each variable by itself, given its parents."""
         shape, x = exogenous_lanes(self, exogenous)
         return self._joined_factors.sample(x, rng.random(x.shape)).reshape(shape)
 

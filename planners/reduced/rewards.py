@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -29,10 +29,6 @@ Reward = Literal["terms", "total"]
 
 #: Values of x with which every n is asked whether it is terminal.
 NUM_PROBES = 32
-#: States that a call which asks what is paid has at most, unless there are more pairs (n, a).
-FEW_STATES = 512
-#: The same for a model that answers one state at a time, and never one twice in a call.
-MANY_STATES = 50_000
 #: Rewards that differ by a smaller share of their size are the same.
 TOLERANCE = 1e-9
 #: Values of x in which the terms of a total reward are looked for.
@@ -59,7 +55,6 @@ class Rewards(NamedTuple):
 
 
 def check_reward(reward: str) -> None:
-    """Refuse what is no kind of reward, and name the choices."""
     check_choice("kind of reward", reward, ("terms", "total"))
 
 
@@ -118,13 +113,12 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
     for scope in scopes:
         refuse_large_scope(scope, mdp.exogenous_names, sizes, pairs)
     number = {scope: math.prod(scope_shape(scope, sizes)) for scope in scopes}
-    few = max(pairs, FEW_STATES if mdp.is_batched else MANY_STATES)
     tables: dict[int, FloatArray] = {}  # column of the terms -> (joint values * pairs,)
     for group in disjoint_scopes(number):
         together, most = set(group), max(number[scope] for scope in group)
         own_columns = {column for column, scope in enumerate(scopes) if scope in together}
         x = scope_values(group, np.arange(most), sizes)
-        for part in _parts(most * pairs, few, len(sizes)):
+        for part in chunks(most * pairs, len(sizes)):
             value, pair = np.divmod(np.arange(part.start, part.stop), pairs)
             terms = mdp.reward_terms(State(endogenous[n[pair]], x[value]), action[pair])
             paying = np.flatnonzero((terms != 0).any(axis=0)).tolist()
@@ -140,13 +134,6 @@ def reward_terms(mdp: ExoMDP, endogenous: IntArray, terminal: BoolArray) -> Rewa
         scoped[scope] = scoped[scope] + table if scope in scoped else table
     base = mdp.endogenous_reward(endogenous[n], action)
     return _as_rewards(base, scoped, terminal, sizes)
-
-
-def _parts(count: int, step: int, width: int) -> Iterator[slice]:
-    """Slices of some questions, of so many at most."""
-    for chunk in chunks(count, width):
-        for start in range(chunk.start, chunk.stop, step):
-            yield slice(start, min(chunk.stop, start + step))
 
 
 def disjoint_scopes(number: dict[Scope, int]) -> list[list[Scope]]:

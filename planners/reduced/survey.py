@@ -111,7 +111,6 @@ class EndogenousSurvey:
         *,
         reward: Reward = "terms",
         num_tests: int | None = None,
-        num_draws: int | None = None,
     ) -> EndogenousSurvey:
         """Ask ``mdp`` about every (n, a), or about a sample, where x is as in ``data``.
 
@@ -124,7 +123,6 @@ class EndogenousSurvey:
                 enumerated.
             num_tests: comparisons per pair and round when looking for what it depends on; fewer
                 for a model that is slow to ask.
-            num_draws: how many n' to draw for each row of a table, where n' is left to chance.
         """
         check_reward(reward)
         check_kind("data", data, ExogenousData)
@@ -134,7 +132,6 @@ class EndogenousSurvey:
                 f"{len(mdp.exogenous_names)} of the model; collect it for the whole model"
             )
         num_tests = optional(check_whole)("num_tests", num_tests, 1)
-        num_draws = optional(check_whole)("num_draws", num_draws, 1)
         mdp, rng = CountedMDP(coarsened(checked(mdp), data.bins)), as_generator("rng", rng)
         data.check(mdp.exogenous_variables, mdp.endogenous_variables)
 
@@ -161,7 +158,7 @@ class EndogenousSurvey:
             num_tests=tests,
             prepare=sampler.refine,
         )
-        estimator = DecisionListEstimator(sampler, relevant, backgrounds, is_noisy, num_draws)
+        estimator = DecisionListEstimator(sampler, relevant, backgrounds, is_noisy)
         lists, undecided = estimator.estimate(alive) if is_complete else ([], {})
         return cls(
             names=data.names,

@@ -124,28 +124,12 @@ class ExogenousData:
             fewest = max(1, min(MIN_ROLLOUTS, MOST_VALUES // ((steps + 1) * width)))
             num_rollouts = max(fewest, min(math.ceil(transitions / steps), affordable))
         names = mdp.exogenous_names
-        values, endogenous = _roll_out(mdp, num_rollouts, steps, rng, names)
+        values, endogenous = _roll_out(mdp, num_rollouts, steps, rng)
         bins = _fit_bins(checked(mdp), values, rng)
         sizes = np.array([v.size for v in coarsened(mdp, bins).exogenous_variables], np.int64)
         values = _in_bins(values, names, bins, _smallest_type(sizes))
         endogenous = put_on_grid(endogenous, _names(mdp.endogenous_variables), bins)
         return cls(names, sizes, values, endogenous, int(rng.integers(2**63)), bins)
-
-    def extend(self, mdp: ExoMDP, num_rollouts: int, rng: np.random.Generator) -> ExogenousData:
-        """These rollouts and ``num_rollouts`` more: whatever is counted in both parts adds up."""
-        rng = as_generator("rng", rng)
-        if mdp.is_recorded:
-            raise ArgumentError(
-                f"{mdp!r} is a record, of which nothing new can be rolled out; give a longer one"
-            )
-        values, endogenous = _roll_out(mdp, num_rollouts, self.num_steps, rng, self.names)
-        seen = _in_bins(values, self.names, self.bins, self.values.dtype)
-        endogenous = put_on_grid(endogenous, _names(mdp.endogenous_variables), self.bins)
-        return replace(
-            self,
-            values=np.concatenate([self.values, seen]),
-            initial_endogenous=np.concatenate([self.initial_endogenous, endogenous]),
-        )
 
     def beginning_with(self, endogenous: IntArray) -> ExogenousData:
         """The same rollouts of x, drawn with another n each, shape (rollouts, k)."""
@@ -164,7 +148,6 @@ class ExogenousData:
         return fewer
 
     def check(self, exogenous: Sequence[Variable], endogenous: Sequence[Variable]) -> None:
-        """Refuse rollouts that are not of these variables."""
         names, of_n = _names(exogenous), _names(endogenous)
         sizes = [variable.size for variable in exogenous]
         if self.names != names:
@@ -254,7 +237,6 @@ class Backgrounds:
         return cls(data, np.tile(np.arange(rollouts), repeats), chosen, rollouts)
 
     def __len__(self) -> int:
-        """The number of backgrounds."""
         return len(self.rollout)
 
     def column(self, j: int) -> Ints:
@@ -338,22 +320,19 @@ def _of_record(mdp: ExoMDP, num_rollouts: int | None, steps: int) -> tuple[int |
 
 
 def _roll_out(
-    mdp: ExoMDP, num_rollouts: int, num_steps: int, rng: np.random.Generator, names: Sequence[str]
+    mdp: ExoMDP, num_rollouts: int, num_steps: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Values of x, (rollouts, num_steps + 1, names), and the initial n, (rollouts, k)."""
+    """Values of x, (rollouts, num_steps + 1, m), and the initial n, (rollouts, k)."""
     mdp = checked(mdp)
-    num_variables = len(mdp.exogenous_variables)
-    num_rollouts = check_rollouts("num_rollouts", num_rollouts, num_steps + 1, num_variables)
-    everything = names == mdp.exogenous_names
-    columns = None if everything else mdp.exogenous_indices(names)
-    sizes = mdp.exogenous_sizes if columns is None else mdp.exogenous_sizes[columns]
-    dtype = np.float64 if mdp.exogenous_ranges.is_real else _smallest_type(sizes)
-    values = np.empty((num_rollouts, num_steps + 1, len(sizes)), dtype=dtype)
+    width = len(mdp.exogenous_variables)
+    num_rollouts = check_rollouts("num_rollouts", num_rollouts, num_steps + 1, width)
+    dtype = np.float64 if mdp.exogenous_ranges.is_real else _smallest_type(mdp.exogenous_sizes)
+    values = np.empty((num_rollouts, num_steps + 1, width), dtype=dtype)
     # Of thousands of variables a part of the rollouts is stepped at a time: what the model returns
     # takes eight bytes for each value. A record is followed from its beginning to its end.
     whole = [slice(0, num_rollouts)]
-    parts = whole if mdp.is_recorded else chunks(num_rollouts, num_variables)
-    endogenous = [mdp.write_trajectories(values[part], rng, columns) for part in parts]
+    parts = whole if mdp.is_recorded else chunks(num_rollouts, width)
+    endogenous = [mdp.write_trajectories(values[part], rng) for part in parts]
     return values, np.concatenate(endogenous)
 
 

@@ -13,10 +13,9 @@ takes a :class:`DecisionLists` as it is, so a kernel gets one record and not a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,6 @@ from exo_envs.compiled.ranges import ROUNDING, wrong_row
 from exo_envs.core.arguments import (
     as_array,
     check_shape,
-    check_starts,
     check_whole,
     exact,
     exact_starts,
@@ -52,16 +50,6 @@ class Rule:
     starts: Ints  # (rows + 1,)
     targets: Ints  # (entries,)
     probabilities: FloatArray  # (entries,)
-
-    def check(self) -> None:
-        """Refuse arrays that do not belong together.
-
-        Not when it is made, since rules are made by the thousand while lists are learned; those
-        that come from elsewhere pass here.
-        """
-        whole_numbers("targets", self.targets, 0)
-        real_numbers("probabilities", self.probabilities, self.targets.shape)
-        check_starts("starts", self.starts, self.num_rows, len(self.targets))
 
     @classmethod
     def certain(cls, target: int) -> Rule:
@@ -241,60 +229,25 @@ class DecisionLists(NamedTuple):
         counts = len(lists) // num_actions, num_actions
         return cls(*counts, all_sizes, starts_of(lists), SparseTables.of(tables))
 
-    @classmethod
-    def from_rules(
-        cls,
-        num_states: int,
-        num_actions: int,
-        sizes: Sequence[int] | IntArray,
-        rules: Mapping[tuple[int, int], Sequence[Rule]],
-    ) -> DecisionLists:
-        """From the list ``rules[n, a]`` of every pair; rules that are not sound are refused."""
-        num_states = check_whole("num_states", num_states, 1)
-        num_actions = check_whole("num_actions", num_actions, 1)
-        if len(rules) != num_states * num_actions:
-            raise ArgumentError(
-                f"there are rules for {len(rules)} pairs (n, a), not for {num_states} states "
-                f"times {num_actions} actions"
-            )
-        pairs = [(n, a) for n in range(num_states) for a in range(num_actions)]
-        missing = [pair for pair in pairs if pair not in rules]
-        if missing:
-            raise ArgumentError(f"there are no rules for the pair (n, a) = {missing[0]}")
-        lists = [rules[pair] for pair in pairs]
-        for rule in chain.from_iterable(lists):
-            rule.check()
-        return cls.from_lists(lists, num_actions, sizes).checked()
-
     def dependencies(self) -> tuple[int, ...]:
         """The exogenous variables that any rule looks at."""
         return tuple(int(i) for i in np.unique(self.tables.variables.values))
 
-    def sample(self, n: IntArray, action: IntArray, exogenous: IntArray, uniform: Any) -> Ints:
-        """Draw n' for a batch: (B,), (B,), (B, m) and uniform numbers (B,)."""
-        batch = self._batch(n, action, exogenous)
-        uniform = real_numbers("uniform", uniform, batch[0].shape, low=0.0, high=1.0)
-        return sample_lists(self, *batch, uniform)
-
     def distribution(self, n: IntArray, action: IntArray, exogenous: IntArray) -> FloatArray:
         """P(n' | n, a, x) for a batch, shape (B, N)."""
-        batch = self._batch(n, action, exogenous)
-        targets, probabilities = list_successors(self, *batch)
-        out = np.zeros((len(targets), self.num_states))
-        np.add.at(out, (np.arange(len(targets))[:, None], targets), probabilities)
-        return out
-
-    def _batch(self, n: Any, action: Any, exogenous: Any) -> tuple[Ints, Ints, Ints]:
-        """States and actions that kernels may follow."""
-        n = whole_numbers("n", n, 0, self.num_states)
-        actions = whole_numbers("action", action, 0, self.num_actions, length=len(n))
+        states = whole_numbers("n", n, 0, self.num_states)
+        actions = whole_numbers("action", action, 0, self.num_actions, length=len(states))
         x = np.asarray(exogenous)
-        check_shape("exogenous", x, (len(n), len(self.sizes)))
+        check_shape("exogenous", x, (len(states), len(self.sizes)))
         columns = [
             whole_numbers(f"exogenous[:, {i}]", x[:, i], 0, size)
             for i, size in enumerate(self.sizes.tolist())
         ]
-        return n, actions, np.array(columns, dtype=np.int64).reshape(x.shape[::-1]).T.copy()
+        sound: Ints = np.array(columns, dtype=np.int64).reshape(x.shape[::-1]).T.copy()
+        targets, probabilities = list_successors(self, states, actions, sound)
+        out = np.zeros((len(targets), self.num_states))
+        np.add.at(out, (np.arange(len(targets))[:, None], targets), probabilities)
+        return out
 
 
 def list_successors(
@@ -342,7 +295,7 @@ def _wrong_rule(lists: Any) -> int:
 
 @njit(cache=True)
 def sample_lists(lists: Any, n: Any, action: Any, x: Any, uniform: Any) -> Any:
-    """:meth:`DecisionLists.sample` for states and actions that are known to be sound."""
+    """Draw n' for a sound batch: (B,), (B,), (B, m) and uniform numbers (B,) give (B,)."""
     _, num_actions, sizes, rule_starts, tables = lists
     (variables, variable_starts), row_starts, (targets, entry_starts), probabilities = tables
     out = np.empty(len(n), np.int64)

@@ -126,14 +126,10 @@ class FactoredMDP(ExoMDP):
         self.initial = self._as_initial(initial)
         self.data = data
         self.memory = memory
-        if not callable(factors):
-            self.check_tables()
-
-    def check_tables(self) -> None:
-        """Refuse factors or rollouts of other variables; what is estimated later is not checked."""
-        self.factors  # noqa: B018
-        if self.data is not None:
-            self.data.check(self.exogenous_variables, self.endogenous_variables)
+        if not callable(factors):  # what is estimated later is of these variables
+            self.factors  # noqa: B018
+            if data is not None:
+                data.check(self.exogenous_variables, self.endogenous_variables)
 
     def _check_decision_lists(self) -> None:
         check_kind("decision_lists", self.decision_lists, DecisionLists)
@@ -191,7 +187,6 @@ class FactoredMDP(ExoMDP):
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
-        """The dynamics of each exogenous variable."""
         factors = tuple(self._factors() if callable(self._factors) else self._factors)
         sizes = self.exogenous_sizes
         if len(factors) != len(sizes):
@@ -238,19 +233,16 @@ class FactoredMDP(ExoMDP):
     # --- the ExoMDP -----------------------------------------------------------------------
 
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
-        """Draw from the initial states."""
         chosen = rng.integers(len(self.initial.endogenous), size=as_size(self, size))
         return State(self.initial.endogenous[chosen], self.initial.exogenous[chosen])
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """Each variable by itself, given its parents."""
         shape, x = exogenous_lanes(self, exogenous)
         return self.all_factors.sample(x, rng.random(x.shape)).reshape(shape)
 
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """One n' for each lane, drawn from its decision list."""
         shape, (n, x, actions) = as_lanes(self, state, action)
         uniform = rng.random(len(actions))
         following = sample_lists(self.decision_lists, self.endogenous_index(n), actions, x, uniform)
@@ -282,14 +274,12 @@ class FactoredMDP(ExoMDP):
         return out.reshape(*shape, columns)
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """From the table; zero in terminal states."""
         shape, n, actions = as_pairs(self, endogenous, action)
         index = self.endogenous_index(n)
         paid = np.where(self.terminal[index], 0.0, self.base_reward[index, actions])
         return paid.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """What the table says of n, whatever x is."""
         shape, n = endogenous_lanes(self, as_pair(state).endogenous)
         return self.terminal[self.endogenous_index(n)].reshape(shape[:-1])
 

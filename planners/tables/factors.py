@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,6 @@ class Factor:
     probabilities: FloatArray  # (entries,)
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not belong together."""
         values = whole_numbers("values", self.values, 0)
         starts = as_array("starts", self.starts)
         probabilities = real_numbers(
@@ -111,7 +109,6 @@ class Factors(NamedTuple):
 
     @classmethod
     def of(cls, factors: Sequence[Factor], sizes: Ints) -> Factors:
-        """One factor for each variable of these sizes."""
         tables = [(f.parents, f.starts, f.values, f.probabilities) for f in factors]
         return cls(sizes, SparseTables.of(tables))
 
@@ -191,37 +188,40 @@ class Fit(NamedTuple):
     marginal_log_loss: FloatArray  # (m,): the same without any parents
 
 
-@dataclass(eq=False)
-class LaterFit:
-    """The fit of a mask, made when it is first asked for: there are planners that do without.
+def fit_mask(
+    search: ParentSearch,
+    names: tuple[str, ...],
+    suspects: Mapping[int, Mapping[int, float]],
+    known_parents: KnownParents | None,
+    smoothing: float,
+) -> Fit:
+    """The tables of a mask's variables, given parents in the mask, and how well they predict.
 
     Parents that are known, and are all in the mask, are not looked for again.
+
+    Args:
+        search: looks for parents.
+        names: of the mask.
+        suspects: what acts on which variable, by position.
+        known_parents: gives those of variables among all.
+        smoothing: see :func:`fit_factors`.
     """
+    known = {} if known_parents is None else known_parents(names)
+    if not isinstance(known, Mapping):
+        raise ArgumentTypeError(f"known_parents returns a mapping of names, not {known!r}")
+    data, parents = search.data, {}
+    columns = data.positions(names).tolist()
+    for i, name in zip(columns, names, strict=True):
+        if name in known and set(names).issuperset(known[name]):
+            parents[i] = tuple(data.positions(tuple(known[name])).tolist())
+        else:
+            parents[i] = search.parents(i, columns, suspects.get(i))
+    return fit_factors(data, parents, smoothing, memory=search.memory)
 
-    search: ParentSearch
-    names: tuple[str, ...]  # of the mask
-    suspects: Mapping[int, Mapping[int, float]]  # what acts on which variable, by position
-    known_parents: KnownParents | None
-    smoothing: float
 
-    @cached_property
-    def made(self) -> Fit:
-        """The tables, and how well they predict."""
-        known = {} if self.known_parents is None else self.known_parents(self.names)
-        if not isinstance(known, Mapping):
-            raise ArgumentTypeError(f"known_parents returns a mapping of names, not {known!r}")
-        data, mask = self.search.data, set(self.names)
-        columns, parents = data.positions(self.names).tolist(), {}
-        for i, name in zip(columns, self.names, strict=True):
-            if name in known and mask.issuperset(known[name]):
-                parents[i] = tuple(data.positions(tuple(known[name])).tolist())
-            else:
-                parents[i] = self.search.parents(i, columns, self.suspects.get(i))
-        return fit_factors(data, parents, self.smoothing, memory=self.search.memory)
-
-    def factors(self) -> tuple[Factor, ...]:
-        """The tables of the masked variables."""
-        return self.made.factors
+def factors_later(fit: Callable[[], Fit]) -> Callable[[], tuple[Factor, ...]]:
+    """The factors of a fit that is made when they are first asked for."""
+    return lambda: fit().factors
 
 
 def _fitted_variables(key: tuple[int, Key, float]) -> list[int]:

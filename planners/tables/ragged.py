@@ -40,12 +40,6 @@ class Ragged(NamedTuple):
         """All pieces in order, none of them a copy."""
         return [self.values[first:last] for first, last in pairwise(self.starts.tolist())]
 
-    @property
-    def lengths(self) -> Ints:
-        """The number of values of each piece."""
-        lengths: Ints = np.diff(self.starts)
-        return lengths
-
     def check(
         self, name: str, pieces: int, least: int = 0, below: int | None = None, at_least: int = 0
     ) -> Ragged:

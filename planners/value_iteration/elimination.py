@@ -49,8 +49,6 @@ class SumStep:
 
 @dataclass(frozen=True)
 class Elimination:
-    """The steps, one after another."""
-
     sizes: tuple[int, ...]  # of the exogenous variables
     steps: tuple[SumStep, ...]
 
@@ -77,23 +75,13 @@ class Elimination:
 def eliminate(
     sizes: Sequence[int] | IntArray, factors: Sequence[Factor], num_endogenous: int
 ) -> Elimination:
-    """Choose the steps for factors over variables of these sizes."""
-    sizes = tuple(int(size) for size in sizes)
-    return Elimination(sizes, tuple(_search(sizes, factors, num_endogenous)))
-
-
-def _num_entries(sizes: Sequence[int], step: SumStep) -> int:
-    """The entries of a step's joint factor, at most."""
-    return math.prod(sizes[parent] for parent in step.parents) * step.entries
-
-
-def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int) -> list[SumStep]:
     """All steps: those first that let the tensor grow least, and joint ones where that is cheaper.
 
     A variable whose parents were eliminated adds no axis. Of a component of variables that depend
     on each other one has to; its steps are then taken together if their joint factor is small. So
     are neighbours that depend on nothing else: fewer passes.
     """
+    sizes = tuple(int(size) for size in sizes)
     # Being its own parent keeps a variable's axis in the tensor; it costs nothing.
     parents = [
         {i, *(p for p in factor.parents if sizes[p] > 1)} for i, factor in enumerate(factors)
@@ -139,4 +127,9 @@ def _search(sizes: Sequence[int], factors: Sequence[Factor], num_endogenous: int
             joint = step(steps[k].before, group)
             if joint.group == joint.parents and cost([joint]) < cost(steps[k:]):
                 steps[k:] = [joint]
-    return steps
+    return Elimination(sizes, tuple(steps))
+
+
+def _num_entries(sizes: Sequence[int], step: SumStep) -> int:
+    """The entries of a step's joint factor, at most."""
+    return math.prod(sizes[parent] for parent in step.parents) * step.entries

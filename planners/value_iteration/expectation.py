@@ -169,7 +169,6 @@ def _make_step(
 def _apply(  # noqa: C901 - calls of functions with arrays would count references
     step: Any, piece: Any, source: Any, target: Any
 ) -> None:
-    """Fill a piece of the result."""
     first, last, start, end, size = piece
     _, middle, inner, stride, bases, rows, starts, offsets, probabilities = step
     for outer in range(first // middle, (last + middle - 1) // middle):

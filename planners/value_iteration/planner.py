@@ -96,9 +96,6 @@ MAX_SETBACKS = 3
 #: an array, and a model with more could not be enumerated anyway.
 MAX_WARM_VARIABLES = 30
 
-#: Rewards that are looked at in one go, so that they stay in the cache.
-BLOCK_REWARDS = 1 << 16
-
 
 @dataclass(kw_only=True, eq=False)
 class ValueIteration:
@@ -230,7 +227,6 @@ class ValueIteration:
 
 
 def _float_type(dtype: Any) -> np.dtype[Any]:
-    """One of the two types that V may have."""
     try:
         found = None if dtype is None else np.dtype(dtype)
     except TypeError:
@@ -419,7 +415,6 @@ class _Run:
         return float(np.finfo(self.dtype).eps / 2) * (sums * size + rewards)
 
     def finish(self) -> Plan:
-        """The plan as far as it got."""
         mdp = self.mdp
         values: Any = None
         if self.policy is None:  # not one sweep
@@ -475,11 +470,8 @@ def _reward_sizes(mdp: FactoredMDP) -> tuple[tuple[float, float], float]:
     """The least and the largest reward of any state, and the most that terms can add up to."""
     lows, highs = [], []  # (N, A) of each table
     for table in (mdp.base_reward[None], *mdp.scoped_terms.values()):
-        step = max(1, BLOCK_REWARDS // max(1, table[0].size))
-        blocks = [table[first : first + step] for first in range(0, len(table), step)]
-        found = [(block.min(axis=0), block.max(axis=0)) for block in blocks]
-        lows.append(np.min([low for low, _ in found], axis=0))
-        highs.append(np.max([high for _, high in found], axis=0))
+        lows.append(table.min(axis=0))
+        highs.append(table.max(axis=0))
     size = float(np.maximum(-np.array(lows), highs).max(axis=(1, 2), initial=0.0).sum())
     if not math.isfinite(size):
         raise ArgumentError("the rewards are not all finite")

@@ -63,12 +63,10 @@ class SuccessorRows(NamedTuple):
 
     @property
     def longest_row(self) -> int:
-        """The most successors that any row has."""
         return int(np.diff(self.entry_starts.astype(np.int64)).max(initial=0))
 
     @property
     def longest_list(self) -> int:
-        """The most rules that any pair has."""
         return int(np.diff(self.rule_starts.astype(np.int64)).max(initial=0))
 
 

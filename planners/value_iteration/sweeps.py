@@ -69,16 +69,6 @@ class SweepModel(NamedTuple):
     rewards: RewardTables
     successors: SuccessorRows
 
-    @classmethod
-    def of(cls, mdp: FactoredMDP, dtype: Any) -> SweepModel:
-        """Bring the tables of a model into this form."""
-        tick()
-        rows = successor_rows(mdp.decision_lists, dtype)
-        tick()
-        rewards = RewardTables.of(mdp, dtype)
-        discount = dtype.type(mdp.discount)
-        return cls(discount, mdp.num_actions, mdp.terminal, mdp.exogenous_sizes, rewards, rows)
-
 
 class Kept(NamedTuple):
     """The rewards and successor rows of the best actions, for sweeps with these actions fixed.
@@ -100,7 +90,11 @@ class Sweeps:
 
     def __init__(self, mdp: FactoredMDP, dtype: np.dtype[Any], threads: int = 1) -> None:
         shape = num_exogenous_states(mdp), mdp.num_endogenous_states
-        self.model = SweepModel.of(mdp, dtype)
+        tick()
+        rows = successor_rows(mdp.decision_lists, dtype)
+        tick()
+        model = mdp.num_actions, mdp.terminal, mdp.exogenous_sizes, RewardTables.of(mdp, dtype)
+        self.model = SweepModel(dtype.type(mdp.discount), *model, rows)
         self.expectation = Expectation(mdp.exogenous_sizes, mdp.factors, shape[1], dtype)
         self.threads = threads
         self.values: Floats = np.zeros(shape, dtype)

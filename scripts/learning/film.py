@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from pathlib import Path
 
 import gymnasium as gym
@@ -21,9 +20,9 @@ def draws_pictures(env: gym.Env) -> bool:
 
 def picture_settings(env: gym.Env) -> dict[str, str]:
     """What makes an environment draw pictures: flat ones where there is no PyBullet."""
-    arguments = signature(type(env.unwrapped)).parameters
+    has_backends = getattr(env.unwrapped, "backends", ())
     settings = {"render_mode": "rgb_array"}
-    return settings | ({"render_backend": backend()} if "render_backend" in arguments else {})
+    return settings | ({"render_backend": backend()} if has_backends else {})
 
 
 def save_picture(env: gym.Env, path: Path, seed: int) -> None:

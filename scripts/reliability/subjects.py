@@ -94,7 +94,7 @@ def factored_mdp() -> FactoredMDP:
         discount=0.9,
         horizon=5,
         factors=factors,
-        decision_lists=DecisionLists.from_rules(states, actions, sizes, rules),
+        decision_lists=DecisionLists.from_lists([*rules.values()], actions, sizes),
         base_reward=rng.normal(size=(states, actions)),
         terms={1: rng.normal(size=(3, states, actions))},
         terminal=np.arange(states) == 3,

@@ -91,16 +91,6 @@ def test_trajectories_are_written_as_they_follow(wrap, dtype):
     assert rng.random() == twin.random()
 
 
-def test_some_variables_of_trajectories_are_written_in_their_own_type():
-    mdp = SyntheticMDP(SyntheticParameters(noise_size=300))  # 255 is not enough for all
-    columns = np.flatnonzero(mdp.exogenous_sizes == 2)
-    values = np.empty((20, 7, len(columns)), np.uint8)
-    checked(mdp).write_trajectories(values, np.random.default_rng(0), columns)
-    _, following = mdp.trajectories(20, 6, np.random.default_rng(0))
-    for t, x in enumerate(following, 1):
-        assert (values[:, t] == x[:, columns]).all()
-
-
 def test_written_trajectories_are_counted_and_tick():
     mdp, ticks = CountedMDP(SMALL), []
     with Clock(None, watch=ticks.append).above():

@@ -17,7 +17,7 @@ from exo_envs.domains.crowd import CrowdMDP, CrowdParameters
 from exo_envs.domains.factory import FactoryMDP, FactoryParameters
 from exo_envs.domains.grid import GridMDP, GridParameters
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
-from exo_envs.shells.stepper import CompiledStepper, compiled_step_of
+from exo_envs.shells.stepper import CompiledStepper
 
 MODELS = {
     "grid": GridMDP(),
@@ -73,7 +73,7 @@ def test_a_step_is_that_of_the_methods(name, seed, lanes):
     actions = rng.integers(mdp.num_actions, size=lanes)
     noise = noise_of(seed)
     expected = mdp.transition(state, actions, noise.endogenous, exogenous_rng=noise.exogenous)
-    stepper = CompiledStepper(mdp, compiled_step_of(mdp), lanes)
+    stepper = CompiledStepper.of(mdp, lanes)
     again = noise_of(seed)
     before = State(*map(np.copy, state))
     following, shown, rewards, terminal = stepper.step(state, actions, again)
@@ -203,12 +203,12 @@ def test_a_model_that_moves_otherwise_has_another_step():
         def decode_object(self, values):
             return super().decode_object(values)
 
-    assert compiled_step_of(Calm()) is None
-    assert compiled_step_of(Elsewhere()) is None
-    assert compiled_step_of(Renamed()) is not None
+    assert CompiledStepper.of(Calm(), 1) is None
+    assert CompiledStepper.of(Elsewhere(), 1) is None
+    assert CompiledStepper.of(Renamed(), 1) is not None
     patched = CrowdMDP()
     patched.is_terminal = lambda state: np.ones(len(state.endogenous), bool)
-    assert compiled_step_of(patched) is None
+    assert CompiledStepper.of(patched, 1) is None
     env, plain = ExoVectorEnv(Calm(), 50), ExoVectorEnv(CrowdMDP(), 50)
     halves = [env.reset(seed=0), plain.reset(seed=0)]
     halves = [e.step(np.full(50, 1))[1] for e in (env, plain)]

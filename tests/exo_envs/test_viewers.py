@@ -281,7 +281,8 @@ def test_bodies_are_made_once(domain):
         # Uniform states show everything that there is to show.
         viewer.mask = viewer.mdp.exogenous_names if episode % 2 else None
         viewer.draw(single(viewer.mdp.sample_uniform(1, rng)))
-        counts.append(viewer._scene.num_bodies)
+        scene = viewer._scene
+        counts.append(scene._bullet.getNumBodies(physicsClientId=scene._client))
     assert counts == sorted(counts)
     assert counts[30] == counts[-1]
     bullet, client = viewer._scene._bullet, viewer._scene._client

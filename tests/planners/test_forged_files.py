@@ -257,9 +257,9 @@ def test_factors_and_rules_that_are_none_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             Factor(*fields)
-    wrong = Rule((), np.array([0, 5]), np.array([0]), np.ones(1))
+    wrong = [Rule((0,), np.array([0, 5, 5]), np.array([0]), np.ones(1)), Rule.certain(0)]
     with pytest.raises(ValueError, match="starts"):
-        DecisionLists.from_rules(1, 1, [2], {(0, 0): [wrong]})
+        DecisionLists.from_lists([wrong], 1, [2]).checked()
 
 
 def test_models_of_tables_that_do_not_fit_are_refused():

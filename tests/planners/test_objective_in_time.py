@@ -13,6 +13,13 @@ from planners import Scenarios, ValueIteration, estimate_objective
 SLACK = 1.0
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Kernels are compiled by the first call of a machine, which takes its time."""
+    estimate_objective(GridMDP(), ["object"], rng=0, num_rollouts=50)
+    estimate_objective(GridMDP(), ["object"], rng=0, num_rollouts=50, planner=ValueIteration())
+
+
 class Slow(GridMDP):
     """A model that takes its time for each answer of one method."""
 

@@ -109,10 +109,6 @@ def test_an_environment_has_variables_that_pay():
         (lambda: GreedyMaskLearner(trials=10**30).fit(COIN), "trials is a whole number, from 1 to"),
         (lambda: BruteForceMaskLearner(max_variables="x").fit(COIN), "max_variables"),
         (lambda: Study(COIN, 0, level=set()), "level"),
-        (
-            lambda: DecisionLists.from_rules(2, 1, (2,), {(0, 0): [], (0, 1): []}),
-            r"there are no rules for the pair \(n, a\) = \(1, 0\)",
-        ),
         (lambda: Study(COIN, 0, level=5e-324), "level is a probability of at least 1e-100"),
         (lambda: estimate_reward_variables(COIN, 0, sampler=3), "sampler is a function"),
         (lambda: estimate_reward_variables(COIN, 0, n2=10**30), "n2"),
@@ -174,8 +170,6 @@ def test_decision_lists_are_asked_about_what_there_is():
         wrong = {**sound, name: values + 10**6}
         with pytest.raises(ValueError, match=name):
             lists.distribution(**wrong)
-    with pytest.raises(ValueError, match="uniform"):
-        lists.sample(**sound, uniform=np.full(2, np.nan))
 
 
 @pytest.mark.parametrize(
@@ -187,8 +181,8 @@ def test_decision_lists_are_asked_about_what_there_is():
         (lambda: Factor.from_table((0.5,), np.ones((2, 1))), "parents"),
         (lambda: Factor((), [0, 1], [[1], [2, 3]], [1.0]), "rows have different lengths"),
         (lambda: TABLES.factors[0].to_table(0), "size"),
-        (lambda: DecisionLists.from_rules(2, 1, (), {(0, 0): [Rule.certain(0)]}), "1 pairs"),
-        (lambda: DecisionLists.from_rules(0.5, 1, (), {}), "num_states"),
+        (lambda: DecisionLists.from_lists([[Rule.certain(0)]], 2, ()).checked(), "num_states"),
+        (lambda: DecisionLists.from_lists([[]], 1, (2,)).checked(), "rule_starts"),
     ],
 )
 def test_tables_that_are_none_are_refused(call, words):

@@ -78,7 +78,7 @@ def reduce_exactly(mdp, mask):
         discount=mdp.discount,
         horizon=mdp.horizon,
         factors=factors,
-        decision_lists=DecisionLists.from_rules(states, actions, sizes, rules),
+        decision_lists=DecisionLists.from_lists([*rules.values()], actions, sizes),
         base_reward=mdp.base_reward,
         terms={k: mdp.terms[i] for k, i in enumerate(mask) if i in mdp.terms},
         terminal=mdp.terminal,

@@ -113,7 +113,7 @@ def random_mdp(
         discount=discount,
         horizon=horizon,
         factors=factors,
-        decision_lists=DecisionLists.from_rules(states, num_actions, sizes, rules),
+        decision_lists=DecisionLists.from_lists([*rules.values()], num_actions, sizes),
         base_reward=base,
         terms=terms,
         terminal=terminal,

@@ -6,21 +6,19 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector import VectorEnv
 from numpy.typing import DTypeLike, NDArray
 
 from exo_envs.compiled.functions import njit
 from exo_envs.core.arguments import as_array, as_integers, check_choice, kind_of
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.spaces import NEEDED_SPACE
-from wrappers.observation.masked import VectorObservation, observed_space
+from wrappers.observation.masked import ObservationOf, VectorObservation
 
 Flat: TypeAlias = NDArray[Any]
 ENCODINGS = ("one-hot", "scaled")
@@ -67,7 +65,6 @@ class Entry:
 
     @cached_property
     def bounds(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The first and the last values, as arrays."""
         dtype = np.float64 if self.is_real else np.int64
         return np.array(self.low, dtype=dtype), np.array(self.high, dtype=dtype)
 
@@ -122,7 +119,6 @@ class Entry:
             )
 
     def __str__(self) -> str:
-        """The entry, for people."""
         return f"the {self.key} part of the observation"
 
 
@@ -280,26 +276,22 @@ class Encoding:
         return spaces.Box(low, high, dtype=cast("Any", self.dtype))
 
     def _columns(self) -> Iterator[tuple[Entry, int]]:
-        """Each part with its first column."""
         first = 0
         for part in self.parts:
             yield part, first
             first += part.width(self.kind)
 
 
-class FlatWrapper(RecordConstructorArgs):
+class FlatWrapper(ObservationOf):
     """The part that both wrappers share."""
 
-    _wraps: ClassVar[type[Any]]
-
-    def __init__(self, env: Any, encoding: str, dtype: DTypeLike) -> None:
-        """Make the encoding, before the wrapper takes hold of ``env``."""
-        space = observed_space(self, env, self._wraps)
-        self.encoding = Encoding.of(space, encoding, dtype)
+    def __init__(
+        self, env: Any, encoding: str = "one-hot", *, dtype: DTypeLike = "float32"
+    ) -> None:
+        self.encoding = Encoding.of(self._observed_space(env), encoding, dtype)
         # Strings survive JSON.
-        RecordConstructorArgs.__init__(
-            self, encoding=self.encoding.kind, dtype=self.encoding.dtype.name
-        )
+        recorded = {"encoding": self.encoding.kind, "dtype": self.encoding.dtype.name}
+        self._take(env, self.encoding.space, recorded)
 
     def observation(self, observation: Mapping[str, Any]) -> Flat:
         """The flat array of an observation, or of a batch of them."""
@@ -335,17 +327,6 @@ class FlatObservation(FlatWrapper, gym.ObservationWrapper[Flat, Any, Any]):
 
     _wraps = gym.Env
 
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        encoding: str = "one-hot",
-        *,
-        dtype: DTypeLike = "float32",
-    ) -> None:
-        FlatWrapper.__init__(self, env, encoding, dtype)
-        gym.ObservationWrapper.__init__(self, env)
-        self.observation_space = self.encoding.space
-
 
 class FlatVectorObservation(FlatWrapper, VectorObservation):
     """The vector twin of :class:`FlatObservation`, with the same arguments and attributes.
@@ -359,18 +340,6 @@ class FlatVectorObservation(FlatWrapper, VectorObservation):
     """
 
     _wraps = VectorEnv
-
-    def __init__(
-        self,
-        env: VectorEnv[Any, Any, Any],
-        encoding: str = "one-hot",
-        *,
-        dtype: DTypeLike = "float32",
-    ) -> None:
-        FlatWrapper.__init__(self, env, encoding, dtype)
-        VectorWrapper.__init__(self, env)
-        self.single_observation_space = self.encoding.space
-        self.observation_space = batch_space(self.encoding.space, env.num_envs)
 
     def final(self, observations: Any, lanes: NDArray[np.intp]) -> NDArray[np.object_]:
         """The last observations of some lanes, encoded as one batch; None for the others."""

@@ -60,7 +60,6 @@ class VectorObservation(VectorWrapper):
         return self.observation(observations), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step every lane."""
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         if "final_obs" in infos:
             lanes = np.flatnonzero(infos["_final_obs"])
@@ -75,23 +74,39 @@ class VectorObservation(VectorWrapper):
         return shown
 
 
-def observed_space(wrapper: Any, env: Any, wraps: type[Any]) -> Any:
-    """The observation space of one lane of ``env``, or an error if ``wrapper`` cannot wrap it."""
-    if not isinstance(env, wraps):
-        wanted = f"a gymnasium {wraps.__name__}"
-        raise ArgumentTypeError(f"{type(wrapper).__name__} wraps {wanted}, not {env!r}")
-    return getattr(env, "single_observation_space", env.observation_space)
-
-
-class MaskWrapper(RecordConstructorArgs):
-    """The part that both wrappers share."""
+class ObservationOf(RecordConstructorArgs):
+    """What wrappers of single and of vector environments share that change observations."""
 
     _wraps: ClassVar[type[Any]]
     unwrapped: Any
 
-    def __init__(self, env: Any, mask: Any, show_mask: bool) -> None:
-        """Find out what the mask keeps, before the wrapper takes hold of ``env``."""
-        space = observed_space(self, env, self._wraps)
+    def _observed_space(self, env: Any) -> Any:
+        """The observation space of one lane of ``env``, or an error if it cannot be wrapped."""
+        if not isinstance(env, self._wraps):
+            wanted = f"a gymnasium {self._wraps.__name__}"
+            raise ArgumentTypeError(f"{type(self).__name__} wraps {wanted}, not {env!r}")
+        return getattr(env, "single_observation_space", env.observation_space)
+
+    def _take(self, env: Any, space: spaces.Space[Any], recorded: dict[str, Any]) -> None:
+        """Take hold of ``env``, each lane of which is shown in this space from now on.
+
+        Not before all arguments are checked: in older Gymnasiums a wrapper that is thrown away
+        closes what it holds.
+        """
+        RecordConstructorArgs.__init__(self, **recorded)
+        super(RecordConstructorArgs, self).__init__(env)  # type: ignore[call-arg]
+        shown: Any = self
+        shown.observation_space = space
+        if self._wraps is VectorEnv:
+            shown.single_observation_space = space
+            shown.observation_space = batch_space(space, env.num_envs)
+
+
+class MaskWrapper(ObservationOf):
+    """The part that both wrappers share."""
+
+    def __init__(self, env: Any, mask: Any, *, show_mask: bool = True) -> None:
+        space = self._observed_space(env)
         parts = space.spaces if isinstance(space, spaces.Dict) else {}
         # An empty part is left out of an observation.
         absent = spaces.MultiDiscrete([]) if "endogenous" in parts else None
@@ -104,8 +119,6 @@ class MaskWrapper(RecordConstructorArgs):
                 f"{given} exogenous variables with {named} names are observed; {HINT}"
             )
         self.mask: Names = as_mask(cast("ExoMDP", observed), mask)
-        # Names survive JSON, and mean the same whatever the user gave.
-        RecordConstructorArgs.__init__(self, mask=self.mask, show_mask=show_mask)
         self._known = observed.known
         self._show_mask = show_mask
         self._width = named  # variables of what is underneath
@@ -116,8 +129,10 @@ class MaskWrapper(RecordConstructorArgs):
             shown = spaces.Box(part.low[kept], part.high[kept], dtype=np.float64)
         else:
             shown = spaces.MultiDiscrete(part.nvec[kept], start=part.start[kept])
-        self._kept_part = spaces.Dict({"exogenous": shown} if self.mask else {})
-        self._single_space = _joined(space, self._kept_part)
+        rest = {key: part for key, part in parts.items() if key != "exogenous"}
+        self._single_space = spaces.Dict(rest | ({"exogenous": shown} if self.mask else {}))
+        # Names survive JSON, and mean the same whatever the user gave.
+        self._take(env, self._single_space, {"mask": self.mask, "show_mask": show_mask})
 
     def observation(self, observation: Mapping[str, Any]) -> Observation:
         """A copy of an observation, or of a batch of them, with the variables of the mask."""
@@ -203,11 +218,6 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
 
     _wraps = gym.Env
 
-    def __init__(self, env: gym.Env[Any, Any], mask: Any, *, show_mask: bool = True) -> None:
-        MaskWrapper.__init__(self, env, mask, show_mask)
-        gym.ObservationWrapper.__init__(self, env)
-        self.observation_space = self._single_space
-
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -216,12 +226,10 @@ class MaskedObservation(MaskWrapper, gym.ObservationWrapper[Observation, Any, An
             return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
-        """Take one step."""
         with self._shown(drawing=self.render_mode == "human"):
             return super().step(action)
 
     def render(self) -> Any:
-        """Draw the current state, with the mask over it."""
         with self._shown():
             return super().render()
 
@@ -240,16 +248,7 @@ class MaskedVectorObservation(MaskWrapper, VectorObservation):
 
     _wraps = VectorEnv
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], mask: Any, *, show_mask: bool = True) -> None:
-        MaskWrapper.__init__(self, env, mask, show_mask)
-        # Not before: in older Gymnasiums a wrapper that is thrown away closes what it holds.
-        VectorWrapper.__init__(self, env)
-        self.single_observation_space = self._single_space
-        batch = cast("spaces.Dict", batch_space(self._kept_part, env.num_envs))
-        self.observation_space = _joined(env.observation_space, batch)
-
     def render(self) -> Any:
-        """Draw the state of every lane, with the mask over it."""
         with self._shown():
             return super().render()
 
@@ -368,12 +367,10 @@ class LearnedMask(MaskedObservation):
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the learner."""
         return {**self.__dict__, "learner": None}
 
 
 def check_learner(learner: Any) -> MaskLearner:
-    """Refuse what is no learner."""
     if not isinstance(learner, MaskLearner):
         raise ArgumentTypeError(
             f"a learner is a MaskLearner such as CalibratedMaskLearner(), not {learner!r}"
@@ -400,7 +397,6 @@ class _Observed:
     known: frozenset[str]  # those that masks underneath dropped included
 
     def exogenous_indices(self, names: Sequence[Any]) -> NDArray[np.intp]:
-        """The positions of the named variables in the observation."""
         positions = {name: i for i, name in enumerate(self.exogenous_names)}
         for name in names:
             if not isinstance(name, str) or name not in self.known:
@@ -411,11 +407,6 @@ class _Observed:
                     f"{len(positions)} of {len(self.known)} variables, and not this one"
                 )
         return np.array([positions[name] for name in names], dtype=np.intp)
-
-
-def _joined(space: Any, kept_part: spaces.Dict) -> spaces.Dict:
-    rest = {key: part for key, part in space.items() if key != "exogenous"}
-    return spaces.Dict(rest | kept_part.spaces)
 
 
 def _observed(env: Any, part: spaces.MultiDiscrete[Any] | spaces.Box) -> _Observed:

@@ -114,7 +114,10 @@ class RemaskingObservation(MaskedObservation):
         elif not isinstance(masks, Mapping) or masks.keys() != tasks.keys():
             raise ArgumentError(f"masks has a mask for each task, {sorted(tasks)}, not {masks!r}")
         else:
-            kept = {name: _support(each, masks[name]) for name, each in self._envs.items()}
+            kept = {}  # of each task, which exogenous variables its mask keeps, (m,)
+            for name, each in self._envs.items():
+                mdp = as_mdp(each)
+                kept[name] = np.isin(mdp.exogenous_names, as_mask(mdp, masks[name]))
         union, names = np.any([*kept.values()], axis=0), np.array(as_mdp(env).exogenous_names)
         # What is recorded first counts. Environments and models cannot be written down.
         self._is_recorded = all(isinstance(task, Mapping) for task in tasks.values())
@@ -214,7 +217,6 @@ class RemaskingObservation(MaskedObservation):
         return observation, self._told(info)
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
-        """Take one step."""
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated, truncated, self._told(info)
 
@@ -225,12 +227,10 @@ class RemaskingObservation(MaskedObservation):
         return self.current_mask
 
     def close(self) -> None:
-        """Close the environments of all tasks."""
         for env in self._envs.values():
             env.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the learners."""
         return {**self.__dict__, "learners": {}}
 
 
@@ -272,7 +272,6 @@ def _environments(env: Env, tasks: Any) -> dict[str, Env]:
 
 
 def _environment(env: Env, name: str, task: Any) -> Env:
-    """The environment of one task."""
     if isinstance(task, gym.Env):
         return task
     if isinstance(task, ExoMDP):
@@ -313,14 +312,6 @@ def _learn(
         if name not in found:
             found[name] = learner.refit(env)
     return found
-
-
-def _support(env: Env, mask: Any) -> NDArray[np.bool_]:
-    """Which exogenous variables a mask keeps, shape (m,)."""
-    mdp = as_mdp(env)
-    support = np.zeros(len(mdp.exogenous_names), dtype=np.bool_)
-    support[mdp.exogenous_indices(as_mask(mdp, mask))] = True
-    return support
 
 
 def _blank(part: Any) -> NDArray[Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,23 +22,18 @@ from exo_envs.core.arguments import check_whole, optional
 from exo_envs.core.batches import as_state
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import ExoMDP, State
-from exo_envs.shells.vector_env import ExoVectorEnv
-from wrappers.observation.flat import FlatVectorObservation
-from wrappers.observation.masked import MaskedVectorObservation, layers
+from wrappers.observation.masked import layers
 
 Infos = list[dict[str, Any]]
 
 FINAL_KEYS = ("final_obs", "_final_obs", "final_info", "_final_info")
-#: Layers that make new infos in every step, which therefore can be read later.
-OUR_LAYERS = (ExoVectorEnv, MaskedVectorObservation, FlatVectorObservation)
 
 
 class SB3VecEnv(VecEnv):
     """A Gymnasium vector environment as a Stable-Baselines3 ``VecEnv``.
 
     What SB3 sees is what its ``DummyVecEnv`` over as many single environments would show it, the
-    infos of every lane included; but all lanes are stepped as one batch, many times as fast. Infos
-    are a sequence of dictionaries, as those of ``SubprocVecEnv`` are; ``list(infos)`` is a list.
+    infos of every lane included; but all lanes are stepped as one batch, many times as fast.
 
     SB3's models discount by ``gamma=0.99`` unless told otherwise: give them ``mdp.discount``.
 
@@ -96,8 +90,6 @@ class SB3VecEnv(VecEnv):
         # SB3 keeps the last observations while it steps, and SyncVectorEnv(copy=False) writes
         # the next ones over them.
         self._reused = getattr(env.unwrapped, "copy", True) is False
-        steps = {ours.step for ours in OUR_LAYERS}
-        self._later = all(type(layer).step in steps for layer in layers(env))
         self._actions: Any = None
 
     # --- episodes -------------------------------------------------------------------------
@@ -114,7 +106,7 @@ class SB3VecEnv(VecEnv):
         )
         self.reset_infos = lane_infos(infos, self.num_envs)
         self._reset_seeds()
-        self._reset_options()
+        self._reset_with = {}
         return self._kept(observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -132,12 +124,20 @@ class SB3VecEnv(VecEnv):
         observations, rewards, terminations, truncations, infos = self.env.step(self._actions)
         dones = np.logical_or(terminations, truncations)
         (ended,) = dones.nonzero()
-        episodes = self._keep_reset_infos(infos, ended) if len(ended) else []
-        timed_out = truncations & ~terminations
-        make = partial(_infos_of_a_step, infos, self.num_envs, ended, timed_out, episodes)
-        of_lanes = LaneInfos(self.num_envs, make) if self._later else make()
-        kept = self._kept(observations), rewards.astype(np.float32), dones
-        return *kept, cast("Infos", of_lanes)
+        of_lanes = lane_infos(infos, self.num_envs, without=FINAL_KEYS)
+        finals = lane_infos(infos.get("final_info", {}), self.num_envs, ended)
+        for lane, final in zip(ended.tolist(), finals, strict=True):
+            # What is said so far is about the new episode, but for the statistics of the old one,
+            # which are here, and not in the final info, if ``RecordEpisodeStatistics`` made them.
+            self.reset_infos[lane] = of_lanes[lane]
+            if (episode := of_lanes[lane].pop("episode", None)) is not None:
+                final["episode"] = episode
+            of_lanes[lane] = final
+        for info, truncated in zip(of_lanes, (truncations & ~terminations).tolist(), strict=True):
+            info["TimeLimit.truncated"] = truncated
+        for lane in ended.tolist():
+            of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
+        return self._kept(observations), rewards.astype(np.float32), dones, of_lanes
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
         """Set the options of the next reset.
@@ -159,6 +159,30 @@ class SB3VecEnv(VecEnv):
                 f"options is a dictionary, or a list of one for each lane, not {options!r}"
             )
 
+    def _merged(self, options: list[dict[str, Any]]) -> dict[str, Any]:
+        """The options of one reset that gives every lane its own."""
+        if len(options) != self.num_envs:
+            raise ArgumentError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
+        first, mdp = options[0], getattr(self.env.unwrapped, "mdp", None)
+        for lane, other in enumerate(options):
+            if other.keys() != first.keys():
+                raise ArgumentError(
+                    f"lanes are reset together: the options of lane {lane} are {sorted(other)}, "
+                    f"those of lane 0 are {sorted(first)}"
+                )
+        merged = dict(first)
+        for key, value in first.items():
+            values = [other[key] for other in options]
+            if all(data_equivalence(value, other, exact=True) for other in values):
+                continue
+            if key != "state" or not isinstance(mdp, ExoMDP):
+                raise ArgumentError(
+                    f"lanes are reset together: option {key!r} cannot differ from lane to lane"
+                )
+            states = [as_state(mdp, own, (1,)) for own in values]
+            merged[key] = State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
+        return merged
+
     def get_state(self) -> Any:
         """A snapshot of all lanes, generators included, that can be pickled.
 
@@ -169,12 +193,10 @@ class SB3VecEnv(VecEnv):
         return base.get_state()
 
     def set_state(self, snapshot: Any) -> None:
-        """Go back to a snapshot that :meth:`get_state` made."""
         base: Any = self.env.unwrapped
         base.set_state(snapshot)
 
     def close(self) -> None:
-        """Close the vector environment."""
         self.env.close()
 
     # --- pictures -------------------------------------------------------------------------
@@ -251,16 +273,6 @@ class SB3VecEnv(VecEnv):
 
     # --------------------------------------------------------------------------------------
 
-    def _keep_reset_infos(self, infos: dict[str, Any], ended: NDArray[np.intp]) -> list[Any]:
-        """Keep what is said of the new episodes; return statistics of the old ones, or None.
-
-        They are there, and not in the final info, if ``RecordEpisodeStatistics`` counted them.
-        """
-        resets = lane_infos(infos, self.num_envs, ended, without=FINAL_KEYS)
-        for lane, of_reset in zip(ended.tolist(), resets, strict=True):
-            self.reset_infos[lane] = of_reset
-        return [of_reset.pop("episode", None) for of_reset in resets]
-
     def _kept(self, observations: Any) -> Any:
         return copy.deepcopy(observations) if self._reused else observations
 
@@ -272,88 +284,6 @@ class SB3VecEnv(VecEnv):
             raise IndexError(
                 f"indices are lanes, 0 ... {self.num_envs - 1}, not {indices!r}"
             ) from None
-
-    def _reset_options(self) -> None:
-        self._reset_with = {}
-
-    def _merged(self, options: list[dict[str, Any]]) -> dict[str, Any]:
-        """The options of one reset that gives every lane its own."""
-        if len(options) != self.num_envs:
-            raise ArgumentError(f"{len(options)} dictionaries of options for {self.num_envs} lanes")
-        first, mdp = options[0], getattr(self.env.unwrapped, "mdp", None)
-        for lane, other in enumerate(options):
-            if other.keys() != first.keys():
-                raise ArgumentError(
-                    f"lanes are reset together: the options of lane {lane} are {sorted(other)}, "
-                    f"those of lane 0 are {sorted(first)}"
-                )
-        merged = dict(first)
-        for key, value in first.items():
-            values = [other[key] for other in options]
-            if all(data_equivalence(value, other, exact=True) for other in values):
-                continue
-            if key != "state" or not isinstance(mdp, ExoMDP):
-                raise ArgumentError(
-                    f"lanes are reset together: option {key!r} cannot differ from lane to lane"
-                )
-            states = [as_state(mdp, own, (1,)) for own in values]
-            merged[key] = State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
-        return merged
-
-
-class LaneInfos(Sequence[dict[str, Any]]):
-    """The dictionaries of all lanes, made when somebody first reads one.
-
-    At 512 lanes they take about as long as the step itself.
-    """
-
-    def __init__(self, num_envs: int, make: Callable[[], Infos]) -> None:
-        self._num_envs, self._make = num_envs, make
-
-    @cached_property
-    def _made(self) -> Infos:
-        return self._make()
-
-    def __len__(self) -> int:
-        """The number of lanes."""
-        return self._num_envs
-
-    def __getitem__(self, index: Any) -> Any:
-        """The dictionary of one lane, or a list of some."""
-        return self._made[index]
-
-    def __eq__(self, other: object) -> bool:
-        """Whether all dictionaries are equal to those of another sequence."""
-        return isinstance(other, Sequence) and self._made == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # dictionaries have none
-
-    def __repr__(self) -> str:
-        """All dictionaries."""
-        return repr(self._made)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies are lists."""
-        return list, (self._made,)
-
-
-def _infos_of_a_step(
-    infos: dict[str, Any],
-    num_envs: int,
-    ended: NDArray[np.intp],
-    timed_out: NDArray[np.bool_],
-    episodes: list[Any],
-) -> Infos:
-    """A dictionary for each lane; of those that ended, with what was said of their last step."""
-    of_lanes = lane_infos(infos, num_envs, without=FINAL_KEYS)
-    finals = lane_infos(infos.get("final_info", {}), num_envs, ended)
-    for lane, final, episode in zip(ended.tolist(), finals, episodes, strict=True):
-        of_lanes[lane] = final if episode is None else {**final, "episode": episode}
-    for info, truncated in zip(of_lanes, timed_out.tolist(), strict=True):
-        info["TimeLimit.truncated"] = truncated
-    for lane in ended.tolist():
-        of_lanes[lane]["terminal_observation"] = infos["final_obs"][lane]
-    return of_lanes
 
 
 def lane_infos(

@@ -36,7 +36,6 @@ class CrowdMDP(FloorMDP):
     num_actions = len(Move)
 
     def __init__(self, parameters: CrowdParameters | None = None) -> None:
-        """Build the model from its parameters."""
         self.parameters = p = parameters or CrowdParameters()
         self.floor = floor = Floor(p.grid_size, p.grid_size)
         self.table_cells = place_tables(floor, p.num_tables)
@@ -88,11 +87,9 @@ class CrowdMDP(FloorMDP):
         return following.reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """The episode is over once the goal has been reached."""
         return np.equal(endogenous_column(self, state, 0), self.done)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         return CompiledStep(self.kernels.step, (self._world,), self.noise)
 
     def decode_object(self, values: IntArray) -> tuple[IntArray, BoolArray]:
@@ -152,7 +149,9 @@ def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:
     >>> place_tables(Floor(8, 8), 6)
     array([ 7, 24, 61,  2, 20, 38])
     """
-    cells = _cells_for_tables(floor)
+    rows, columns = np.divmod(np.arange(floor.num_cells), floor.columns)
+    lower_left = (rows >= floor.rows - floor.rows // 2) & (columns < floor.columns // 2)
+    cells = np.flatnonzero(~lower_left).astype(np.int64)
     positions = np.stack(np.divmod(cells, floor.columns), axis=-1)
     distance = np.full(len(cells), np.inf)  # to the nearest table
     chosen = [floor.columns - 1]  # in the top row every cell may have a table
@@ -161,13 +160,6 @@ def place_tables(floor: Floor, num_tables: int) -> NDArray[np.int64]:
         distance = np.minimum(distance, steps)
         chosen.append(int(distance.argmax()))
     return cells[chosen]
-
-
-def _cells_for_tables(floor: Floor) -> NDArray[np.int64]:
-    """The cells in which a table may stand: those outside the lower left quarter."""
-    rows, columns = np.divmod(np.arange(floor.num_cells), floor.columns)
-    lower_left = (rows >= floor.rows - floor.rows // 2) & (columns < floor.columns // 2)
-    return np.flatnonzero(~lower_left).astype(np.int64)
 
 
 def _ways_to_tables(floor: Floor, table_positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from exo_envs.core.arguments import (
     Constraints,
+    check_choice,
     check_discount,
     check_fields,
     check_horizon,
@@ -16,10 +17,8 @@ from exo_envs.core.arguments import (
     real,
     whole,
 )
-from exo_envs.core.errors import ArgumentError, unknown_name
+from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray, IntArray
-
-GOALS = ("movable", "fixed")
 
 #: Pairs of a cell and a table, at most: the way from every cell to every table is kept.
 MAX_WAYS = 20_000_000
@@ -75,9 +74,7 @@ class CrowdParameters:
     }
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no crowd."""
-        if self.goal not in GOALS:
-            raise unknown_name("goal", self.goal, GOALS)
+        check_choice("goal", self.goal, ("movable", "fixed"))
         check_fields(self)
         cells = self.grid_size**2
         counts = ("grid_size", "num_agents", "num_objects")

@@ -19,16 +19,12 @@ HAND_HEIGHT = 0.26
 
 
 class Agent(NamedTuple):
-    """An agent of the crowd."""
-
     name: str
     cell: int
     variables: tuple[str, ...]
 
 
 class Item(NamedTuple):
-    """An object."""
-
     name: str
     table: int | None  # on which it lies
     holder: int | None  # the agent who has it; neither of the two is possible only on paper
@@ -94,7 +90,6 @@ class CrowdViewer(SceneViewer):
         return -0.45, -0.1, self.mdp.floor.columns + 0.1, self.mdp.floor.rows + 0.1
 
     def draw_ground(self, canvas: flat.Canvas, state: State) -> None:
-        """Draw the floor, and the cells whose occupancy the mask keeps."""
         floor = self.mdp.floor
         flat.tiles(canvas, floor.rows, floor.columns)
         for cell, name in enumerate(self.mdp.exogenous_names[self.mdp.occupancy_slice]):
@@ -106,7 +101,6 @@ class CrowdViewer(SceneViewer):
                     flat.occupied_disc(middle)
 
     def lay_out(self, state: State) -> list[Thing]:
-        """The tables, the robot, the crowd and the objects."""
         agents, items = self._agents(state), self._items(state)
         wood = TABLE if self.mask is None else mix(TABLE, FADED, 0.5)
         tables = [self._place(cell, 0.27) for cell in self.mdp.table_cells]
@@ -147,7 +141,6 @@ class CrowdViewer(SceneViewer):
         return things
 
     def key(self, state: State) -> flat.Key:
-        """What the signs mean, or that the episode is over."""
         if state.endogenous[0] == self.mdp.done:
             return [(flat.robot, "goal reached")]
         entries = [(flat.robot, "robot"), (flat.goal_sign, "goal")]

@@ -115,7 +115,6 @@ def step(
     terminal: NDArray[np.bool_],
     world: World,
 ) -> bool:
-    """A whole step of some lanes; an episode never ends by itself."""
     exogenous_step(first, last, exogenous, uniforms, world, next_exogenous)
     endogenous_step(
         *(first, last, endogenous, exogenous, action, for_n),

@@ -43,7 +43,6 @@ class FactoryMDP(FloorMDP):
     num_actions = WORK + 1
 
     def __init__(self, parameters: FactoryParameters | None = None) -> None:
-        """Build the model from its parameters."""
         self.parameters = p = parameters or FactoryParameters()
         self.floor = Floor(p.rows, p.columns)
         bottom, right = p.rows - 1, p.columns - 1
@@ -94,5 +93,4 @@ class FactoryMDP(FloorMDP):
         return State(endogenous, exogenous)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         return CompiledStep(self.kernels.step, (self._world,), self.noise)

@@ -83,7 +83,6 @@ class FactoryParameters:
     }
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no factory."""
         check_fields(self)
         counts = ("queue_length", "num_technicians", "num_noise")
         counted = sum(getattr(self, name) for name in counts) + 1 + NUM_STATIONS

@@ -89,7 +89,6 @@ class FactoryViewer(SceneViewer):
         return -0.1, -0.4, self._belt_end + 0.1, self.mdp.floor.rows + BELT + 0.4
 
     def draw_ground(self, canvas: Canvas, state: State) -> None:
-        """Draw the floor, the lights of the noise, the numbers of the stations and the belt."""
         mdp, floor, emphasis = self.mdp, self.mdp.floor, self.emphasis
         flat.tiles(canvas, floor.rows, floor.columns)
         noise = state.exogenous[mdp.noise_slice]
@@ -146,7 +145,6 @@ class FactoryViewer(SceneViewer):
         canvas.text((0.0, 0.0), str(order - 1), size=0.3, fill=PAPER)
 
     def lay_out(self, state: State) -> list[Thing]:
-        """The machines, the technicians, the robot and the star of the live order."""
         mdp, x, names = self.mdp, state.exogenous, self.mdp.exogenous_names
         things = []
         for number, name in enumerate(names[mdp.machine_slice]):
@@ -174,7 +172,6 @@ class FactoryViewer(SceneViewer):
         return things
 
     def key(self, state: State) -> flat.Key:
-        """What the signs mean."""
         del state
         entries = [(flat.robot, "robot"), (flat.goal_sign, "live order")]
         if self.mask is not None:

@@ -92,7 +92,6 @@ def step(
     terminal: Any,
     world: Any,
 ) -> bool:
-    """A whole step of some lanes."""
     n, x = endogenous, exogenous
     endogenous_step(
         *(first, last, n, x, action, endogenous_uniforms),

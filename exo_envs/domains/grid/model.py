@@ -37,7 +37,6 @@ class GridMDP(FloorMDP):
     noise = (1, len(exogenous_variables))
 
     def __init__(self, parameters: GridParameters | None = None) -> None:
-        """Build the model from its parameters."""
         self.parameters = p = parameters or GridParameters()
         self._set_up(
             World,
@@ -69,9 +68,7 @@ class GridMDP(FloorMDP):
         return places
 
     def is_terminal(self, state: State) -> BoolArray:
-        """The episode is over once the object has been found."""
         return np.equal(endogenous_column(self, state, 0), self.done)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         return CompiledStep(self.kernels.step, (self._world,), self.noise)

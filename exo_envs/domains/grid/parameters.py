@@ -54,7 +54,6 @@ class GridParameters:
     }
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no grid."""
         check_fields(self)
 
 

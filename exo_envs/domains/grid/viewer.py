@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 from exo_envs.core.arguments import check_whole
@@ -21,8 +20,6 @@ RAIN: Colour = (90, 150, 220)
 
 
 class _Scene(NamedTuple):
-    """A state of ExoGrid, by name."""
-
     robot: int
     table: int  # where the object is
     carrier: int
@@ -75,11 +72,9 @@ class GridViewer(SceneViewer):
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
-        """The floor."""
         return -0.1, -0.1, self.mdp.floor.columns + 0.1, self.mdp.floor.rows + 0.1
 
     def draw_ground(self, canvas: Canvas, state: State) -> None:
-        """Draw the floor, the doors, and what the carrier and the guard intend."""
         floor, scene, emphasis = self.mdp.floor, _scene(state), self.emphasis
         flat.tiles(canvas, floor.rows, floor.columns)
         for row, column in floor.walls:
@@ -123,7 +118,6 @@ class GridViewer(SceneViewer):
             bubble.arrow((0.0, -0.11 * down), (0.0, 0.12 * down), fill=ink, width=0.045)
 
     def lay_out(self, state: State) -> list[Thing]:
-        """The tables, the object and who carries it, the guard and the robot."""
         mdp, scene = self.mdp, _scene(state)
         of_object = ("object",)
         things = [
@@ -145,15 +139,19 @@ class GridViewer(SceneViewer):
         return things
 
     def key(self, state: State) -> flat.Key:
-        """What the signs mean, or that the episode is over; and the weather."""
         scene, emphasis = _scene(state), self.emphasis
         draw, colour = ((_draw_sun, SUN), (_draw_rain, RAIN))[scene.weather]
-        painted = emphasis.paint(colour, "weather")
-        weather = partial(draw, colour=painted, is_kept=emphasis.marks("weather"))
+        painted, is_kept = emphasis.paint(colour, "weather"), emphasis.marks("weather")
+
+        def weather(canvas: Canvas) -> None:
+            if is_kept:
+                flat.ring(canvas)
+            draw(canvas, painted)
+
         if scene.robot == self.mdp.done:
             return [(flat.robot, "object found"), (weather, "weather")]
         entries = ((flat.robot, "robot"), (flat.goal_sign, "goal"), (weather, "weather"))
-        if emphasis.active:
+        if self.mask is not None:
             kept = ((flat.square, "kept cell"), (flat.ring, "kept"))
             return [*entries, *kept, (flat.ignored_sign, "ignored")]
         guard = flat.person_sign(GUARD_COLOUR, GUARD_COLOUR)
@@ -169,9 +167,7 @@ def _point(place: tuple[int, int], right: float = 0.0, down: float = 0.0) -> Poi
     return place[1] + 0.5 + right, place[0] + 0.5 + down
 
 
-def _draw_sun(canvas: Canvas, *, colour: Colour, is_kept: bool) -> None:
-    if is_kept:
-        flat.ring(canvas)
+def _draw_sun(canvas: Canvas, colour: Colour) -> None:
     for ray in range(8):
         right, down = math.cos(ray * math.pi / 4), math.sin(ray * math.pi / 4)
         ends = (0.25 * right, 0.25 * down), (0.36 * right, 0.36 * down)
@@ -179,9 +175,7 @@ def _draw_sun(canvas: Canvas, *, colour: Colour, is_kept: bool) -> None:
     canvas.disc((0.0, 0.0), 0.2, fill=colour)
 
 
-def _draw_rain(canvas: Canvas, *, colour: Colour, is_kept: bool) -> None:
-    if is_kept:
-        flat.ring(canvas)
+def _draw_rain(canvas: Canvas, colour: Colour) -> None:
     cloud = mix(colour, INK, 0.25)
     for right, radius in ((-0.18, 0.14), (0.0, 0.2), (0.18, 0.14)):
         canvas.disc((right, -0.1), radius, fill=cloud)

@@ -151,18 +151,14 @@ class RealSyntheticEnv(DomainEnv):
     standard normal number in the long run, but for whole variables of few values.
 
     ## Action Space
-    `Discrete(3)`: 0 passes: no bet, or the bet in hand is given up. 1 and 2 bet on a low or a high
-    outcome when the agent has just come to a site, and hold on to the bet in hand afterwards.
+    That of `ExoSynthetic-v0`; 1 and 2 bet on a low or a high outcome.
 
     ## Observation Space
     `Dict(endogenous=MultiDiscrete([3, 3, 3]), exogenous=Box(...))` for the default arguments: the
     site, the steps left until a bet there is settled, the bet (0: none, 1: low, 2: high); and the
     exogenous variables, `mdp.exogenous_variables`, with whole floats for those that are whole. If
-    all are (`whole_share=1`) it is a `MultiDiscrete`.
-
-    The agent stays at each site for as many steps as a bet takes, whether it bets or not, and then
-    moves on. Between the last step and the settlement the bet may be turned round (1 becomes 2):
-    with probability `slip`, or `1 - slip` if the site has a switch that is above its threshold.
+    all are (`whole_share=1`) it is a `MultiDiscrete`. The agent moves, and bets are turned round,
+    as in `ExoSynthetic-v0`; a switch is on while it is above its threshold.
 
     ## Rewards
     At the settlement a bet on a high outcome wins, in stakes, and one on a low outcome loses

@@ -35,17 +35,12 @@ FIRST: Outcomes = ((0, 0), (1, 1))  # the value of the first, whatever the secon
 #: "signs": high if both have the same sign, low if not.
 #: "size and sign": as far from 0 as the first, on the side of the second.
 Rule = Literal["sum", "all high", "signs", "size and sign"]
-SIGN_RULES: tuple[Rule, ...] = ("signs", "size and sign")
 #: How a site pays, by the latent values of its variable, or of both its variables.
 Payoff = Literal["high", "height", "both high", "same side", "product"]
-SINGLE: tuple[Payoff, ...] = ("high", "height")
-PAIRS: tuple[Payoff, ...] = ("both high", "same side", "product")
 
 
 @dataclass(frozen=True)
 class PlantedNode:
-    """An exogenous variable of the net."""
-
     name: str
     role: str
     parents: tuple[str, ...]
@@ -65,7 +60,6 @@ class Node(PlantedNode):
 
     @property
     def size(self) -> int:
-        """The number of values."""
         return len(self.base)
 
     @property
@@ -103,6 +97,9 @@ class Site:
     partner: str | None = None  # pays together with ``pays``
     #: What a bet is on, by the values of ``pays`` and, if there is one, of ``partner``.
     outcomes: Outcomes = FIRST
+    #: How it pays instead if its variables have latent values.
+    payoff: Payoff = "high"
+    threshold: float = 0.0  # a switch with a latent value is on if that is above this
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -115,20 +112,11 @@ class Site:
         return self.scope if self.switch is None else (*self.scope, self.switch)
 
 
-@dataclass(frozen=True)
-class RealSite(Site):
-    """A site whose variables have latent values."""
-
-    payoff: Payoff = "high"
-    threshold: float = 0.0  # the switch is on if its latent value is above this
-
-
 P = TypeVar("P", bound=PlantedParameters)
 N = TypeVar("N", bound=PlantedNode)
-S = TypeVar("S", bound=Site)
 
 
-class Generator(ABC, Generic[P, N, S]):
+class Generator(ABC, Generic[P, N]):
     """Draws variables, and keeps them as ``nodes``."""
 
     def __init__(self, parameters: P, rng: np.random.Generator) -> None:
@@ -137,7 +125,7 @@ class Generator(ABC, Generic[P, N, S]):
         self.nodes: list[N] = []
 
     @classmethod
-    def generate(cls, parameters: P) -> tuple[tuple[N, ...], tuple[S, ...]]:
+    def generate(cls, parameters: P) -> tuple[tuple[N, ...], tuple[Site, ...]]:
         """The nodes of an instance in the model's order, and its sites as they are visited."""
         # Generators of their own, so that more distractors leave the rest of the instance alone.
         streams = np.random.SeedSequence(parameters.instance).spawn(3)
@@ -152,7 +140,7 @@ class Generator(ABC, Generic[P, N, S]):
     # --- what a kind of net writes ----------------------------------------------------------
 
     @abstractmethod
-    def site(self, i: int) -> S:
+    def site(self, i: int) -> Site:
         """Draw site ``i`` with what pays and what moves there, and the ancestors of both."""
 
     @abstractmethod
@@ -216,7 +204,7 @@ class Generator(ABC, Generic[P, N, S]):
                 self.add_follower("correlated", i, self.nodes[-1])
 
 
-class BitGenerator(Generator[SyntheticParameters, Node, Site]):
+class BitGenerator(Generator[SyntheticParameters, Node]):
     """Draws a net of few values. ``how`` is the chance that a bit is on, and its value then."""
 
     def __init__(self, parameters: SyntheticParameters, rng: np.random.Generator) -> None:
@@ -226,7 +214,6 @@ class BitGenerator(Generator[SyntheticParameters, Node, Site]):
         self._noise_sizes = sizes.round().astype(np.int64).tolist()
 
     def site(self, i: int) -> Site:
-        """Draw site ``i`` with its paying variable, its switch and the ancestors of both."""
         p, name, on = self.parameters, f"pays_{i}", self._bit()
         pair = ("xor", "both")[self._bit()] if i < p.num_pairs else None
         # Both on as often as not, unless an XOR drives the first: that is a fair bit.
@@ -273,12 +260,10 @@ class BitGenerator(Generator[SyntheticParameters, Node, Site]):
         self._add(name, role, parents, np.where(all_on, how[1], 1 - how[1]), how)
 
     def add_free(self, role: str, i: int) -> None:
-        """A variable of several values that keeps its value or is drawn anew."""
         size = self._noise_sizes[i] if role == "noise" else int(self.rng.integers(2, 4))
         self._add_lasting(f"{role}_{i}", role, np.full(size, 1 / size))
 
     def add_follower(self, role: str, i: int, leader: Node) -> None:
-        """A variable that takes the value that another one had."""
         noise = self.parameters.copy_noise * self.rng.uniform(0.5, 1.5)
         identity, name = np.arange(leader.size), f"{role}_{i}"
         self.nodes.append(Node(name, role, (leader.name,), identity, noise, leader.base))
@@ -307,11 +292,10 @@ def _bernoulli(chance: float, on: int) -> FloatArray:
     return np.where(np.arange(2) == on, chance, 1 - chance)
 
 
-class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
+class RealGenerator(Generator[RealSyntheticParameters, RealNode]):
     """Draws a net of latent values. ``how`` is the rule by which a variable follows its parents."""
 
-    def site(self, i: int) -> RealSite:
-        """Draw site ``i`` with what pays and what moves there, and the ancestors of both."""
+    def site(self, i: int) -> Site:
         p, name = self.parameters, f"pays_{i}"
         delay = max(1, p.generations)
         if i >= p.num_paying - p.num_sign_pairs:
@@ -319,7 +303,7 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
             signs = [f"sign_{i}_{side}" for side in "ab"]
             for sign in signs:
                 self.add_root(sign, "sign")
-            rule = SIGN_RULES[self.rng.integers(len(SIGN_RULES))]
+            rule: Rule = ("signs", "size and sign")[self.rng.integers(2)]
             if self.nodes[-2].variable.size == 2:  # both values are as far from the middle
                 rule = "signs"
             self.add_child(name, "pays", signs, rule)
@@ -327,15 +311,16 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
             ancestries = [f"{i}_{j}" for j in range(p.parents_per_paying)]
             rule = ("sum", "all high")[self.rng.integers(2)]
             self.add_family(name, "pays", ancestries, p.generations, rule)
-        partner, payoffs = None, SINGLE
+        partner: str | None = None
+        payoffs: tuple[Payoff, ...] = ("high", "height")
         if i < p.num_pairs:
-            partner, payoffs = f"partner_{i}", PAIRS
+            partner, payoffs = f"partner_{i}", ("both high", "same side", "product")
             self.add_family(partner, "pays", [partner], min(delay, p.generations), "sum")
         switch = f"moves_{i}" if i < p.num_moving else None
         if switch is not None:
             # A bet meets the switch one step before its payoff: so much less is to be foreseen.
             self.add_family(switch, "moves", [switch], delay - 1, "sum")
-        return RealSite(
+        return Site(
             pays=name,
             delay=delay,
             stake=p.stake * self.rng.uniform(0.75, 1.25),
@@ -346,11 +331,9 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
         )
 
     def ancestor(self, how: Rule, parents: int) -> Rule:
-        """Ancestors follow each other."""
         return "sum"
 
     def add_root(self, name: str, role: str, how: Rule = "sum") -> None:
-        """A variable that is autoregressive."""
         strength = min(MOST_PERSISTENT, self.parameters.persistence * self.rng.uniform(0.5, 1.5))
         values = self._values(name)
         self.nodes.append(RealNode(name, role, (name,), *values, "sum", (1.0,), strength))
@@ -368,11 +351,9 @@ class RealGenerator(Generator[RealSyntheticParameters, RealNode, RealSite]):
         self.nodes.append(RealNode(name, role, tuple(parents), *values, how, weights, strength))
 
     def add_free(self, role: str, i: int) -> None:
-        """A variable that is autoregressive."""
         self.add_root(f"{role}_{i}", role)
 
     def add_follower(self, role: str, i: int, leader: RealNode) -> None:
-        """A variable that takes on what another one was."""
         mean = self.parameters.copy_strength
         self.add_child(f"{role}_{i}", role, [leader.name], "sum", mean)
 

@@ -137,7 +137,6 @@ def reward_terms(
     bets: Any,
     terms: Any,  # (lanes, terms), zeros
 ) -> None:
-    """Write R^i: what pays at the site settles the bet."""
     b = Bets(*bets)
     paying, outcomes, stakes, columns = b.paying, b.outcomes, b.stakes, b.columns
     for lane in range(len(endogenous)):
@@ -147,7 +146,6 @@ def reward_terms(
 
 @njit(cache=True)
 def endogenous_reward(endogenous: Any, action: Any, bets: Any) -> Any:
-    """R(n,a): a bet in hand costs its fee, step by step."""
     b = Bets(*bets)
     fee, delays, stakes = b.fee, b.delays, b.stakes
     paid = np.empty(len(endogenous))
@@ -171,7 +169,6 @@ def step(
     terminal: Any,
     problem: Any,  # its bets and its net
 ) -> bool:
-    """A whole step of some lanes."""
     bets, net = problem
     b, n, x = Bets(*bets), endogenous, exogenous
     paying, outcomes, stakes, fee, delays = b.paying, b.outcomes, b.stakes, b.fee, b.delays

@@ -64,14 +64,14 @@ class PlantedMDP(ExoMDP):
         self.required_mask: tuple[str, ...] = self.closure(
             name for site in self.sites for name in site.variables
         )
-        self.depth = _depth(self.parents)
+        self.depth, elders = 0, set(self.parents)
+        while elders := {p for name in elders for p in self.parents[name] if p != name}:
+            self.depth += 1
         # One term for each variable, and one more for each pair that pays together.
         pairs = [site.scope for site in self.sites if site.partner is not None]
         self.reward_scopes = (*((name,) for name in self.exogenous_names), *pairs)
         columns = {scope: i for i, scope in enumerate(self.reward_scopes)}
-        self.reward_columns: NDArray[np.int64] = np.array(
-            [columns[site.scope] for site in self.sites], dtype=np.int64
-        )
+        self.reward_columns: IntArray = np.array([columns[site.scope] for site in self.sites])
         position = self._exogenous_positions
         self._bets = Bets(
             slip=p.slip,
@@ -97,14 +97,12 @@ class PlantedMDP(ExoMDP):
         return np.where(is_turned, turned, straight)
 
     def endogenous_distribution(self, state: State, action: IntArray) -> Successors:
-        """Two n': a bet in hand goes straight, or it is turned round."""
         straight, turned, turn = self.endogenous_outcomes(state, action)
         return Successors(
             np.stack([straight, turned], axis=-2), np.stack([1.0 - turn, turn], axis=-1)
         )
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """A bet costs its fee at every step until it pays."""
         shape, n, actions = as_pairs(self, endogenous, action)
         fees: FloatArray = kernels.endogenous_reward(n, actions, tuple(self._bets))
         return fees.reshape(shape)
@@ -154,19 +152,6 @@ class PlantedMDP(ExoMDP):
         return tuple(sorted(found, key=self._exogenous_positions.__getitem__))
 
 
-def _depth(parents: dict[str, tuple[str, ...]]) -> int:
-    """The number of generations above the youngest variable."""
-    depths: dict[str, int] = {}
-
-    def depth(name: str) -> int:
-        if name not in depths:
-            elders = [parent for parent in parents[name] if parent != name]
-            depths[name] = max((1 + depth(parent) for parent in elders), default=0)
-        return depths[name]
-
-    return max(depth(name) for name in parents)
-
-
 class SyntheticMDP(PlantedMDP):
     """A problem whose right mask is known.
 
@@ -178,7 +163,6 @@ class SyntheticMDP(PlantedMDP):
     """
 
     def __init__(self, parameters: SyntheticParameters | None = None) -> None:
-        """Draw the instance that the parameters name."""
         self.parameters = p = parameters or SyntheticParameters()
         self.nodes: tuple[Node, ...]
         self.nodes, sites = BitGenerator.generate(p)
@@ -203,7 +187,6 @@ class SyntheticMDP(PlantedMDP):
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x): each variable follows its parents, or is drawn anew."""
         shape, x = exogenous_lanes(self, exogenous, check=False)  # the kernel does that
         following = np.empty_like(x)
         if not self.compiled_exogenous().write(x, rng, following):
@@ -218,11 +201,9 @@ class SyntheticMDP(PlantedMDP):
         return terms.reshape(*shape, len(self.reward_scopes))
 
     def compiled_exogenous(self) -> CompiledExogenous:
-        """All x' of a batch in one call."""
         return _exogenous_step(self._net)
 
     def compiled_step(self) -> CompiledStep:
-        """All of a step in one call."""
         problem = tuple(self._bets), tuple(self._net)
         return CompiledStep(kernels.step, (problem,), (1, len(self.nodes)))
 
@@ -236,11 +217,9 @@ class SyntheticMDP(PlantedMDP):
         return self.node(name).table
 
     def exogenous_table(self, name: str) -> tuple[tuple[str, ...], FloatArray]:
-        """The parents of a variable and its table: for exact certificates."""
         return self.node(name).parents, self.table(name)
 
     def node(self, name: str) -> Node:
-        """A variable by its name."""
         check_choice("exogenous variable", name, self._exogenous_positions)
         return self.nodes[self._exogenous_positions[name]]
 
@@ -250,7 +229,6 @@ def _exogenous_step(net: Net) -> CompiledExogenous:
 
 
 def _flat_net(nodes: tuple[Node, ...]) -> Net:
-    """The net as the kernel reads it."""
     position = {node.name: i for i, node in enumerate(nodes)}
     special = [i for i, node in enumerate(nodes) if not _is_plain(node)]
     tables = [nodes[i] for i in special]

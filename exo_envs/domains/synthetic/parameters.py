@@ -110,7 +110,6 @@ class PlantedParameters:
     site_counts: ClassVar[tuple[str, ...]] = ("num_pairs", "num_moving")
 
     def __post_init__(self) -> None:
-        """Refuse what no problem can be made of."""
         check_fields(self)
         for name in self.site_counts:
             if getattr(self, name) > self.num_paying:
@@ -161,7 +160,6 @@ class SyntheticParameters(PlantedParameters):
     site_counts: ClassVar[tuple[str, ...]] = ("num_xor_pairs", *PlantedParameters.site_counts)
 
     def __post_init__(self) -> None:
-        """Refuse what no problem can be made of."""
         super().__post_init__()
         values, sizes = self.num_noise * self.noise_size, ("num_noise", "noise_size")
         check_total("values of noise", values, self, *sizes, most=MAX_NOISE_VALUES)
@@ -211,7 +209,6 @@ class RealSyntheticParameters(PlantedParameters):
     }
 
     def __post_init__(self) -> None:
-        """Refuse what no problem can be made of."""
         super().__post_init__()
         if self.smallest_size > self.largest_size:
             raise ArgumentError(

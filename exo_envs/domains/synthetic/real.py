@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from exo_envs.core.batches import Lanes, as_batch, as_size, as_values
 from exo_envs.core.mdp import FloatArray, IntArray, State
-from exo_envs.domains.synthetic.generator import RealGenerator, RealNode, RealSite, Rule
+from exo_envs.domains.synthetic.generator import RealGenerator, RealNode, Rule
 from exo_envs.domains.synthetic.model import PlantedMDP
 from exo_envs.domains.synthetic.parameters import (
     BET,
@@ -43,10 +43,7 @@ class RealSyntheticMDP(PlantedMDP):
     "correlated".
     """
 
-    sites: tuple[RealSite, ...]
-
     def __init__(self, parameters: RealSyntheticParameters | None = None) -> None:
-        """Draw the instance that the parameters name."""
         self.parameters = p = parameters or RealSyntheticParameters()
         self.nodes: tuple[RealNode, ...]
         self.nodes, sites = RealGenerator.generate(p)
@@ -74,7 +71,6 @@ class RealSyntheticMDP(PlantedMDP):
         return State(endogenous, exogenous)
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x): each variable follows its parents, with noise."""
         return self._follow(as_values("exogenous", exogenous, self.exogenous_variables), rng)
 
     def _follow(self, exogenous: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
@@ -82,7 +78,6 @@ class RealSyntheticMDP(PlantedMDP):
         return self._encoding.values(latent)
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """What pays at the site settles the bet: one variable, or two together."""
         shape, batch = self._lanes(state, action)
         site, left, bet = (batch.endogenous[:, i] for i in (SITE, LEFT, BET))
         terms = np.zeros((len(site), len(self.reward_scopes)))

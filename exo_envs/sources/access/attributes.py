@@ -6,7 +6,8 @@ All of these are found by one walk (:func:`contents`), which enters lists, dicti
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,23 +34,19 @@ class Subscript(NamedTuple):
 
 
 def contents(own: Any, depth: int, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """An object and what it holds, so many levels down, with the way that leads there."""
+    """An object and what can be written to in it, so many levels down, with the way there."""
     yield path, own
-    if len(path) < depth:
-        for part, value in _parts(own):
-            yield from contents(value, depth, (*path, part))
+    if len(path) >= depth:
+        return
+    parts: Iterable[tuple[Any, Any]] = attributes_of(own)
+    if isinstance(own, (list, dict)):
+        items = own.items() if isinstance(own, dict) else enumerate(own)
+        parts = [(Subscript(key), value) for key, value in islice(items, MAX_ENTRIES)]
+    for part, value in parts:
+        yield from contents(value, depth, (*path, part))
 
 
-def _parts(own: Any) -> list[tuple[Any, Any]]:
-    """What a list, a dictionary or an object holds: nothing that cannot be written to."""
-    if isinstance(own, list):
-        return [(Subscript(i), value) for i, value in enumerate(own[:MAX_ENTRIES])]
-    if isinstance(own, dict):
-        return [(Subscript(key), value) for key, value in list(own.items())[:MAX_ENTRIES]]
-    return _attributes(own)
-
-
-def _attributes(own: Any) -> list[tuple[str, Any]]:
+def attributes_of(own: Any) -> list[tuple[str, Any]]:
     """The attributes of an object, those in slots included; none of what is called."""
     held, slots = getattr(own, "__dict__", {}), getattr(type(own), "__slots__", ())
     if not (held or slots) or callable(own) or isinstance(own, GENERATORS):
@@ -88,15 +85,6 @@ def write_number(own: Any, path: Path, value: float) -> None:
 # --- anything -------------------------------------------------------------------------------------
 
 
-def attributes_of(own: Any) -> dict[str, Any]:
-    """Attributes that may be part of the state: no generators and no functions."""
-    return {
-        name: value
-        for name, value in vars(own).items()
-        if not (name.startswith("_np_random") or isinstance(value, GENERATORS) or callable(value))
-    }
-
-
 def likeness(value: Any, depth: int = COMPARED_DEPTH) -> Hashable:
     """Something that is equal for values that are alike, and else is not."""
     return tuple((path, _mark(own, depth - len(path))) for path, own in contents(value, depth))
@@ -121,8 +109,8 @@ def generators(env: Env) -> list[Any]:
     """Gymnasium's generator first, then those in attributes, and in attributes of these."""
     own = env.unwrapped
     found: dict[int, Any] = {id(own.np_random): own.np_random}
-    for _, value in _attributes(own):
-        for candidate in (value, *(inner for _, inner in _attributes(value))):
+    for _, value in attributes_of(own):
+        for candidate in (value, *(inner for _, inner in attributes_of(value))):
             if isinstance(candidate, GENERATORS):
                 found.setdefault(id(candidate), candidate)
     return list(found.values())

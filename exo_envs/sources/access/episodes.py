@@ -116,21 +116,21 @@ class Episodes:
 
         act = None if choose is None else lambda seen, rng: choose(seen[0], rng)
         steps = visits(env, rng, num_steps, look, max_episode=max_episode, act=act)
-        met = [(visit, access.read(env, visit.after)) for visit in steps]
-        rows, shown, noise = zip(*(visit.before for visit, _ in met), strict=True)
+        met = [(*visit, access.read(env, visit.after)) for visit in steps]
+        before, actions, elapsed, _, rewards, terminated, _, following = zip(*met, strict=True)
+        rows, shown, noise = zip(*before, strict=True)
         return cls(
             rows=np.array(rows),
-            actions=[visit.action for visit, _ in met],
-            rewards=np.array([visit.reward for visit, _ in met]),
-            following=np.array([following for _, following in met]),
-            terminated=np.array([visit.terminated for visit, _ in met]),
-            elapsed=np.array([visit.elapsed for visit, _ in met]),
+            actions=list(actions),
+            rewards=np.array(rewards),
+            following=np.array(following),
+            terminated=np.array(terminated),
+            elapsed=np.array(elapsed),
             shown=list(shown),
             noise=list(noise),
         )
 
     def __len__(self) -> int:
-        """The number of steps."""
         return len(self.actions)
 
     @property

@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from exo_envs.core.errors import ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.access.attributes import (
+    GENERATORS,
     Path,
     attributes_of,
     likeness,
@@ -36,11 +38,9 @@ from exo_envs.sources.access.columns import Column, columns_of, flat
 from exo_envs.sources.access.episodes import Episodes, visits
 from exo_envs.sources.access.state_access import Env, Row, StateAccess
 
-#: Steps of episodes that are repeated from states that were set, and the share of them that has to
-#: be the same.
-NUM_REPEATED, ENOUGH = 60, 0.5
-#: A share of them that needs no better way.
-PLENTY = 0.95
+#: Steps of episodes that are repeated from states that were set, the share of them that has to be
+#: the same, and one that needs no better way.
+NUM_REPEATED, ENOUGH, PLENTY = 60, 0.5, 0.95
 #: Steps in which attributes are compared with observations, and in which copies are made.
 NUM_WATCHED, NUM_COPIED = 400, 2_000
 #: Steps of one episode.
@@ -52,10 +52,6 @@ MET_AGAIN = 0.1
 
 class NoWayError(ArgumentError):
     """No way to put an environment into a state works."""
-
-
-class UnmetStateError(ArgumentError):
-    """No episode met a state, and nothing else says how to put the environment into it."""
 
 
 def find_access(env: Env, rng: np.random.Generator) -> tuple[str, StateAccess]:
@@ -177,17 +173,13 @@ def _write_physics(env: Any, row: Row) -> None:
 # --- attributes of any name -----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Copies:
-    """Copies of attributes that follow from some numbers of the observation.
+    """Copies of attributes that follow from some numbers of the observation."""
 
-    Attributes:
-        columns: these numbers, as positions.
-        names: of the attributes.
-    """
-
-    def __init__(self, columns: tuple[int, ...], names: tuple[str, ...]) -> None:
-        self.columns, self.names = columns, names
-        self._met: dict[tuple[float, ...], dict[str, Any]] = {}
+    columns: tuple[int, ...]  # these numbers, as positions
+    names: tuple[str, ...]  # of the attributes
+    _met: dict[tuple[float, ...], dict[str, Any]] = field(default_factory=dict)
 
     def learn(self, row: FloatArray, own: Any) -> None:
         """Copy the attributes of an object, together, if the numbers are new."""
@@ -205,19 +197,13 @@ class Copies:
         return copy.deepcopy(self._met.get(tuple(row[list(self.columns)].tolist())))
 
 
+@dataclass(frozen=True)
 class Attributes:
-    """What an observation shows, among the attributes: numbers that equal it, and copies.
+    """What an observation shows, among the attributes: numbers that equal it, and copies."""
 
-    Args:
-        columns: the numbers of the observation.
-        places: of each number, the ways to what equals it.
-        copies: attributes that follow from some numbers.
-    """
-
-    def __init__(
-        self, columns: list[Column], places: dict[int, list[Path]], copies: list[Copies]
-    ) -> None:
-        self.columns, self.places, self.copies = columns, places, copies
+    columns: list[Column]  # the numbers of the observation
+    places: dict[int, list[Path]]  # of each number, the ways to what equals it
+    copies: list[Copies]  # attributes that follow from some numbers
 
     def write(self, env: Any, row: Row) -> None:
         """Take over copies, if there are some, and write numbers."""
@@ -225,7 +211,7 @@ class Attributes:
             found = own.at(row)
             if found is None:
                 names = {self.columns[c].name: float(row[c]) for c in own.columns}
-                raise UnmetStateError(
+                raise ArgumentError(
                     f"no episode met {names}, which {', '.join(map(repr, own.names))} follows "
                     "from; give AdaptedMDP a set_state function"
                 )
@@ -244,7 +230,11 @@ def find_attributes(env: Env, rng: np.random.Generator) -> Attributes | None:
 
     def look(observation: Any) -> tuple[FloatArray, dict[Path, float], dict[str, Hashable]]:
         own = env.unwrapped
-        kinds = {name: likeness(value) for name, value in attributes_of(own).items()}
+        kinds = {
+            name: likeness(value)
+            for name, value in attributes_of(own)
+            if not (isinstance(value, GENERATORS) or callable(value))
+        }
         return flat(observation), dict(numbers_in(own)), kinds
 
     watched = [v.before for v in visits(env, rng, NUM_WATCHED, look, max_episode=EPISODE)]

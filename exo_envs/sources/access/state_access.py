@@ -15,7 +15,7 @@ from exo_envs.core.arguments import as_array, as_integers, as_list
 from exo_envs.core.batches import PARTS
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError
 from exo_envs.core.mdp import IntArray, Ranges
-from exo_envs.core.spaces import Variables, observed_variables
+from exo_envs.core.spaces import Variables
 from exo_envs.sources.access.columns import Column, flat
 
 Env: TypeAlias = gym.Env[Any, Any]
@@ -139,22 +139,13 @@ class SplitState(StateAccess):
         self.obeys_option = set_state is None
         self.shows_state = set_state is None or get_state is not None
 
-    @classmethod
-    def shown_by(cls, env: Env) -> SplitState:
-        """The state of an environment that shows n and x, and takes them as an option of reset."""
-        space = env.observation_space
-        n, x = (observed_variables(space, part, None) for part in PARTS)
-        return cls((n, x))
-
     def read(self, env: Env, observation: Any) -> Row:
-        """The numbers of n and of x."""
         if self._get_state is not None:
             return self.as_row("get_state should return", self._get_state(env.unwrapped))
         shown = observation if self._split is None else self._split(observation)
         return self.as_row("split should return", shown)
 
     def put(self, env: Env, row: Row, seed: int) -> Any:
-        """By the option of the reset, or by the function."""
         n, x = self.split_row(row)  # copies, which the environment may keep, and write to
         if self._set_state is None:
             state = {part: v for part, v in zip(PARTS, (n, x), strict=True) if len(v)}

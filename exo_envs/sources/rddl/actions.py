@@ -24,12 +24,7 @@ def tabulate_actions(
     most_at_once: int,
     most_actions: int,
 ) -> ActionTable:
-    """All actions that the description allows in some state, the default one first.
-
-    Raises:
-        RDDLRefusedError: a fluent has no finite choice (``real-actions``, ``unbounded``), or there
-            are too many actions (``too-many-actions``).
-    """
+    """All actions that the description allows in some state, the default one first."""
     kinds, graph = rddl.action_kinds, rddl.graph
     known = sorted({*kinds, *(rddl.lifted[name][0] for name in kinds)})
     for name in action_values:
@@ -119,7 +114,6 @@ def _choice(
     action_values: Mapping[str, Sequence[Any]],
     limits: tuple[float, float],
 ) -> tuple[Any, ...]:
-    """The values of an action fluent."""
     lifted, kind, (low, high) = rddl.lifted[name][0], rddl.action_kinds[name], limits
     values = action_values.get(name, action_values.get(lifted))
     if values is not None:
@@ -184,7 +178,6 @@ def _assignments(
 
 
 def _name(rddl: Description, row: Mapping[str, Any]) -> str:
-    """The fluents that an action sets, for people."""
     parts = []
     for name, value in row.items():
         if value == rddl.default[name]:

@@ -26,7 +26,6 @@ class ActionTable:
     leaves: dict[str, GraphNode]
 
     def values(self, actions: Array) -> dict[GraphNode, Array]:
-        """The values of the fluents for a batch of actions."""
         return {leaf: self.columns[name][actions] for name, leaf in self.leaves.items()}
 
 
@@ -54,9 +53,7 @@ class Description:
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reward: GraphNode = field(init=False)
     terminal: GraphNode = field(init=False)  # when an episode is over
-    invariants: list[GraphNode] = field(
-        default_factory=list
-    )  # hold in every state, the author says
+    invariants: list[GraphNode] = field(default_factory=list)  # of states, the author says
     preconditions: list[GraphNode] = field(default_factory=list)  # of actions that are taken
     fluents: dict[str, GraphNode] = field(default_factory=dict)  # by the variables: state fluents
     # The results of the import.
@@ -68,7 +65,6 @@ class Description:
 
     @property
     def endogenous(self) -> tuple[str, ...]:
-        """The variables of n."""
         return tuple(name for name in self.kinds if name not in self.exogenous)
 
     def leaf(self, name: str) -> GraphNode:
@@ -89,7 +85,6 @@ class Description:
         self.reward, self.terminal = new[-2:]
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop variables that no expression looks at any more."""
         for name in names:
             for table in (self.kinds, self.bounds, self.initial, self.following):
                 table.pop(name, None)
@@ -117,7 +112,6 @@ class Description:
         return self.graph.substitute(roots, written)
 
     def settled_following(self, names: Iterable[str]) -> list[GraphNode]:
-        """The next values of some variables, written out."""
         return self.settled([self.following[name] for name in names])
 
     def looks_at(self, root: GraphNode) -> set[str]:
@@ -129,7 +123,6 @@ class Description:
         return {node.value: node for node in leaves(roots, "random")}
 
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """The exogenous variables that each exogenous variable looks at."""
         roots = self.settled_following(self.exogenous)
         return {
             name: tuple(other for other in self.exogenous if other in self.looks_at(root))

@@ -58,7 +58,6 @@ class GraphNode:
         return self.op == "constant"
 
     def __repr__(self) -> str:
-        """The expression, down to a few levels."""
         return show(self)
 
 
@@ -81,7 +80,6 @@ class Graph:
     # --- leaves ---------------------------------------------------------------------------
 
     def constant(self, value: Any, kind: Kind | None = None) -> GraphNode:
-        """A number or a truth value."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = kind or _KINDS.get(type(value), "real")
         return self._make("constant", (), _TYPES[kind](value), kind)
@@ -91,7 +89,6 @@ class Graph:
         return self._make(op, (), name, kind)
 
     def random(self, distribution: str, args: Sequence[GraphNode], kind: Kind) -> GraphNode:
-        """A new draw."""
         self._tags += 1
         return self._make("random", tuple(args), (distribution, self._tags), kind)
 
@@ -102,11 +99,9 @@ class Graph:
         return node if node.kind == "bool" else self.compare("!=", node, self.constant(0))
 
     def all(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """Whether all hold."""
         return self._join("and", nodes, neutral=self.true, absorbing=self.false)
 
     def any(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """Whether at least one holds."""
         return self._join("or", nodes, neutral=self.false, absorbing=self.true)
 
     def conjuncts(self, nodes: Iterable[GraphNode]) -> Sequence[GraphNode]:
@@ -132,7 +127,6 @@ class Graph:
         return self._make(op, tuple(parts), None, "bool")
 
     def negate(self, node: GraphNode) -> GraphNode:
-        """Whether it does not hold."""
         node = self.truth(node)
         if node.is_constant:
             return self.constant(not node.value)
@@ -166,11 +160,9 @@ class Graph:
         return self._make("int", (node,), None, "int")
 
     def add(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """The sum."""
         return self._combine("add", nodes, operator.add, 0)
 
     def multiply(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """The product."""
         return self._combine("mul", nodes, operator.mul, 1)
 
     def _combine(
@@ -193,7 +185,6 @@ class Graph:
         return self._make(op, tuple(parts), None, numeric_kind(p.kind for p in parts))
 
     def minus(self, node: GraphNode) -> GraphNode:
-        """The negative of a number."""
         return self.multiply((self.constant(-1), node))
 
     def divide(self, left: GraphNode, right: GraphNode) -> GraphNode:
@@ -207,7 +198,6 @@ class Graph:
         return self._make("quotient", (left, right), None, "real")
 
     def choose(self, condition: GraphNode, then: GraphNode, otherwise: GraphNode) -> GraphNode:  # noqa: PLR0911
-        """``if condition then ... else ...``."""
         condition = self.truth(condition)
         if condition.is_constant:
             return then if condition.value else otherwise
@@ -238,19 +228,11 @@ class Graph:
         return self._make(name, args, None, kind)
 
     def clip(self, node: GraphNode, low: float, high: float) -> GraphNode:
-        """The number, no less than ``low`` and no more than ``high``."""
         node = self.number(node)
         for name, bound in (("max", low), ("min", high)):
             if np.isfinite(bound):
                 node = self.function(name, (node, self.constant(bound, node.kind)))
         return node
-
-    def which(self, nodes: Iterable[GraphNode]) -> GraphNode:
-        """The position of the one node that holds; 0 if none does."""
-        flags = tuple(self.truth(node) for node in nodes)
-        if all(flag.is_constant for flag in flags):
-            return self.constant(next((j for j, flag in enumerate(flags) if flag.value), 0))
-        return self._make("which", flags, None, "int")
 
     # --- rewriting ------------------------------------------------------------------------
 
@@ -269,26 +251,20 @@ class Graph:
         return self.apply(node.op, args)
 
     def apply(self, op: str, args: Sequence[GraphNode]) -> GraphNode:
-        """An operation, given the name that its nodes have."""
-        if op in _OF_MANY:
-            return _OF_MANY[op](self, args)
-        if op in _OF_FEW:
-            return _OF_FEW[op](self, *args)
+        if op in _MAKERS:
+            return _MAKERS[op](self, args)
         return self.compare(op, *args) if op in COMPARISONS else self.function(op, args)
 
 
-_OF_MANY: dict[str, Callable[[Graph, Iterable[GraphNode]], GraphNode]] = {
+_MAKERS: dict[str, Callable[[Graph, Sequence[GraphNode]], GraphNode]] = {
     "and": Graph.all,
     "or": Graph.any,
     "add": Graph.add,
     "mul": Graph.multiply,
-    "which": Graph.which,
-}
-_OF_FEW: dict[str, Callable[..., GraphNode]] = {
-    "not": Graph.negate,
-    "int": Graph.number,
-    "quotient": Graph.divide,
-    "if": Graph.choose,
+    "not": lambda graph, args: graph.negate(*args),
+    "int": lambda graph, args: graph.number(*args),
+    "quotient": lambda graph, args: graph.divide(*args),
+    "if": lambda graph, args: graph.choose(*args),
 }
 
 
@@ -326,7 +302,6 @@ def leaves(roots: Iterable[GraphNode], *ops: str) -> list[GraphNode]:
 
 
 def draws(node: GraphNode) -> list[GraphNode]:
-    """The draws that an expression looks at."""
     return leaves([node], "random")
 
 
@@ -426,8 +401,6 @@ def _operation(node: GraphNode) -> Callable[..., Any]:
         return DISTRIBUTIONS[node.value[0]].draw
     if node.op in FOLDS:
         return partial(_fold, FOLDS[node.op], len({a.kind for a in node.args}) == 1)
-    if node.op == "which":
-        return _which
     compute = COMPUTED[node.op]
     return lambda rng, size, *args: compute(*args)
 
@@ -438,12 +411,4 @@ def _fold(function: Any, in_place: bool, _rng: Any, _size: int, *values: Any) ->
     in_place = in_place and np.ndim(result) > 0
     for value in values[2:]:
         result = function(result, value, out=result) if in_place else function(result, value)
-    return result
-
-
-def _which(_rng: Any, size: int, *flags: Any) -> Array:
-    result = np.zeros(size, dtype=np.int64)
-    for j, flag in enumerate(flags):
-        if j:
-            np.copyto(result, j, where=flag)
     return result

@@ -22,12 +22,9 @@ from exo_envs.sources.rddl.operations import DISTRIBUTIONS, FUNCTIONS, Kind
 Bindings = Mapping[str, str]  # parameter -> object
 
 
-def ground(model: Any, rddl: Description) -> None:
-    """Ground a lifted model of pyRDDLGym: its fluents, and how they move."""
-    _Grounder(model, rddl).ground()
+class Grounder:
+    """Grounds a lifted model of pyRDDLGym: its fluents, and how they move."""
 
-
-class _Grounder:
     def __init__(self, model: Any, rddl: Description) -> None:
         from pyRDDLGym.core.compiler.initializer import RDDLValueInitializer
 

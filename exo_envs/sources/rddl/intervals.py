@@ -44,10 +44,6 @@ class Interval(NamedTuple):
         return self.low == self.high
 
 
-UNKNOWN_TRUTH = Interval(np.float64(0), np.float64(1))
-ANYTHING = Interval(np.float64(-np.inf), np.float64(np.inf))
-
-
 def intervals(roots: Sequence[GraphNode], known: Mapping[GraphNode, Interval]) -> list[Interval]:
     """The intervals of some expressions, given those of leaves (and of draws).
 
@@ -72,7 +68,8 @@ def _interval(node: GraphNode, args: list[Interval]) -> Interval:  # noqa: C901,
     lows, highs = [a.low for a in args], [a.high for a in args]
     match node.op:
         case "state" | "action" | "next":
-            return UNKNOWN_TRUTH if node.kind == "bool" else ANYTHING
+            end = np.float64(1 if node.kind == "bool" else np.inf)
+            return Interval(np.float64(0) if node.kind == "bool" else -end, end)
         case "random":
             return _range_of_draw(node, args)
         case "and" | "or" | "add":
@@ -100,8 +97,6 @@ def _interval(node: GraphNode, args: list[Interval]) -> Interval:  # noqa: C901,
                 np.where(lows[0] == 1, lows[1], np.where(highs[0] == 0, lows[2], either.low)),
                 np.where(lows[0] == 1, highs[1], np.where(highs[0] == 0, highs[2], either.high)),
             )
-        case "which":
-            return Interval(np.float64(0), np.float64(len(args) - 1))
         case "==":
             same = args[0].is_one & args[1].is_one & (lows[0] == lows[1])
             apart = (highs[0] < lows[1]) | (highs[1] < lows[0])

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from exo_envs.core.arguments import check_choice, shown
 from exo_envs.core.errors import ArgumentError, ArgumentTypeError, NoFileError, require
-
-#: A text of RDDL has one of these; a path or a name has none.
-TEXT_SIGNS = ("{", "\n")
 
 
 class RDDLRefusedError(ArgumentError):
@@ -29,7 +24,6 @@ class RDDLRefusedError(ArgumentError):
     """
 
     def __init__(self, reason: str, message: str) -> None:
-        """Name the reason and say which fluent it is about."""
         super().__init__(f"{reason}: {message}")
         self.reason = reason
 
@@ -39,12 +33,7 @@ class NoExogenousFluentsWarning(UserWarning):
 
 
 def load(domain: Any, instance: Any) -> Any:
-    """The lifted model of pyRDDLGym.
-
-    Raises:
-        ImportError: pyRDDLGym or rddlrepository is missing; the message says what to install.
-        ValueError: there is no such domain or instance, or the text is not RDDL.
-    """
+    """The lifted model of pyRDDLGym; what it cannot find or read is refused."""
     rddl_module("pyRDDLGym")
     if _is_text(domain) and _is_text(instance):
         with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +44,11 @@ def load(domain: Any, instance: Any) -> Any:
     if _is_path(domain) and _is_path(instance):
         return _parse(Path(domain), Path(instance))
     if isinstance(domain, str) and not _is_text(domain):
-        return _parse(*_from_repository(domain, instance))
+        manager = rddl_module("rddlrepository.core.manager").RDDLRepoManager()
+        check_choice("domain of rddlrepository", domain, manager.list_problems())
+        problem, number = manager.get_problem(domain), str(instance)
+        check_choice(f"instance of {domain}", number, problem.list_instances())
+        return _parse(Path(problem.get_domain()), Path(problem.get_instance(number)))
     raise ArgumentTypeError(
         "domain and instance are a name of rddlrepository and the number of an instance, two "
         f"paths, or two texts of RDDL, not {shown(domain)} and {shown(instance)}"
@@ -69,21 +62,12 @@ def rddl_module(name: str) -> Any:
     return require(name, needed)
 
 
-def _is_text(source: Any) -> bool:
-    return isinstance(source, str) and any(sign in source for sign in TEXT_SIGNS)
+def _is_text(source: Any) -> bool:  # neither a path nor a name has one of these
+    return isinstance(source, str) and ("{" in source or "\n" in source)
 
 
 def _is_path(source: Any) -> bool:
     return isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".rddl"))
-
-
-def _from_repository(domain: str, instance: Any) -> tuple[Path, Path]:
-    manager = rddl_module("rddlrepository.core.manager").RDDLRepoManager()
-    check_choice("domain of rddlrepository", domain, manager.list_problems())
-    problem = manager.get_problem(domain)
-    number = str(instance)
-    check_choice(f"instance of {domain}", number, problem.list_instances())
-    return Path(problem.get_domain()), Path(problem.get_instance(number))
 
 
 def _parse(domain: Path, instance: Path) -> Any:
@@ -94,7 +78,9 @@ def _parse(domain: Path, instance: Path) -> Any:
     from pyRDDLGym.core.parser.parser import RDDLParser
     from pyRDDLGym.core.parser.reader import RDDLReader
 
-    with _quiet():
+    # The parser generator talks about tokens that no rule uses, and about its tables.
+    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         parser = RDDLParser(lexer=None, verbose=False)
         parser.build()
         try:
@@ -106,16 +92,3 @@ def _parse(domain: Path, instance: Path) -> Any:
                 f"this is not RDDL as pyRDDLGym reads it: {what} (it needs a domain, a block of "
                 "non-fluents, which may be empty, and an instance)"
             ) from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """The parser generator talks about tokens that no rule uses, and about its tables."""
-    level = logging.root.manager.disable
-    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logging.disable(level)

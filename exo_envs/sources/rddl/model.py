@@ -27,7 +27,7 @@ from exo_envs.core.mdp import (
 from exo_envs.sources.rddl.actions import enforce_preconditions, limits_of, tabulate_actions
 from exo_envs.sources.rddl.description import Description, check_shared_draws, find_exogenous
 from exo_envs.sources.rddl.expressions import GraphNode, Program, leaves
-from exo_envs.sources.rddl.grounding import ground
+from exo_envs.sources.rddl.grounding import Grounder
 from exo_envs.sources.rddl.intervals import (
     check_bounds,
     drop_constants,
@@ -101,7 +101,7 @@ def from_rddl(
         horizon=check_whole("horizon", model.horizon if horizon is None else horizon, 1),
         discount=float(model.discount if discount is None else discount),
     )
-    ground(model, rddl)
+    Grounder(model, rddl).ground()
     most = min(int(model.max_allowed_actions), len(rddl.action_kinds))
     if max_concurrent is not None:
         most = min(most, check_whole("max_concurrent", max_concurrent, 0))
@@ -183,8 +183,15 @@ class RDDLMDP(ExoMDP):
     """
 
     def __init__(self, rddl: Description) -> None:
-        """Compile the expressions."""
-        self._describe(rddl)
+        self._description = rddl
+        self.name = rddl.name
+        self.action_names = rddl.actions.names
+        self.value_names = {name: v for name, v in rddl.values.items() if name in rddl.kinds}
+        self.constants = rddl.constants
+        self.parents = rddl.parents()
+        looked_at = rddl.looks_at(rddl.terminal)
+        self.end_looks_at = tuple(name for name in rddl.exogenous if name in looked_at)
+        self.notes = tuple(rddl.notes)
         self._n, self._x = _Part(rddl, rddl.endogenous), _Part(rddl, rddl.exogenous)
         self.endogenous_variables = self._n.variables
         self.exogenous_variables = self._x.variables
@@ -202,18 +209,6 @@ class RDDLMDP(ExoMDP):
         self._never_ends = rddl.terminal is rddl.graph.false
         self._fluents = Program(list(rddl.fluents.values()))
 
-    def _describe(self, rddl: Description) -> None:
-        """Set the attributes that say what became of the description."""
-        self._description = rddl
-        self.name = rddl.name
-        self.action_names = rddl.actions.names
-        self.value_names = {name: v for name, v in rddl.values.items() if name in rddl.kinds}
-        self.constants = rddl.constants
-        self.parents = rddl.parents()
-        looked_at = rddl.looks_at(rddl.terminal)
-        self.end_looks_at = tuple(name for name in rddl.exogenous if name in looked_at)
-        self.notes = tuple(rddl.notes)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a description; it is compiled again."""
         return type(self), (self._description,)
@@ -227,10 +222,9 @@ class RDDLMDP(ExoMDP):
     def sample_initial(self, size: int, rng: np.random.Generator) -> State:
         """The initial state of the instance, ``size`` times."""
         size = as_size(self, size)
-        return State(self._n.repeated(size), self._x.repeated(size))
+        return State(np.tile(self._n.initial, (size, 1)), np.tile(self._x.initial, (size, 1)))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
-        """P(x'|x)."""
         values, part = as_values("exogenous", exogenous, self.exogenous_variables), self._x
         x = flat_rows(values)
         return part.write(part.moves(part.read(x), len(x), rng), values.dtype).reshape(values.shape)
@@ -238,7 +232,6 @@ class RDDLMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """P(n'|n,a,x)."""
         shape, n, x, a = as_batch(self, state, action)
         found = self._n.moves(self._known(n, x, a), len(a), rng)
         return self._n.write(found, n.dtype).reshape(*shape, n.shape[-1])
@@ -253,7 +246,6 @@ class RDDLMDP(ExoMDP):
         return terms.reshape(*shape, terms.shape[-1])
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """What a step pays whatever x is."""
         values = as_values("endogenous", endogenous, self.endogenous_variables)
         shape, (n,), a = flatten(self, (values,), action)
         known = self._n.read(n) | self._description.actions.values(a)
@@ -261,7 +253,6 @@ class RDDLMDP(ExoMDP):
         return np.array(found, dtype=np.float64).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """Whether a termination condition of the description holds."""
         if self._never_ends:
             return super().is_terminal(state)
         if self.end_looks_at:
@@ -298,7 +289,6 @@ class RDDLMDP(ExoMDP):
         }
 
     def action_fluents(self, action: int) -> dict[str, Any]:
-        """What an action sets the grounded action fluents to."""
         index, columns = as_action(self, action), self._description.actions.columns
         return {name: column[index].item() for name, column in columns.items()}
 
@@ -333,9 +323,8 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
     model: RDDLMDP
 
     def __init__(self, rddl: Description) -> None:
-        """Compile the expressions of the description, and carry its end."""
         model = RDDLMDP(rddl)
-        self._describe(rddl)
+        vars(self).update(vars(model))  # what became of the description
         CarriedEnd.__init__(self, model, model.end_looks_at)
         note = (
             f"the end of an episode depends on exogenous variables "
@@ -345,7 +334,6 @@ class CarriedRDDLMDP(CarriedEnd, RDDLMDP):
         self.notes += (note,)
 
     def fluents(self, state: State) -> dict[str, NDArray[Any]]:
-        """The grounded state fluents of the description, as :meth:`RDDLMDP.fluents` has them."""
         return self.model.fluents(self.without_end(state))
 
 
@@ -366,13 +354,8 @@ class _Part:
             else Variable(leaf.value, 2 if leaf.kind == "bool" else int(high - low) + 1)
             for leaf, (low, high) in zip(self._leaves, bounds, strict=True)
         )
-        self._initial = [
-            rddl.initial[name] - o for name, o in zip(names, self._offsets, strict=True)
-        ]
-
-    def repeated(self, size: int) -> Array:
-        """The initial values, shape (size, variables)."""
-        return np.tile(np.array(self._initial, dtype=Ranges(self.variables).dtype), (size, 1))
+        initial = [rddl.initial[name] - o for name, o in zip(names, self._offsets, strict=True)]
+        self.initial: Array = np.array(initial, dtype=Ranges(self.variables).dtype)
 
     def read(self, rows: Array) -> dict[GraphNode, Any]:
         """The values of an array (B, variables)."""

@@ -53,8 +53,6 @@ def _power(base: Any, exponent: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of one or two numbers."""
-
     arity: int
     compute: Callable[..., Any]
     #: The type of its values; None if that is the arguments'.

@@ -71,9 +71,7 @@ def _terms(graph: Graph, node: GraphNode, exogenous: frozenset[str]) -> Iterator
 def expectation(graph: Graph, node: GraphNode) -> GraphNode:  # noqa: C901, PLR0911
     """The mean of an expression over its draws, as an expression without them.
 
-    Raises:
-        RDDLRefusedError: it is not simple enough: a draw with many outcomes inside something that
-            is not linear.
+    A draw with many outcomes inside something that is not linear is refused.
     """
     if not draws(node):
         return node
@@ -130,7 +128,6 @@ def _over_outcomes(graph: Graph, node: GraphNode) -> GraphNode:
 
 
 def _chance(graph: Graph, draw: GraphNode, value: int) -> GraphNode:
-    """The chance of one outcome."""
     if draw.value[0] == "Bernoulli":
         if value:
             return draw.args[0]

@@ -134,17 +134,18 @@ def _cases(
 
 
 def _merge(rddl: Description, name: str) -> None:
-    """Put the new variable in the place of its members."""
     graph, values = rddl.graph, rddl.values[name]
     members = {value: j for j, value in enumerate(values) if value != "none"}
-    following = [graph.true if value == "none" else rddl.following[value] for value in values]
+    position = graph.constant(0)  # in the values of the new variable
+    for value, j in members.items():
+        position = graph.choose(rddl.following[value], graph.constant(j), position)
     initial = next((j for value, j in members.items() if rddl.initial[value]), 0)
     now, then = ({m: leaf(m) for m in members} for leaf in (rddl.leaf, rddl.next_leaf))
     rddl.forget(members)
     rddl.kinds[name] = "int"
     rddl.bounds[name] = (0, len(values) - 1)
     rddl.initial[name] = initial
-    rddl.following[name] = graph.which(following)
+    rddl.following[name] = position
     values_of: dict[GraphNode, GraphNode] = {}
     for value, j in members.items():
         constant = graph.constant(j)
@@ -165,9 +166,9 @@ def defer(rddl: Description) -> None:
     if not late:
         return
     stored: dict[GraphNode, str] = {}
+    parts = {name: _pieces(rddl, name) for name in late}
     for name in late:
-        _check_draws(rddl, name)
-        pieces = list(_pieces(rddl.graph, rddl.following[name]))
+        pieces = list(dict.fromkeys(itertools.chain(*parts[name].values())))
         for number, piece in enumerate(piece for piece in pieces if piece not in stored):
             stored[piece] = f"{name}_before" if len(pieces) == 1 else f"{name}_before_{number + 1}"
     new_leaves = {}
@@ -180,7 +181,7 @@ def defer(rddl: Description) -> None:
     become_known = {rddl.next_leaf(name): rddl.leaf(name) for name in rddl.exogenous}
     values = {}
     for name in late:  # it is an expression of the new variables, and of x as it is now
-        root = _with_pieces(rddl.graph, rddl.following[name], new_leaves)
+        root = _with_pieces(rddl.graph, rddl.following[name], parts[name], new_leaves)
         (values[rddl.leaf(name)],) = rddl.graph.substitute([root], become_known)
     _find_initial(rddl, values, list(stored.values()))
     # Rewards look at next values: those of the old variables are written out beforehand.
@@ -193,51 +194,44 @@ def defer(rddl: Description) -> None:
     )
 
 
-def _check_draws(rddl: Description, name: str) -> None:
+def _pieces(rddl: Description, name: str) -> dict[GraphNode, list[GraphNode]]:
+    """The parts of n' that look at x', and the arguments of each that do not; a sum's are one."""
     looking = reaching(rddl.following[name], "next")
-    for node in sorted(looking, key=lambda node: node.uid):
-        if node.op == "random":
-            other = leaves([node], "next")[0].value
+    for draw in leaves(looking, "random"):
+        if draw in looking:
+            other = leaves([draw], "next")[0].value
             raise RDDLRefusedError(
                 "next-state",
-                f"{name!r} is drawn by a {node.value[0]} whose chances look at the exogenous "
+                f"{name!r} is drawn by a {draw.value[0]} whose chances look at the exogenous "
                 f"{other + chr(39)!r} of the same step",
             )
-
-
-def _pieces_of(graph: Graph, node: GraphNode, looking: set[GraphNode]) -> list[GraphNode]:
-    """The arguments of a node that do not look at x'; those of a sum are one part of it."""
-    free = [arg for arg in node.args if arg not in looking and not arg.is_constant]
-    return [graph.apply(node.op, free)] if free and node.op in FOLDS else free
-
-
-def _pieces(graph: Graph, root: GraphNode) -> dict[GraphNode, None]:
-    """The largest parts of an expression that do not look at x'."""
-    looking = reaching(root, "next")
-    pieces: dict[GraphNode, None] = {}
-    waiting = [root]
+    pieces: dict[GraphNode, list[GraphNode]] = {}
+    waiting = [rddl.following[name]]
     while waiting:
         node = waiting.pop()
-        pieces.update(dict.fromkeys(_pieces_of(graph, node, looking)))
+        free = [arg for arg in node.args if arg not in looking and not arg.is_constant]
+        is_sum = free and node.op in FOLDS
+        pieces[node] = [rddl.graph.apply(node.op, free)] if is_sum else free
         waiting.extend(arg for arg in node.args if arg in looking)
     return pieces
 
 
 def _with_pieces(
-    graph: Graph, root: GraphNode, new_leaves: dict[GraphNode, GraphNode]
+    graph: Graph,
+    root: GraphNode,
+    pieces: dict[GraphNode, list[GraphNode]],
+    new_leaves: dict[GraphNode, GraphNode],
 ) -> GraphNode:
     """The expression, with a leaf in the place of each of its pieces."""
-    looking = reaching(root, "next")
 
     def replaced(node: GraphNode, args: list[GraphNode]) -> GraphNode:
-        if node not in looking:
+        if node not in pieces:
             return new_leaves.get(node, node)
         if node.op not in FOLDS:
             return graph.rebuild(node, args)
         pairs = zip(node.args, args, strict=True)
-        rest = [new for old, new in pairs if old in looking or old.is_constant]
-        pieces = _pieces_of(graph, node, looking)
-        return graph.apply(node.op, rest + [new_leaves[piece] for piece in pieces])
+        rest = [new for old, new in pairs if old in pieces or old.is_constant]
+        return graph.apply(node.op, rest + [new_leaves[piece] for piece in pieces[node]])
 
     return fold([root], replaced, {})[0]
 
@@ -245,16 +239,14 @@ def _with_pieces(
 def _find_initial(rddl: Description, values: dict[GraphNode, GraphNode], stored: list[str]) -> None:
     """Values of what is stored from which the initial values of the description follow."""
     waiting = {leaf.value: root for leaf, root in values.items()}
-
-    def unknown(fluent: str) -> list[str]:
-        looked_at = rddl.looks_at(waiting[fluent])
-        return [name for name in stored if name in looked_at and name not in rddl.initial]
-
     while waiting:
-        ready = min(waiting, key=lambda fluent: len(unknown(fluent)))
-        names = unknown(ready)
-        found = _solve(rddl, ready, waiting.pop(ready), names)
-        rddl.initial.update(zip(names, found, strict=True))
+        unknown = {
+            fluent: [n for n in stored if n in rddl.looks_at(root) and n not in rddl.initial]
+            for fluent, root in waiting.items()
+        }
+        ready = min(unknown, key=lambda fluent: len(unknown[fluent]))
+        found = _solve(rddl, ready, waiting.pop(ready), unknown[ready])
+        rddl.initial.update(zip(unknown[ready], found, strict=True))
 
 
 def _solve(rddl: Description, fluent: str, root: GraphNode, names: list[str]) -> tuple[Any, ...]:

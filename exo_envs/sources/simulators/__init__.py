@@ -2,7 +2,7 @@
 
 A Gymnasium environment knows only where it is now. One that can be put into a given state is a
 generative model all the same: put it there, seed it, take one step, read what came of it
-(:mod:`exo_envs.sources.simulators.foreign`). :class:`AdaptedMDP` is made of such steps, and
+(:mod:`exo_envs.sources.simulators.stepped`). :class:`AdaptedMDP` is made of such steps, and
 :meth:`AdaptedMDP.from_env` finds out how it is put into a state
 (:mod:`exo_envs.sources.simulators.discovery`) and what actions move (:mod:`exo_envs.audit`).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -21,34 +20,18 @@ from exo_envs.core.mdp import ExoMDP
 from exo_envs.core.spaces import NEEDED_SPACE, num_shown
 from exo_envs.sources.simulators.mdp import AdaptedMDP
 
-#: Wrappers that look on, or that change observations or pictures only.
-_HARMLESS = (
-    gym.ObservationWrapper,
-    VectorObservationWrapper,
-    wrappers.Autoreset,
-    wrappers.FrameStackObservation,
-    wrappers.HumanRendering,
-    wrappers.OrderEnforcing,
-    wrappers.PassiveEnvChecker,
-    wrappers.RecordEpisodeStatistics,
-    wrappers.RecordVideo,
-    wrappers.RenderCollection,
-    wrappers.vector.RecordEpisodeStatistics,
-    # Gymnasium 1.1 does not have these.
-    *(
-        getattr(wrappers, name)
-        for name in ("AddWhiteNoise", "ObstructView")
-        if name in dir(wrappers)
-    ),
-)
-#: Packages whose wrappers of ``step`` look on only: this suite's, and Stable-Baselines3's Monitor.
-_KNOWN = ("exo_envs.", "wrappers.", "stable_baselines3.")
-#: Wrappers that change what an agent does or gets, by the methods of their own.
+#: Packages whose own methods ``step`` look on only, but for those of :data:`_EFFECTIVE`.
+_ONLOOKERS = ("exo_envs.", "wrappers.", "gymnasium.", "stable_baselines3.")
+#: Wrappers that change what an agent does or gets.
 _EFFECTIVE = (
     gym.ActionWrapper,
     gym.RewardWrapper,
     VectorActionWrapper,
     VectorRewardWrapper,
+    wrappers.AtariPreprocessing,
+    wrappers.MaxAndSkipObservation,
+    wrappers.NormalizeReward,
+    wrappers.vector.NormalizeReward,
 )
 
 
@@ -106,7 +89,11 @@ def warn_of_ignored_wrappers(mdp_or_env: Any, mdp: ExoMDP) -> None:
     own = getattr(getattr(mdp_or_env, "unwrapped", None), "mdp", None)
     if not isinstance(own, ExoMDP):
         return  # a model, or an environment of somebody else, whose wrappers stay in effect
-    ignored = [_describe(layer) for layer in _layers(mdp_or_env) if _has_effect(layer, mdp)]
+    ignored, layer = [], mdp_or_env
+    while isinstance(layer, (gym.Wrapper, VectorWrapper)):
+        if _has_effect(layer, mdp):
+            ignored.append(_describe(layer))
+        layer = layer.env
     if ignored:
         warnings.warn(
             f"what {' and '.join(ignored)} changes is ignored: the model is taken from the "
@@ -116,27 +103,21 @@ def warn_of_ignored_wrappers(mdp_or_env: Any, mdp: ExoMDP) -> None:
         )
 
 
-def _layers(env: Any) -> Iterator[Any]:
-    while isinstance(env, (gym.Wrapper, VectorWrapper)):
-        yield env
-        env = env.env
+def _limit(layer: Any) -> int:
+    return int(vars(layer)["_max_episode_steps"])  # Gymnasium has no public name for it
 
 
 def _describe(layer: Any) -> str:
-    limit = f"(max_episode_steps={_limit(layer)})" if isinstance(layer, wrappers.TimeLimit) else ""
-    return f"{type(layer).__name__}{limit}"
-
-
-def _limit(layer: Any) -> int:
-    return int(vars(layer)["_max_episode_steps"])  # Gymnasium has no public name for it
+    is_limit = isinstance(layer, wrappers.TimeLimit)
+    return f"{type(layer).__name__}{f'(max_episode_steps={_limit(layer)})' if is_limit else ''}"
 
 
 def _has_effect(layer: Any, mdp: ExoMDP) -> bool:
     if isinstance(layer, wrappers.TimeLimit):
         return _limit(layer) < mdp.horizon
-    if isinstance(layer, _HARMLESS) or type(layer).__module__.startswith(_KNOWN):
+    if isinstance(layer, (gym.ObservationWrapper, VectorObservationWrapper)):
         return False
-    base = gym.Wrapper if isinstance(layer, gym.Wrapper) else VectorWrapper
-    mro = type(layer).__mro__
-    overrides_step = any("step" in vars(own) for own in mro[: mro.index(base)])
-    return overrides_step or isinstance(layer, _EFFECTIVE)
+    return isinstance(layer, _EFFECTIVE) or any(
+        "step" in vars(own) and not own.__module__.startswith(_ONLOOKERS)
+        for own in type(layer).__mro__
+    )

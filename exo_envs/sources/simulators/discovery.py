@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -32,11 +31,6 @@ from exo_envs.sources.access.episodes import visits
 from exo_envs.sources.access.found import find_access
 from exo_envs.sources.access.state_access import Env, StateAccess
 
-#: Arguments that say where n and x are: whoever gives one of them gives all that it takes.
-OF_THE_STATE = (
-    *("split", "get_state", "set_state"),
-    *("endogenous_variables", "exogenous_variables"),
-)
 #: Actions that are made of several choices, at most.
 MAX_ACTIONS = 256
 #: Steps, and steps of one episode, in which the values of the variables are looked at.
@@ -79,8 +73,9 @@ class Discovery:
                 columns[i] = bounded(columns[i], self.shown[:, i])
         start = np.array([column.start for column in columns])
         parts = StateParts(self.access, n, x, start, self.shown[0])
+        split = partial(parts.get, None)  # of an observation
         return {
-            **({"get_state": parts.get} if self.access.reads_env else {"split": parts.split}),
+            **({"get_state": parts.get} if self.access.reads_env else {"split": split}),
             "set_state": parts.put,
             "endogenous_variables": [columns[i].as_variable() for i in n],
             "exogenous_variables": [columns[i].as_variable() for i in x],
@@ -88,17 +83,12 @@ class Discovery:
 
     def with_moved(self, name: str) -> Discovery:
         """The same, with one more endogenous variable."""
-        if self.audit is None:
-            return self
-        moved = {*self.audit.endogenous, name}
+        was = self.audit or Audit((), (), ())
         reason = "something that actions move looks at its next value, or is seen by it"
-        findings = [own for own in self.audit.findings if own.variable != name]
-        changed = Audit(
-            tuple(column.name for column in self.columns if column.name in moved),
-            tuple(other for other in self.audit.exogenous if other != name),
-            (*findings, Finding(name, True, reason)),
-        )
-        return replace(self, audit=changed)
+        findings = [own for own in was.findings if own.variable != name]
+        n = tuple(own.name for own in self.columns if own.name in (*was.endogenous, name))
+        x = tuple(other for other in was.exogenous if other != name)
+        return replace(self, audit=Audit(n, x, (*findings, Finding(name, True, reason))))
 
 
 class StateParts(NamedTuple):
@@ -110,17 +100,11 @@ class StateParts(NamedTuple):
     start: FloatArray  # (columns,) what is shown for 0
     rest: FloatArray  # (columns,) a state that was met: the numbers that are in neither part
 
-    def split(self, observation: Any) -> tuple[FloatArray, FloatArray]:
-        """The n and x of an observation."""
-        return self.get(None, observation)
-
     def get(self, env: Any, observation: Any = None) -> tuple[FloatArray, FloatArray]:
-        """The n and x of an environment."""
         values = self.access.read(env, observation) - self.start
         return values[self.n], values[self.x]
 
     def put(self, env: Any, n: IntArray, x: IntArray) -> None:
-        """Put an environment into a state."""
         values = self.rest.copy()
         values[self.n] = n + self.start[self.n]
         values[self.x] = x + self.start[self.x]
@@ -137,8 +121,9 @@ def discover(
 ) -> Discovery:
     """Find the state of an environment, and how to set it, unless that is given; see the module."""
     env = with_actions(env, actions)
-    if any(name in given for name in OF_THE_STATE) or num_shown(env):
-        return Discovery(env)
+    known = {"split", "get_state", "set_state", "endogenous_variables", "exogenous_variables"}
+    if known.intersection(given) or num_shown(env):
+        return Discovery(env)  # whoever gives one of these gives all that it takes
     way, access = find_access(env, rng)
     if names is not None:
         access = access.renamed(names)
@@ -181,11 +166,8 @@ def with_actions(env: Env, actions: Sequence[Any] | None) -> Env:
         own = range(first, first + int(space.n))
         return env if first == 0 else _numbered(env, [np.int64(a) for a in own])
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.prod() <= MAX_ACTIONS:
-        choices = [
-            range(int(a), int(a) + int(n))
-            for a, n in zip(space.start.reshape(-1), space.nvec.reshape(-1), strict=True)
-        ]
-        made = [np.array(c, dtype=space.dtype).reshape(space.shape) for c in product(*choices)]
+        choices = np.ndindex(*space.nvec.reshape(-1).tolist())
+        made = [space.start + np.array(c, space.dtype).reshape(space.shape) for c in choices]
         return _numbered(env, made)
     raise ArgumentTypeError(
         f"the actions are {space}; give actions=[...], those of them to choose from "
@@ -205,15 +187,15 @@ def check_all_shown(env: gym.Env[Any, Any]) -> None:
     An observation wrapper changes what is shown and nothing else, so the state is what the
     environment underneath shows.
     """
-    layer = env
-    while isinstance(layer, gym.Wrapper):
+    for layer in layers_of(env):
+        if not isinstance(layer, gym.ObservationWrapper):
+            continue
         shown, all_of_them = num_shown(layer), num_shown(layer.env)
-        if isinstance(layer, gym.ObservationWrapper) and shown < all_of_them:
+        if shown < all_of_them:
             raise ArgumentError(
                 f"{layer} shows {shown} of {all_of_them} variables, so the state cannot be read; "
                 f"give the environment underneath, {layer.env}"
             )
-        layer = layer.env
 
 
 def declared_variables(part: str, wanted: Wanted) -> Variables:
@@ -229,7 +211,6 @@ def declared_variables(part: str, wanted: Wanted) -> Variables:
 
 
 def check_distinct(variables: Variables) -> None:
-    """Refuse two variables of one name."""
     names = [variable.name for variable in variables]
     for name in names:
         if names.count(name) > 1:
@@ -260,26 +241,26 @@ def horizon_of(env: gym.Env[Any, Any], horizon: int | None) -> int:
     50
     """
     if horizon is None:
-        horizon = min(_time_limits(env), default=None)
+        layers = layers_of(env)
+        limits = [
+            int(vars(own)["_max_episode_steps"])  # Gymnasium has no public name for it
+            for own in layers
+            if isinstance(own, gym.wrappers.TimeLimit)
+        ]
+        if env.spec is not None and env.spec.max_episode_steps is not None:
+            limits.append(env.spec.max_episode_steps)
+        if not limits:
+            own = (getattr(layers[-1], name, None) for name in ("max_episode_steps", "max_steps"))
+            limits = [int(n) for n in own if isinstance(n, (int, np.integer)) and n > 0]
+        horizon = min(limits, default=None)
     if horizon is None:
         raise ArgumentError(f"{env} does not say how long an episode is; give horizon")
     return check_horizon("horizon", horizon)
 
 
-def _time_limits(env: gym.Env[Any, Any]) -> list[int]:
-    """All limits to the length of an episode, of the environment and its wrappers."""
+def layers_of(env: Any) -> list[Any]:
+    """An environment, and what is under each of its wrappers."""
     layers = [env]
     while isinstance(layers[-1], gym.Wrapper):
         layers.append(layers[-1].env)
-    found = [
-        vars(layer)["_max_episode_steps"]  # Gymnasium has no public name for it
-        for layer in layers
-        if isinstance(layer, gym.wrappers.TimeLimit)
-    ]
-    if env.spec is not None:
-        found.append(env.spec.max_episode_steps)
-    limits = [limit for limit in found if limit is not None]
-    if not limits:
-        own = (getattr(layers[-1], name, None) for name in ("max_episode_steps", "max_steps"))
-        limits = [limit for limit in own if isinstance(limit, (int, np.integer)) and limit > 0]
-    return [int(limit) for limit in limits]
+    return layers

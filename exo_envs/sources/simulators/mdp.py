@@ -1,7 +1,8 @@
-"""An :class:`ExoMDP` made of single steps of a foreign environment."""
+"""An :class:`ExoMDP` made of single steps of somebody else's environment."""
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -38,14 +39,14 @@ from exo_envs.sources.simulators.discovery import (
     horizon_of,
     scope_positions,
 )
-from exo_envs.sources.simulators.foreign import ForeignEnv, Rows, Workers, probe
 from exo_envs.sources.simulators.played import (
     PlayedDifferentlyError,
     PlayedDifferentlyWarning,
     find_differences,
     find_moved,
 )
-from exo_envs.sources.simulators.stepped import SteppedModel, affordable_samples, find_chance
+from exo_envs.sources.simulators.stepped import SteppedModel, probe, wanted_samples
+from exo_envs.sources.simulators.workers import Rows, Workers
 
 #: The share of actions that are taken at random where a policy leads the way.
 EXPLORED = 0.1
@@ -203,39 +204,28 @@ class AdaptedMDP(EndCarryingMDP):
             (n_variables, x_variables), split=split, get_state=get_state, set_state=set_state
         )
         num_terms = len(x_variables if scopes is None else scopes)
-        foreign = ForeignEnv(env, self.access, num_terms)
-        self.num_actions = foreign.num_actions
-        self.reference_action = as_action(self, reference_action)
-        probe(foreign)
-        self.tells_reward_terms = foreign.tells_terms
+        self.stepped = stepped = SteppedModel(env, self.access, num_terms, self.horizon)
+        self.num_actions = stepped.num_actions
+        self.reference_action = stepped.reference_action = as_action(self, reference_action)
+        probe(stepped)
+        self.tells_reward_terms = stepped.tells_terms
         if self.num_workers > 1:
-            make = partial(_copy_of, env, make_env, self.access, num_terms, foreign.tells_terms)
-            foreign.workers = Workers(self.num_workers, make)
+            make = partial(_copy_of, copy.copy(stepped), make_env)
+            stepped.workers = Workers(self.num_workers, make)
         if reference is None:
-            row = foreign.initial(0)
+            stepped.reference = stepped.initial(0)
         else:
-            row = foreign.in_range(self.access.as_row("reference is", reference))
-        self.reference = State(*self.access.split_row(row))
-        self._average(foreign, row, self.reward_samples, scopes)
+            stepped.reference = stepped.in_range(self.access.as_row("reference is", reference))
+        self.reference = State(*self.access.split_row(stepped.reference))
+        self._average(self.reward_samples, scopes)
 
-    def _average(
-        self, foreign: ForeignEnv, row: Row, samples: int, scopes: list[Scope] | None
-    ) -> None:
+    def _average(self, reward_samples: int, scopes: list[Scope] | None) -> None:
         """Average rewards over so many seeds; look for scopes if they are not given."""
-        self.reward_samples = samples
-        self.stepped = SteppedModel(
-            foreign,
-            row,
-            self.reference_action,
-            reward_samples=samples,
-            scopes=scopes,
-            horizon=self.horizon,
-        )
-        if scopes is None and not foreign.tells_terms and len(self.exogenous_variables) > 1:
-            self.stepped.find_joint_scopes()
+        self.reward_samples = reward_samples
+        self.stepped.average(reward_samples, scopes)
         names = self.exogenous_names
         self.reward_scopes = tuple(
-            tuple(names[i] for i in sorted(scope)) for scope in self.stepped.scopes
+            tuple(names[i] for i in sorted(scope)) for scope in self.stepped.split.scopes
         )
 
     @classmethod
@@ -279,11 +269,10 @@ class AdaptedMDP(EndCarryingMDP):
         found = discover(env, actions, names, endogenous, rng, given=arguments)
         mdp = cls(found.env, **{**found.arguments, **arguments})
         if "reward_samples" not in arguments:
-            chance = find_chance(mdp.stepped)
-            if chance is not None and chance.samples > 1:
-                samples = min(chance.samples, affordable_samples(mdp.stepped))
-                scopes = mdp.stepped.scopes if "reward_scopes" in arguments else None
-                mdp._average(mdp.stepped.foreign, mdp.stepped.reference, samples, scopes)
+            samples = wanted_samples(mdp.stepped)
+            if samples > 1:
+                scopes = mdp.stepped.split.scopes if "reward_scopes" in arguments else None
+                mdp._average(samples, scopes)
                 arguments = {**arguments, "reward_samples": samples}
         while found.may_be_split_anew and mdp.exogenous_variables:
             moved = find_moved(mdp.stepped)
@@ -301,7 +290,7 @@ class AdaptedMDP(EndCarryingMDP):
         size = as_size(self, size)
         rows = np.zeros((size, len(self.access.names)), dtype=self.access.ranges.dtype)
         for i, seed in enumerate(_seeds(rng, size).tolist()):
-            rows[i] = self.stepped.foreign.initial(seed)
+            rows[i] = self.stepped.initial(seed)
         return self._as_state(rows, np.zeros(size, dtype=np.bool_), (size,))
 
     def sample_exogenous(self, exogenous: IntArray, rng: np.random.Generator) -> IntArray:
@@ -349,7 +338,7 @@ class AdaptedMDP(EndCarryingMDP):
         batch, rows, alive, actions = self._flatten(state, action)
         seeds = _seeds(rng, len(rows))
         done, reward = ~alive, np.zeros(len(rows))
-        steps = self.stepped.foreign.step(rows[alive], actions[alive], seeds[alive])
+        steps = self.stepped.step(rows[alive], actions[alive], seeds[alive])
         nowhere = self.access.ranges.misfits(steps.following)
         rows[alive] = np.where(nowhere, rows[alive], steps.following)
         done[alive] = steps.terminated
@@ -392,15 +381,7 @@ class AdaptedMDP(EndCarryingMDP):
         horizon: int | None = None,
         watch: WatchStep | None = None,
     ) -> Iterator[float]:
-        """The same, one episode after another.
-
-        Args:
-            policy: maps a :class:`State` to an action.
-            episodes: how many.
-            seed: of the resets.
-            horizon: the length of an episode; by default the model's.
-            watch: is shown every step: its number in the episode, the state and the action.
-        """
+        """The same, one episode after another; ``watch`` is shown every step."""
         check_function("policy", policy)
         check_function("watch", watch, optional=True)
         episodes = check_lanes("episodes", episodes, len(self.access.names) + 1, least=1)
@@ -442,7 +423,7 @@ class AdaptedMDP(EndCarryingMDP):
             env: the environment that showed it, which ``get_state`` reads; by default the one that
                 was adapted. Where observations tell the state it is not needed.
         """
-        row = self.stepped.foreign.read(observation, env)
+        row = self.stepped.read(observation, env)
         return self._as_state(row[None], np.zeros(1, dtype=np.bool_), ())
 
     def check_claims(self) -> None:
@@ -486,7 +467,7 @@ class AdaptedMDP(EndCarryingMDP):
 
     def close(self) -> None:
         """Close the environment, and the processes with its copies."""
-        self.stepped.foreign.close()
+        self.stepped.close()
 
     # --- rows -------------------------------------------------------------------------------
 
@@ -509,13 +490,8 @@ def _seeds(rng: np.random.Generator, size: int) -> IntArray:
     return rng.integers(NUM_SEEDS, size=size)
 
 
-def _copy_of(
-    env: Env,
-    make_env: Callable[[], Env] | None,
-    access: SplitState,
-    num_terms: int,
-    tells_terms: bool,
-) -> ForeignEnv:
+def _copy_of(stepped: SteppedModel, make_env: Callable[[], Env] | None) -> SteppedModel:
     """The copy of a process, which need not be looked at again."""
-    own = env if make_env is None else make_env()
-    return ForeignEnv(own, access, num_terms, tells_terms=tells_terms)
+    if make_env is not None:
+        stepped.env = make_env()
+    return stepped

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from exo_envs.core.mdp import FloatArray
 from exo_envs.core.statistics import Ranks, normal_quantile
 from exo_envs.sources.access.episodes import NUM_SEEDS, Episodes
 from exo_envs.sources.rewards import ScopesError
-from exo_envs.sources.simulators.foreign import Rows
 from exo_envs.sources.simulators.stepped import Choose, SteppedModel, find_chance
+from exo_envs.sources.simulators.workers import Rows
 
 #: Steps of the environment itself that are compared.
 NUM_STEPS = 400
@@ -45,8 +45,6 @@ NUM_NOISY = 64
 MAX_ACTIONS = 8
 #: States in which it is looked for variables that pay only together.
 NUM_BLAMED = 8
-#: Rewards that differ by no more than this, relative to their size, are the same.
-ROUNDING = 1e-7
 #: The probability that two equal mean returns are said to differ, by default.
 AGREEMENT_ERROR = 1e-3
 
@@ -59,7 +57,6 @@ class Mismatch(NamedTuple):
     variable: str = ""  # that is not what it was said to be
 
     def __str__(self) -> str:
-        """For people."""
         return f"{self.message} (reason: {self.reason})"
 
 
@@ -72,7 +69,6 @@ class PlayedDifferentlyError(ContractError):
     """
 
     def __init__(self, difference: Mismatch) -> None:
-        """Say why the model is not what is played."""
         super().__init__("played", str(difference))
         self.reason = difference.reason
 
@@ -100,16 +96,14 @@ def find_differences(
     affordable = int(SECONDS / (a_step * (2 + 2 * NUM_DRAWS)))
     episodes = model.record(max(FEW_STEPS, min(NUM_STEPS, affordable)), seed, choose)
     comparison = PlayedSteps(model, episodes, np.random.default_rng([seed, 1]))
-    for look in (
+    looks = (
         comparison.hidden_state,
         comparison.joint_rewards,
         comparison.noisy_rewards,
         comparison.exogeneity,
         comparison.looks_ahead,
-    ):
-        found = look()
-        if found is not None:
-            yield found
+    )
+    yield from filter(None, (look() for look in looks))
 
 
 def find_moved(model: SteppedModel, seed: int = 0) -> str | None:
@@ -125,7 +119,7 @@ class PlayedSteps:
 
     def __init__(self, model: SteppedModel, episodes: Episodes, rng: np.random.Generator) -> None:
         self.model, self.episodes, self.rng = model, episodes, rng
-        self.foreign, self.k, self.names = model.foreign, model.k, model.names
+        self.k, self.names = model.k, model.names
         self.actions, self.goes_on = np.array(episodes.actions), ~episodes.terminated
 
     @cached_property
@@ -133,12 +127,12 @@ class PlayedSteps:
         """The states that follow in the model on those that were played, ``NUM_DRAWS`` times."""
         rows, draws = self.episodes.rows, (NUM_DRAWS, len(self.episodes))
         seeds = self.rng.integers(NUM_SEEDS, size=draws)
-        return [self.foreign.step(rows, self.actions, own).following for own in seeds]
+        return [self.model.step(rows, self.actions, own).following for own in seeds]
 
     @cached_property
     def exogenous(self) -> list[Ranks]:
         """Of each exogenous variable, the x' that was played among those that the model draws."""
-        x = self.foreign.access.split_row(self.episodes.rows[self.goes_on])[1]
+        x = self.model.access.split_row(self.episodes.rows[self.goes_on])[1]
         if not x.size:
             return []
         seeds = self.rng.integers(NUM_SEEDS, size=(NUM_DRAWS, len(x)))
@@ -150,8 +144,7 @@ class PlayedSteps:
 
     def hidden_state(self) -> Mismatch | None:
         """Steps from a state that was set against the same steps in an episode."""
-        states = SetStates(self.foreign.env, self.foreign.access, self.names, self.episodes)
-        states.compare(self.rng)
+        states = SetStates(self.model.env, self.model.access, self.episodes, self.rng)
         found = states.surely_hidden()
         found += states.hidden(states.uncertain, self.rng, ERROR_PROBABILITY)
         if not found:
@@ -183,7 +176,7 @@ class PlayedSteps:
         rows, actions = self.episodes.rows[lanes], self.actions[lanes]
         paid = model.pay(rows, actions)[0]
         total = model.endogenous(rows, actions) + model.terms(rows, actions).sum(axis=1)
-        wrong = np.flatnonzero(~np.isclose(paid, total, rtol=ROUNDING, atol=ROUNDING))
+        wrong = np.flatnonzero(~np.isclose(paid, total, rtol=1e-7, atol=1e-7))
         if not len(wrong):
             return None
         blamed = wrong[:NUM_BLAMED]
@@ -224,7 +217,7 @@ class PlayedSteps:
         """The x' that was played against P(x'|x) of the model."""
         played, going, model = self.episodes, self.goes_on, self.model
         weights = {"": np.ones(len(played))}
-        for action in range(min(self.foreign.num_actions, MAX_ACTIONS)):
+        for action in range(min(self.model.num_actions, MAX_ACTIONS)):
             weights[f" with action {action}"] = (self.actions == action).astype(float)
         for j, name in enumerate(self.names[: self.k]):
             own = played.rows[:, j]
@@ -272,10 +265,6 @@ def _limit(num_tests: int) -> float:
     return math.log(num_tests / ERROR_PROBABILITY)
 
 
-def _standard_error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
-
-
 def _shorten(numbers: FloatArray) -> str:
     shown = ", ".join(f"{number:g}" for number in numbers[:8])
     return f"[{shown}{', ...' if len(numbers) > 8 else ''}]"
@@ -318,12 +307,18 @@ class Agreement:
         False
         """
         level = check_level("error_probability", error_probability)
-        samples = [_returns("claimed", claimed), _returns("played", played)]
+        samples = [real_numbers("claimed", claimed), real_numbers("played", played)]
+        for name, values in zip(("claimed", "played"), samples, strict=True):
+            if len(values) < 2:
+                raise ArgumentError(
+                    f"{name} has shape {values.shape}; two returns are needed at least"
+                )
         sums = [((values - values.mean()) ** 2).sum() for values in samples]
         (one, other), degrees = map(len, samples), sum(map(len, samples)) - 2
         pooled = math.sqrt(sum(sums) / degrees * (1 / one + 1 / other))
-        (mean, paid), (error, paid_error) = map(np.mean, samples), map(_standard_error, samples)
-        return cls(float(mean), error, float(paid), paid_error, pooled, level)
+        mean, paid = (float(values.mean()) for values in samples)
+        error, paid_error = (float(own.std(ddof=1) / math.sqrt(len(own))) for own in samples)
+        return cls(mean, error, paid, paid_error, pooled, level)
 
     @property
     def agrees(self) -> bool:
@@ -339,11 +334,3 @@ class Agreement:
             f"the model claims {self.claimed:.4g} ± {half * self.claimed_error:.2g} where the "
             f"environment itself pays {self.played:.4g} ± {half * self.played_error:.2g}"
         )
-
-
-def _returns(name: str, values: Any) -> FloatArray:
-    """Two finite returns at least."""
-    array = real_numbers(name, values)
-    if len(array) < 2:
-        raise ArgumentError(f"{name} has shape {array.shape}; two returns are needed at least")
-    return array

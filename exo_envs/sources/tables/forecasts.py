@@ -119,11 +119,9 @@ class Perfect(Forecast):
 
     @property
     def ahead(self) -> int:  # type: ignore[override]
-        """The longest step."""
         return max(_steps("the steps of a forecast", self.steps))
 
     def columns(self, table: TimedTable, name: str) -> Made:
-        """The values of later rows."""
         return shifted(table, name, {key: -step for step, key in _keys(name, self.steps).items()})
 
 
@@ -142,7 +140,6 @@ class Noisy(Perfect):
     seed: int = 0
 
     def columns(self, table: TimedTable, name: str) -> Made:
-        """The values of later rows, with noise."""
         found, known = super().columns(table, name)
         given = as_array("sigma", self.sigma)
         sigmas = [self.sigma] * len(found) if not given.ndim else [*given]
@@ -177,7 +174,6 @@ class Persistence(Forecast):
     season: int | None = None
 
     def columns(self, table: TimedTable, name: str) -> Made:
-        """The values of this row, or of earlier ones."""
         season, keys = self.season, _keys(name, self.steps)
         season = optional(check_whole)("season", season, 1, MAX_HORIZON)
         if season is not None and max(keys) > season:
@@ -201,11 +197,9 @@ class FromColumns(Forecast):
 
     @property
     def used(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The columns under their old names."""
         return tuple(_settings("FromColumns", self.names).values())
 
     def columns(self, table: TimedTable, name: str) -> Made:
-        """The columns under their new names."""
         names = _settings("FromColumns", self.names)
         out = {key: table.column(names[step]) for step, key in _keys(name, list(names)).items()}
         return out, np.ones(len(table), dtype=bool)

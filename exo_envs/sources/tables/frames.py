@@ -41,7 +41,6 @@ class TimedTable:
     row: NDArray[np.int64]  # (rows,): where each row was in the table that was given
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.segment)
 
     def take(self, rows: Any) -> TimedTable:
@@ -55,7 +54,6 @@ class TimedTable:
 
     @property
     def has_dates(self) -> bool:
-        """Whether the times are dates, and not numbers."""
         return self.time is not None and not isinstance(self.time, np.ndarray)
 
     @property
@@ -72,7 +70,6 @@ class TimedTable:
         return replace(self, columns={**self.columns, **columns})
 
     def column(self, name: str) -> Column:
-        """One column by its name."""
         check_choice("column", name, self.columns)
         return self.columns[name]
 

@@ -45,7 +45,6 @@ class NamedColumns:
         self._decoders = decoders
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """One column."""
         try:
             j = self._names.index(name)
         except ValueError:
@@ -60,7 +59,6 @@ class NamedColumns:
         return self[name]
 
     def __len__(self) -> int:
-        """The number of states."""
         return len(self._values)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -68,26 +66,15 @@ class NamedColumns:
         return (self[name] for name in self._names)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The part as the model has it."""
         out = self._values if dtype is None else self._values.astype(dtype, copy=False)
         return out.copy() if copy else out
 
     def __dir__(self) -> list[str]:
-        """The names, for completion."""
         return list(self._names)
 
 
 class Interface:
-    """Calls the functions of a user and checks what they return.
-
-    Args:
-        endogenous: the variables of n.
-        codings: the columns of x.
-        actions: how many, or what each is called; functions see these values.
-        step: (n, a, x) or (n, a, x, rng) -> n'.
-        reward: (n, a, x) -> what is paid, one array or one for each scope.
-        terminal: n -> whether an episode is over.
-    """
+    """Calls the functions given to :meth:`TraceMDP.from_frame` and checks what they return."""
 
     def __init__(
         self,
@@ -151,7 +138,6 @@ class Interface:
         return out
 
     def ended(self, n: NDArray[Any]) -> BoolArray:
-        """Whether episodes are over, shape (B,)."""
         if self._terminal is None:
             return np.zeros(len(n), dtype=np.bool_)
         found = self._terminal(NamedColumns(_read_only(n), self._endogenous_names))
@@ -177,13 +163,8 @@ class Interface:
 def fitting(what: str, variable: Variable, values: Any, size: int) -> NDArray[Any]:
     """Values of an endogenous variable, shape (size,), of which rounding errors are taken away.
 
-    Whether they are in range is looked at where they enter.
-
-    Args:
-        what: the function that returned them, for errors.
-        variable: the variable.
-        values: what was returned: one number, or one for each state.
-        size: the number of states.
+    A function, ``what``, returned one number, or one for each state. Whether they are in range is
+    looked at where they enter.
     """
     name = variable.name
     column = _as_answers(f"{what}, for {name!r},", values, size)

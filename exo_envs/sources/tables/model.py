@@ -284,7 +284,6 @@ class TraceMDP(ExoMDP):
         return State(self.initial_endogenous(size, rng), self.record.rows[rows])
 
     def sample_uniform(self, size: int, rng: np.random.Generator) -> State:
-        """Any n, and x of the record: no other x can be followed."""
         size = as_size(self, size)
         rows = rng.integers(len(self.record), size=size)
         return State(self.endogenous_ranges.draw(size, rng), self.record.rows[rows])
@@ -296,7 +295,6 @@ class TraceMDP(ExoMDP):
     def sample_endogenous(
         self, state: State, action: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """What the user's step says."""
         shape, n, x, a = as_batch(self, state, action)
         return self.interface.next_endogenous(n, a, x, rng).reshape(*shape, n.shape[1])
 
@@ -307,18 +305,15 @@ class TraceMDP(ExoMDP):
         return Successors.certain(self.sample_endogenous(state, action, _NO_NOISE))
 
     def reward_terms(self, state: State, action: IntArray) -> FloatArray:
-        """The terms of the user's reward, one for each of ``reward_scopes``."""
         shape, n, x, a = as_batch(self, state, action)
         return self._terms.terms(n, a, x).reshape(*shape, len(self.reward_scopes))
 
     def endogenous_reward(self, endogenous: IntArray, action: IntArray) -> FloatArray:
-        """What the user's reward pays whatever x is."""
         n = as_part(self, "endogenous", endogenous)
         shape, (n,), a = flatten(self, (n,), action)
         return self._terms.base(n, a).reshape(shape)
 
     def is_terminal(self, state: State) -> BoolArray:
-        """What the user's ``terminal`` says, if there is one."""
         n = as_part(self, "endogenous", as_pair(state).endogenous)
         return self.interface.ended(flat_rows(n)).reshape(n.shape[:-1])
 
@@ -348,7 +343,6 @@ def _horizon_of(table: TimedTable, horizon: int | None, episode: str | None) -> 
 
 
 def _as_variables(endogenous: Any) -> tuple[Variable, ...]:
-    """The variables of n, checked."""
     try:
         given = [endogenous] if isinstance(endogenous, Variable) else list(endogenous)
     except TypeError:

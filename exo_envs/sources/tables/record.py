@@ -42,16 +42,12 @@ class Coding:
     """A column as a variable.
 
     Attributes:
-        name: of the column and of the variable.
+        variable: of a model, with the name of the column.
         levels: the different values, in order, that a whole variable stands for; None if real.
-        low: the smallest value of a real variable.
-        high: the largest one.
     """
 
-    name: str
+    variable: Variable
     levels: NDArray[Any] | None
-    low: float = 0.0
-    high: float = 0.0
 
     @classmethod
     def of(cls, name: str, values: Column, max_levels: int = MAX_LEVELS) -> Coding:
@@ -67,21 +63,18 @@ class Coding:
                     f"... {shown(str(levels[-1]))}; at most {MAX_STRINGS} are told apart. Join "
                     "those that act alike, or drop the column"
                 )
-            return cls(name, levels)
+            return cls(Variable(name, len(levels)), levels)
         levels = np.unique(values)
         is_whole = values.dtype.kind != "f" or bool((levels == np.floor(levels)).all())
         if len(levels) <= (max_levels if is_whole else min(max_levels, MAX_FRACTIONS)):
             if is_whole and values.dtype.kind == "f" and np.abs(levels).max() <= EXACT:
                 levels = levels.astype(np.int64)
-            return cls(name, levels)
-        return cls(name, None, float(levels[0]), float(levels[-1]))
+            return cls(Variable(name, len(levels)), levels)
+        return cls(Variable(name, low=float(levels[0]), high=float(levels[-1])), None)
 
-    @cached_property
-    def variable(self) -> Variable:
-        """The variable of a model."""
-        if self.levels is not None:
-            return Variable(self.name, len(self.levels))
-        return Variable(self.name, low=self.low, high=self.high)
+    @property
+    def name(self) -> str:
+        return self.variable.name
 
     def encode(self, values: Column) -> NDArray[Any]:
         """Values of the column as a model has them: numbers of levels, or floats."""
@@ -115,7 +108,8 @@ def codings_of(
             )
         if name in ranges:
             low, high = ranges[name]
-            found.append(Coding(name, np.arange(low, high + 1)))
+            levels = np.arange(low, high + 1)
+            found.append(Coding(Variable(name, len(levels)), levels))
         else:
             found.append(Coding.of(name, values, max_levels))
     return tuple(found)
@@ -147,7 +141,6 @@ class RecordedRows:
         self.remaining: Rows = np.repeat(lengths, lengths) - 1 - self._position
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.rows)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RecordedRows:
@@ -156,7 +149,6 @@ class RecordedRows:
 
     @property
     def longest(self) -> int:
-        """The rows of the longest segment."""
         return int(self._transitions.max()) + 1
 
     def segments(self) -> list[tuple[int, int]]:

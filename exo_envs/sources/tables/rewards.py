@@ -48,20 +48,15 @@ class Probes(NamedTuple):
 
 
 class NamedTerms:
-    """A reward whose scopes the user says: a mapping from scopes, or one array of one scope.
+    """A reward whose scopes the user says: a mapping from scopes, or one array of one scope."""
 
-    Attributes:
-        scopes: of the terms.
-    """
-
-    def __init__(self, interface: Interface, probes: Probes, told: Scope | None = None) -> None:
-        self._interface, self._told = interface, told
-        self._anywhere = probes.x[:1]
-        self._said: tuple[Scope, ...] | None = None
-        before = self._paid(probes.changed())
-        self._said = tuple(before)
-        self.scopes = tuple(scope for scope in self._said if scope)
-        names = interface.exogenous_names
+    def __init__(
+        self, interface: Interface, probes: Probes, said: dict[Scope, Scope | None]
+    ) -> None:
+        self._interface, self._anywhere = interface, probes.x[:1]
+        self._said = said  # the scopes, and under what the interface returns their terms
+        self.scopes = tuple(scope for scope in said if scope)
+        names, before = interface.exogenous_names, self._paid(probes.changed())
         for scope, values in before.items():
             outside = [j for j, name in enumerate(names) if name not in scope]
             if not _differ(values, self._paid(probes.changed(outside))[scope]).any():
@@ -75,19 +70,15 @@ class NamedTerms:
             raise ArgumentError(f"the reward term of {scope} looks at columns outside its scope")
 
     def _paid(self, asked: Asked) -> dict[Scope, FloatArray]:
-        found = {
-            self._told if scope is None else scope: values
-            for scope, values in self._interface.paid(*asked).items()
-        }
-        if self._said is not None and found.keys() != {*self._said}:
+        found = self._interface.paid(*asked)
+        if found.keys() != {*self._said.values()}:
             raise ArgumentError(
                 f"reward returned terms for {sorted(map(str, found))}; before, it was "
                 f"{sorted(map(str, self._said))}: the scopes are always the same"
             )
-        return {scope: values for scope, values in found.items() if scope is not None}
+        return {scope: found[key] for scope, key in self._said.items()}
 
     def terms(self, n: NDArray[Any], a: NDArray[np.int64], x: NDArray[Any]) -> FloatArray:
-        """What each term pays, shape (B, scopes)."""
         found = self._paid((n, a, x))
         terms = np.empty((len(n), len(self.scopes)))
         for j, scope in enumerate(self.scopes):
@@ -96,17 +87,13 @@ class NamedTerms:
 
     def base(self, n: NDArray[Any], a: NDArray[np.int64]) -> FloatArray:
         """What is paid whatever x is, shape (B,): the term of the scope ()."""
-        if self._said is None or () not in self._said:
+        if () not in self._said:
             return np.zeros(len(n))
         return self._paid((n, a, np.repeat(self._anywhere, len(n), axis=0)))[()]
 
 
 class SplitSum:
-    """A reward that is one array, split into the groups of columns that it adds up from.
-
-    Attributes:
-        scopes: of the terms.
-    """
+    """A reward that is one array, split into the groups of columns that it adds up from."""
 
     def __init__(self, interface: Interface, probes: Probes, scopes: tuple[Scope, ...]) -> None:
         self._interface, self.scopes = interface, scopes
@@ -162,9 +149,9 @@ def split_reward(interface: Interface, probes: Probes, scopes: Any) -> RewardTer
             raise ArgumentError(
                 f"reward returns terms for {list(first)}, but scopes={scopes!r}; leave scopes out"
             )
-        return NamedTerms(interface, probes)
+        return NamedTerms(interface, probes, {scope: scope for scope in first if scope is not None})
     if told is not None and len(told) == 1:
-        return NamedTerms(interface, probes, told[0])
+        return NamedTerms(interface, probes, {told[0]: None})
     groups = _groups(interface, probes) if told is None else told
     large = [group for group in groups if told is None and len(group) > MAX_TOGETHER]
     if large:

@@ -70,7 +70,7 @@ def scenarios(odd: Odd) -> None:
 
 @entry("functions/data")
 def data(odd: Odd) -> None:
-    """Rollouts of x: collected, extended, restricted, asked, forged."""
+    """Rollouts of x: collected, restricted, asked, forged."""
     known = subjects.data()
     names = odd.pick((("price",), ("x",), (), "price", ("price", "price"), [0]))
     kind = odd.below(8)
@@ -78,10 +78,7 @@ def data(odd: Odd) -> None:
         steps = spend(odd.sound_or(None))
         rng = np.random.default_rng(0)
         odd.call(ExogenousData.collect, Market(), spend(odd.sound_or(5)), rng, num_steps=steps)
-    elif kind == 1:
-        mdp = odd.pick((Market(), Ferry()))
-        odd.call(known.extend, mdp, spend(odd.sound_or(3)), np.random.default_rng(0))
-    elif kind == 2:
+    elif kind <= 2:
         odd.call(odd.pick((known.restrict, known.positions)), names)
     elif kind == 3:
         rollouts = odd.pick((slice(None), [0], known.fitted))

@@ -73,17 +73,10 @@ def _try_lists(odd: Odd) -> None:
                 [Rule.from_table((5,), np.ones((2, 1)))],
             )
         )
-        listed = {(n, a): sound for n in range(2) for a in range(2)}
-        listed[0, 1] = bad if odd.chance(0.7) else sound
-        states, actions = odd.sound_or_real(2, 0.8), odd.sound_or_real(2, 0.8)
-        odd.call(
-            DecisionLists.from_rules,
-            states,
-            actions,
-            odd.pick(((2, 3), (2, 3), (2,), (0, 0), (-1, 3))),
-            listed,
-        )
-        odd.call(DecisionLists.from_lists, list(listed.values()), odd.pick((2, 1, 3, 0)), (2, 3))
+        listed = [sound, bad if odd.chance(0.7) else sound, sound, sound]
+        sizes = odd.pick(((2, 3), (2, 3), (2,), (0, 0), (-1, 3)))
+        made = odd.call(DecisionLists.from_lists, listed, odd.pick((2, 2, 1, 3, 0)), sizes)
+        odd.call(made.checked)
         return
     lists = subjects.model("factored").decision_lists
     n, a = odd.rng.integers(4, size=3), odd.rng.integers(2, size=3)
@@ -93,16 +86,7 @@ def _try_lists(odd: Odd) -> None:
     a = odd.altered(a, 2) if which == 1 else a
     x = odd.altered(x, [2, 3]) if which == 2 else x
     odd.must_work(lists.dependencies)
-    if odd.chance(0.5):
-        odd.call(
-            lists.sample,
-            n,
-            a,
-            x,
-            odd.pick((odd.rng.random(3), odd.rng.random(2), np.full(3, 5.0), np.full(3, np.nan))),
-        )
-    else:
-        odd.call(lists.distribution, n, a, x)
+    odd.call(lists.distribution, n, a, x)
 
 
 @entry("tables/factored", weight=1.5)

@@ -9,7 +9,7 @@ import pytest
 from walks import Walk
 
 from exo_envs import AdaptedMDP
-from exo_envs.sources.simulators.foreign import WorkerError
+from exo_envs.sources.simulators.workers import WorkerError
 
 
 @pytest.fixture

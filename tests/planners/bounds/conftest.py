@@ -32,7 +32,7 @@ def make(seed, *, certain=False, clockwork=False, **settings):
                 targets = rng.integers(n_states, size=sizes[0])
                 table = np.eye(n_states)[np.where(mdp.terminal[n], n, targets)]
                 rules[n, a] = [Rule.from_table((0,), table), Rule.certain(n)]
-        mdp.decision_lists = DecisionLists.from_rules(n_states, mdp.num_actions, sizes, rules)
+        mdp.decision_lists = DecisionLists.from_lists([*rules.values()], mdp.num_actions, sizes)
     if clockwork:
         tables = [np.eye(size)[rng.permutation(size)] for size in sizes]
         factors = tuple(Factor.from_table((i,), table) for i, table in enumerate(tables))

@@ -34,24 +34,6 @@ def test_values_are_stored_in_the_smallest_type():
     assert not data.bins
 
 
-def test_counts_of_more_rollouts_add_up():
-    mdp = SyntheticMDP(SyntheticParameters(num_noise=2))
-    rng = np.random.default_rng(0)
-    data = ExogenousData.collect(mdp, 16, rng)
-    more = data.extend(mdp, 24, rng)
-    assert more.num_rollouts == 40
-    assert (more.values[:16] == data.values).all()
-    assert (more.held_out[:16] == data.held_out).all()
-
-    def counts(rollouts):
-        shape = [int(more.sizes[j]) for j in (2, 5)]
-        codes = joint_index(np.stack([more.before(j, rollouts) for j in (2, 5)], axis=-1), shape)
-        return count_table(codes, math.prod(shape), more.after(1, rollouts), int(more.sizes[1]))
-
-    parts = [counts(np.arange(16)), counts(np.arange(16, 40))]
-    assert (counts(np.arange(40)) == sum(parts)).all()
-
-
 def test_the_data_agrees_with_the_model():
     """The frequencies of transitions, against the exact table (Hoeffding at 1e-6)."""
     mdp = SyntheticMDP(SyntheticParameters(num_noise=2))

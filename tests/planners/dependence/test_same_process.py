@@ -72,8 +72,8 @@ def test_a_process_that_differs_is_found_and_named(kind, changed, name):
     for seed in range(5):
         found = compare(FactoryMDP(), other, seed)
         assert not found.common_noise
-        assert found.difference.name.startswith(name)
-        assert "probability" in str(found.difference)
+        assert f"from which '{name}" in found.difference
+        assert "probability" in found.difference
 
 
 def test_a_real_variable_that_moves_otherwise_is_found():
@@ -83,13 +83,12 @@ def test_a_real_variable_that_moves_otherwise_is_found():
             x[..., 1] = (1.2 * x[..., 1]).clip(-10, 10)
             return x
 
-    assert compare(BatteryMDP(), Windier()).difference.name == "wind"
+    assert "from which 'wind' becomes" in compare(BatteryMDP(), Windier()).difference
 
 
 def test_another_record_is_another_process():
     found = compare(battery(), battery(price_table(seed=1)))
-    assert found.difference.name == "price"
-    assert str(found.difference) == "'price' was recorded otherwise"
+    assert found.difference == "'price' was recorded otherwise"
 
 
 class CountedFactory(FactoryEnv):

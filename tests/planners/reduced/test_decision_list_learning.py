@@ -5,7 +5,13 @@ import itertools
 import numpy as np
 from surveys import MoveMDP, moves_of, survey_of
 
-from planners.tables.decision_lists import DecisionLists, Rule, simplify, with_default
+from planners.tables.decision_lists import (
+    DecisionLists,
+    Rule,
+    sample_lists,
+    simplify,
+    with_default,
+)
 
 
 def test_a_condition_on_two_variables_becomes_one_rule():
@@ -23,7 +29,8 @@ def test_a_condition_on_two_variables_becomes_one_rule():
     rng = np.random.default_rng(0)
     x = mdp.sample_uniform(5000, rng).exogenous
     n = rng.integers(3, size=5000)
-    found = moves_of(survey, mdp).sample(n, np.zeros_like(n), x, rng.random(5000))
+    moves = moves_of(survey, mdp)
+    found = sample_lists(moves, n, np.zeros_like(n), x, rng.random(5000))
     assert (found == move(n, x, 0)).all()
 
 
@@ -43,7 +50,8 @@ def test_what_overrides_comes_first_whatever_its_position():
     x = mdp.sample_uniform(5000, rng).exogenous
     n = rng.integers(13, size=5000)
     assert (
-        moves_of(survey, mdp).sample(n, np.zeros_like(n), x, rng.random(5000)) == move(n, x, 0)
+        sample_lists(moves_of(survey, mdp), n, np.zeros_like(n), x, rng.random(5000))
+        == move(n, x, 0)
     ).all()
     assert survey.lists[0][0].variables == (11,)
 

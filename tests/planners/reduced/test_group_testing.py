@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from planners.core.arrays import CALL_VALUES, chunks
-from planners.reduced.questions import Tiled, draw_probes, find_relevant
+from planners.core.arrays import CALL_VALUES
+from planners.reduced.questions import draw_probes, find_relevant
 from planners.samples.rollouts import ExogenousData
 
 
@@ -14,21 +14,9 @@ def rollouts(sizes, seed=0):
     return ExogenousData(names, np.array(sizes), values, np.zeros((20, 1), int), 0)
 
 
-@pytest.mark.parametrize("width", [3, CALL_VALUES // 40])
-def test_windows_are_the_states_of_every_question_in_turn(width):
-    states = np.arange(7)[:, None] + np.zeros(width, dtype=np.int64)
-    tiled = Tiled.of(states, 31)
-    for part in chunks(31 * 7, width):
-        expected = states[np.arange(part.start, part.stop) % 7]
-        window = tiled.window(part)
-        np.testing.assert_array_equal(window[:, 0], expected[:, 0])
-        assert window.base is tiled.tiles  # nothing is copied
-        assert window.flags.c_contiguous
-
-
 @pytest.mark.parametrize("num_noise", [0, CALL_VALUES // 100])
 def test_what_a_question_depends_on_is_found_among_few_or_many(num_noise):
-    """Also if the questions take many calls, between which states are put back as they were."""
+    """Also if the questions take many calls."""
     data = rollouts([2, 3, 4, 2] + [2] * num_noise)
     scopes = [(), (0,), (1, 3), (0, 1, 2, 3), (len(data.sizes) - 1,)]
 

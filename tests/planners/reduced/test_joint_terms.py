@@ -79,7 +79,7 @@ def test_terms_that_depend_on_nothing_are_part_of_the_base():
 @given(seed=st.integers(0, 2**32))
 def test_a_survey_of_tables_gives_the_tables(seed):
     mdp = any_joint_mdp(seed, num_terminal=0)
-    survey = survey_of(mdp, rollouts=20, num_tests=4, num_draws=1)
+    survey = survey_of(mdp, rollouts=20, num_tests=4)
     for x in itertools.product(*(range(int(size)) for size in mdp.exogenous_sizes)):
         np.testing.assert_allclose(total_reward(survey, x), total_reward_of(mdp, x), atol=1e-9)
 
@@ -97,7 +97,7 @@ def total_reward_of(mdp, x):
 def test_a_black_box_comes_apart(seed):
     """Whatever the groups are, what they pay adds up to the reward."""
     mdp = any_joint_mdp(seed, num_terminal=0)
-    survey = survey_of(mdp, rollouts=200, reward="total", num_tests=4, num_draws=1)
+    survey = survey_of(mdp, rollouts=200, reward="total", num_tests=4)
     seen = {tuple(x) for x in survey.backgrounds.rows(slice(None)).tolist()}
     for x in list(seen)[:20]:
         np.testing.assert_allclose(total_reward(survey, x), total_reward_of(mdp, x), atol=1e-6)
@@ -289,7 +289,7 @@ def test_averages_of_random_tables_are_means_over_what_occurs(seed):
     rng = np.random.default_rng(seed)
     mdp = any_joint_mdp(seed, num_terminal=0, num_rules=0)
     data = ExogenousData.collect(mdp, 200, rng)
-    survey = EndogenousSurvey.collect(mdp, data, rng, num_tests=4, num_draws=1)
+    survey = EndogenousSurvey.collect(mdp, data, rng, num_tests=4)
     columns = [j for j in range(len(mdp.exogenous_names)) if rng.random() < 0.5]
     rewards = rewards_of(survey, columns)
     x = survey.backgrounds.rows(slice(None))

@@ -139,7 +139,7 @@ def test_an_environment_of_somebody_else_can_be_reduced():
     mdp = AdaptedMDP(ExoEnv(CounterMDP()), horizon=7)
     rng = np.random.default_rng(0)
     data = ExogenousData.collect(mdp, 20, rng)
-    survey = EndogenousSurvey.collect(mdp, data, rng, num_tests=8, num_draws=4)
+    survey = EndogenousSurvey.collect(mdp, data, rng, num_tests=8)
     reduced = ReducedMDP.estimate(mdp, [0], rng=rng, data=data, survey=survey)
     clock = np.arange(4)[:, None]
     table = np.concatenate(factor_tables(reduced, clock))

@@ -17,6 +17,7 @@ from planners.discretization.coarse import coarsened
 from planners.reduced.rewards import reward_terms, terminal_states, total_rewards
 from planners.reduced.survey import all_endogenous
 from planners.samples.rollouts import ExogenousData
+from planners.tables.decision_lists import sample_lists
 
 BLACK_BOX = "planners.reduced.rewards._BlackBox"
 
@@ -25,7 +26,7 @@ BLACK_BOX = "planners.reduced.rewards._BlackBox"
 def test_reward_tables_are_those_of_the_model(model):
     mdp = model()
     for kind in ("terms", "total"):
-        survey = survey_of(mdp, rollouts=64, reward=kind, num_tests=64, num_draws=1)
+        survey = survey_of(mdp, rollouts=64, reward=kind, num_tests=64)
         rng = np.random.default_rng(1)
         state = mdp.sample_uniform(3000, rng)
         action = rng.integers(mdp.num_actions, size=3000)
@@ -143,5 +144,7 @@ def test_terminal_states_stay_and_pay_nothing():
     assert not survey.base_reward[over].any()
     moves = moves_of(survey, mdp)
     for n in over:
-        found = moves.sample(np.full(3, n), np.arange(3), np.zeros((3, 2), np.int64), np.zeros(3))
+        found = sample_lists(
+            moves, np.full(3, n), np.arange(3), np.zeros((3, 2), np.int64), np.zeros(3)
+        )
         assert (found == n).all()

@@ -27,7 +27,6 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from wrappers.sb3 import SB3VecEnv
-from wrappers.sb3.vec_env import LaneInfos
 
 LANES = 6
 # The counter ends at position 5 and is cut off after 7 steps: a lane that only ends, one that is
@@ -54,9 +53,7 @@ def same(ours, theirs):
 
 
 def plain(data):
-    """Without the order that DummyVecEnv's dictionaries have, and with infos as a list."""
-    if isinstance(data, LaneInfos):
-        data = list(data)
+    """Without the order that DummyVecEnv's dictionaries have."""
     if isinstance(data, dict):
         return {key: plain(data[key]) for key in sorted(data)}
     return type(data)(map(plain, data)) if isinstance(data, (tuple, list)) else data
