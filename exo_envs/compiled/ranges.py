@@ -15,9 +15,9 @@ from exo_envs.compiled.functions import njit
 
 VALUES, SIZES = int64[:, ::1], int64[::1]
 REALS, REWARDS, FLAGS = float64[:, ::1], float64[::1], boolean[::1]
-SHORT = 4  # values in a row that is looked at by column
-MANY = 256  # rows that are worth laying out for
-BLOCK = 16  # rows that are looked at as one
+NARROW_WIDTH = 4  # values in a row that is looked at by column
+WORTHWHILE_ROWS = 256  # rows that are worth laying out for
+BLOCK_ROWS = 16  # rows that are looked at as one
 #: How the kernels refuse what is no array of theirs; Numba has another error for an empty list.
 UNKNOWN_TO_KERNELS = (TypeError, ValueError)
 #: How far the probabilities of a row may be from a sum of one.
@@ -35,13 +35,13 @@ def all_in_range(values: Any, sizes: Any) -> Any:
     """
     rows, width = values.shape
     signs, blocks = 0, 0
-    if width < SHORT:
+    if width < NARROW_WIDTH:
         for j in range(width):
             for b in range(rows):
                 signs |= values[b, j] | (sizes[j] - 1 - values[b, j])
         return signs >= 0
-    if rows >= MANY:
-        blocks, length = rows // BLOCK, BLOCK * width
+    if rows >= WORTHWHILE_ROWS:
+        blocks, length = rows // BLOCK_ROWS, BLOCK_ROWS * width
         flat, tops = values.reshape(rows * width), np.empty(length, np.int64)
         for j in range(length):
             tops[j] = sizes[j % width] - 1
@@ -49,7 +49,7 @@ def all_in_range(values: Any, sizes: Any) -> Any:
             for j in range(length):
                 value = flat[block * length + j]
                 signs |= value | (tops[j] - value)
-    for b in range(blocks * BLOCK, rows):
+    for b in range(blocks * BLOCK_ROWS, rows):
         for j in range(width):
             signs |= values[b, j] | (sizes[j] - 1 - values[b, j])
     return signs >= 0

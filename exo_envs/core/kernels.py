@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 #: Values of x in a batch from which on its lanes are shared by threads.
 MANY_VALUES = 2**18
 #: Random numbers that are drawn at a time: 256 kB.
-BLOCK = 2**15
+BLOCK_VALUES = 2**15
 
 
 class LazyModule:
@@ -167,7 +167,7 @@ class CompiledExogenous:
     def write(self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]) -> bool:
         """Write x' of all lanes, (lanes, m), to another array; return whether x was in range."""
         lanes, numbers = len(x), len(x) * self.uniforms
-        is_large = numbers > BLOCK and x.size >= MANY_VALUES
+        is_large = numbers > BLOCK_VALUES and x.size >= MANY_VALUES
         begin = beginning_anywhere(rng, numbers) if is_large else None
         if begin is None:
             return self._write_part(x, rng, following)
@@ -182,7 +182,7 @@ class CompiledExogenous:
     def _write_part(
         self, x: NDArray[Any], rng: np.random.Generator, following: NDArray[Any]
     ) -> bool:
-        rows = max(1, min(len(x), BLOCK // max(1, self.uniforms)))
+        rows = max(1, min(len(x), BLOCK_VALUES // max(1, self.uniforms)))
         block = np.empty((rows, self.uniforms))
         in_range = True
         for first in range(0, len(x), rows):

@@ -200,9 +200,9 @@ def stand(canvas: Canvas, thing: Thing, emphasis: Emphasis) -> None:
         skin = emphasis.paint(SKIN, *variables)
         person(canvas.at((x, y - 0.05), 0.6), colour, head=skin, cap=accent)
     elif thing.kind == "table":
-        table(pen, *TABLE_TOP, colour)
+        desk(pen, *TABLE_TOP, colour)
     elif thing.kind == "machine":
-        table(pen, *MACHINE_TOP, colour)
+        desk(pen, *MACHINE_TOP, colour)
         pen.disc((0.27, 0.0), 0.10, fill=accent, outline=PAPER, width=0.03)
     elif thing.kind == "parcel":
         parcel(canvas.at((x, y), 0.17), colour)
@@ -261,7 +261,7 @@ def person(canvas: Canvas, body: Colour, *, head: Colour = SKIN, cap: Colour | N
         canvas.box((-0.11, -0.42), (0.11, -0.30), fill=cap, radius=0.04)
 
 
-def table(canvas: Canvas, width: float, depth: float, colour: Colour = TABLE) -> None:
+def desk(canvas: Canvas, width: float, depth: float, colour: Colour = TABLE) -> None:
     """A table, from above."""
     right, down, low = width / 2, depth / 2, 0.05 * width
     canvas.box((-right, -down + low), (right, down + low), fill=SHADOW, radius=low)

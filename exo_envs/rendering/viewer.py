@@ -24,7 +24,7 @@ SIZES = {"bullet": (480, 360), "flat": (640, 480)}  # pybullet's renderer works 
 HEADROOM = 1.8  # above the far edge of a 3-D picture, in cells
 
 #: Pixels of a frame: the smallest width and height.
-SMALLEST = (64, 48)
+SMALLEST_SIZE = (64, 48)
 #: Pixels of a frame at most, to either side.
 MOST_PIXELS = 10_000
 #: A larger factor takes memory and smooths nothing more.
@@ -146,10 +146,10 @@ class SceneViewer(Viewer, ABC):
         self.backend = backend
         wide, high = SIZES[backend]
         self.width = check_whole(
-            "width", wide if width is None else width, SMALLEST[0], MOST_PIXELS
+            "width", wide if width is None else width, SMALLEST_SIZE[0], MOST_PIXELS
         )
         self.height = check_whole(
-            "height", high if height is None else height, SMALLEST[1], MOST_PIXELS
+            "height", high if height is None else height, SMALLEST_SIZE[1], MOST_PIXELS
         )
         self.supersampling = check_whole("supersampling", supersampling, 1, MOST_SUPERSAMPLING)
         self._scene: Scene | None = None

@@ -6,7 +6,7 @@ import pytest
 
 from exo_envs.contract.checked_mdp import CountedMDP, checked, compiled_exogenous_of
 from exo_envs.core.clock import Clock
-from exo_envs.core.kernels import BLOCK, MANY_VALUES
+from exo_envs.core.kernels import BLOCK_VALUES, MANY_VALUES
 from exo_envs.domains.crowd import CrowdMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 
@@ -39,7 +39,7 @@ def test_every_variable_is_drawn_anew_or_follows_its_parents(mdp):
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
-@pytest.mark.parametrize("values", [100, BLOCK + 5000, MANY_VALUES + 5000])
+@pytest.mark.parametrize("values", [100, BLOCK_VALUES + 5000, MANY_VALUES + 5000])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64])
 def test_types_and_sizes_of_batches_give_the_same(kind, values, dtype):
     width = len(LARGE.exogenous_sizes)

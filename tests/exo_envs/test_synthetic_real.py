@@ -13,7 +13,7 @@ from exo_envs.domains.synthetic import (
     RealSyntheticParameters,
     RealSyntheticVectorEnv,
 )
-from exo_envs.domains.synthetic.real import Encoding, height
+from exo_envs.domains.synthetic.real import LatentEncoding, height
 from exo_envs.testing import check_mdp
 
 STRUCTURES = [
@@ -143,7 +143,7 @@ def test_latent_values_are_standard_normal_in_the_long_run():
 
 def test_values_and_latent_values_are_the_same_thing():
     mdp = make(whole_share=0.3, unbounded_share=0.3, num_noise=40)
-    encoding, rng = Encoding(mdp.nodes), np.random.default_rng(0)
+    encoding, rng = LatentEncoding(mdp.nodes), np.random.default_rng(0)
     z = np.clip(rng.standard_normal((500, len(mdp.nodes))), -4, 4)
     x = encoding.values(z)
     real = ~mdp.exogenous_ranges.whole

@@ -118,7 +118,7 @@ def write(*lines: str, stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> list[str]:
+def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> list[str]:
     """Lines as wide as the terminal at most; ``align`` has ``<`` or ``>`` for each column.
 
     Columns are as wide as they need to be. If that is too wide, text gives way before names and

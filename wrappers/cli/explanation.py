@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from planners.core.evaluation import Estimate
-from wrappers.cli.console import table, wrap
+from wrappers.cli.console import table_lines, wrap
 from wrappers.fitting.history import OUT_OF_TIME, Record
 from wrappers.reports.explanation import ExplainedVariable, Explanation
 
@@ -227,4 +227,4 @@ def _shortened(header: Sequence[str], rows: Sequence[Sequence[str]], align: str)
     if len(rows) > MOST_LINES:
         more = (f"... {len(rows) - MOST_LINES} more", *[""] * (len(header) - 1))
         rows = [*rows[:MOST_LINES], more]
-    return table(header, rows, align)
+    return table_lines(header, rows, align)

@@ -12,7 +12,7 @@ from exo_envs.rendering import flat
 from exo_envs.rendering.flat import Canvas
 from exo_envs.rendering.palette import GOAL, INK, KEPT, PAPER, PORTER, TABLE, WALL, Colour, mix
 from exo_envs.rendering.things import Point, Thing
-from exo_envs.rendering.viewer import MOST_PIXELS, SMALLEST, SceneViewer
+from exo_envs.rendering.viewer import MOST_PIXELS, SMALLEST_SIZE, SceneViewer
 
 GUARD_COLOUR: Colour = (70, 74, 92)
 SUN: Colour = (255, 196, 30)
@@ -44,7 +44,7 @@ class GridViewer(SceneViewer):
     mdp: GridMDP
 
     def __init__(self, mdp: GridMDP, *, width: int = 480) -> None:
-        width = check_whole("width", width, SMALLEST[0], MOST_PIXELS)
+        width = check_whole("width", width, SMALLEST_SIZE[0], MOST_PIXELS)
         height = 2 * round(0.431 * width)  # videos want it even
         super().__init__(mdp, "flat", width=width, height=height)
 

@@ -24,7 +24,7 @@ from exo_envs.domains.synthetic.parameters import (
 )
 
 CHAIN = 5  # variables in a chain of correlated distractors
-FAIR = 0.5
+FAIR_CHANCE = 0.5
 MOST_PERSISTENT = 0.95
 #: What a bet is on, by the values of two bits.
 Outcomes = tuple[tuple[int, int], tuple[int, int]]
@@ -217,14 +217,14 @@ class BitGenerator(Generator[SyntheticParameters, Node]):
         p, name, on = self.parameters, f"pays_{i}", self._bit()
         pair = ("xor", "both")[self._bit()] if i < p.num_pairs else None
         # Both on as often as not, unless an XOR drives the first: that is a fair bit.
-        chance = FAIR if pair != "both" else FAIR**0.5
+        chance = FAIR_CHANCE if pair != "both" else FAIR_CHANCE**0.5
         delay = max(1, p.generations)
         if i >= p.num_paying - p.num_xor_pairs:
             delay = 1
             bits = [f"xor_{i}_{side}" for side in "ab"]
             for bit in bits:
-                self.add_root(bit, "xor", (FAIR, 1))
-            self._add(name, "pays", bits, np.array([[on, 1 - on], [1 - on, on]]), (FAIR, on))
+                self.add_root(bit, "xor", (FAIR_CHANCE, 1))
+            self._add(name, "pays", bits, np.array([[on, 1 - on], [1 - on, on]]), (FAIR_CHANCE, on))
         else:
             ancestries = [f"{i}_{j}" for j in range(p.parents_per_paying)]
             self.add_family(name, "pays", ancestries, p.generations, (chance, on))
@@ -240,7 +240,7 @@ class BitGenerator(Generator[SyntheticParameters, Node]):
         switch = f"moves_{i}" if i < p.num_moving else None
         if switch is not None:
             # A bet meets the switch one step before its payoff: so much less is to be foreseen.
-            self.add_family(switch, "moves", [switch], delay - 1, (FAIR, 1))
+            self.add_family(switch, "moves", [switch], delay - 1, (FAIR_CHANCE, 1))
         stake = p.stake * self.rng.uniform(0.75, 1.25)
         return Site(name, delay, stake, switch, partner, outcomes)
 

@@ -31,7 +31,7 @@ NO_SWITCH = -1  # in the place of a variable that turns bets round
 MAX_NOISE_VALUES = 100_000_000
 
 
-def number(holds: Callable[[float], bool], choices: str) -> Constraint:
+def number_where(holds: Callable[[float], bool], choices: str) -> Constraint:
     """A field is a finite number of which something holds."""
 
     def check(name: str, value: Any) -> float:
@@ -45,7 +45,7 @@ def number(holds: Callable[[float], bool], choices: str) -> Constraint:
 
 def between(low: float, high: float) -> Constraint:
     """A field is a number in this range."""
-    return number(lambda real: low <= real <= high, f"from {low:g} to {high:g}")
+    return number_where(lambda real: low <= real <= high, f"from {low:g} to {high:g}")
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class PlantedParameters:
         "parents_per_paying": whole(1, 3),
         "generations": whole(0, 3),
         "slip": between(0.0, 0.5),
-        "stake": number(lambda stake: stake > 0, "above 0"),
-        "fee": number(lambda fee: fee >= 0, "of at least 0"),
+        "stake": number_where(lambda stake: stake > 0, "above 0"),
+        "fee": number_where(lambda fee: fee >= 0, "of at least 0"),
         "discount": check_discount,
         "horizon": check_horizon,
     }
@@ -154,7 +154,7 @@ class SyntheticParameters(PlantedParameters):
     constraints: ClassVar[Constraints] = {
         "num_xor_pairs": whole(0),
         "noise_size": whole(2),
-        "persistence": number(lambda share: 0 <= share < 1, "at least 0 and below 1"),
+        "persistence": number_where(lambda share: 0 <= share < 1, "at least 0 and below 1"),
         **dict.fromkeys(("noise", "copy_noise"), between(0.0, 0.5)),  # an instance has 1.5 times it
     }
     site_counts: ClassVar[tuple[str, ...]] = ("num_xor_pairs", *PlantedParameters.site_counts)

@@ -25,11 +25,11 @@ from exo_envs.domains.synthetic.parameters import (
 #: Steps before an episode, for the variables of few values, which do not begin as they go on.
 WARM_UP = 16
 #: Two variables are both above this as often as not.
-HIGH = NormalDist().inv_cdf(1 - 0.5**0.5)
+HIGH_LATENT = NormalDist().inv_cdf(1 - 0.5**0.5)
 #: The logistic function of so many times z is close to the distribution function of z.
 STEEPNESS = 1.702
 #: Latent values beyond this are taken to be this.
-FARTHEST = 12.0
+LARGEST_LATENT = 12.0
 #: Whole variables of more values than this need no correction for their cells.
 MANY_CELLS = 4096
 
@@ -48,7 +48,7 @@ class RealSyntheticMDP(PlantedMDP):
         self.nodes: tuple[RealNode, ...]
         self.nodes, sites = RealGenerator.generate(p)
         super().__init__(sites, tuple(node.variable for node in self.nodes), p)
-        self._encoding = Encoding(self.nodes)
+        self._encoding = LatentEncoding(self.nodes)
         self._net = LatentNet(self.nodes)
         self._thresholds = np.array([site.threshold for site in self.sites])
         self._payoff_kinds = np.array([site.payoff for site in self.sites])
@@ -97,7 +97,7 @@ class RealSyntheticMDP(PlantedMDP):
         ways = {
             "high": np.where(first > 0.0, 1.0, -1.0),
             "height": 1.5 * tilt,
-            "both high": np.where((first > HIGH) & (second > HIGH), 1.0, -1.0),
+            "both high": np.where((first > HIGH_LATENT) & (second > HIGH_LATENT), 1.0, -1.0),
             "same side": np.where(first * second > 0.0, 1.0, -1.0),
             "product": 2.25 * tilt * other,
         }
@@ -116,7 +116,7 @@ class RealSyntheticMDP(PlantedMDP):
         return self._encoding.latent(x)
 
 
-class Encoding:
+class LatentEncoding:
     """Values in place of latent ones, and the reverse.
 
     A bounded variable has the value at the share Phi(z) of its range, nearly, a whole one the cell
@@ -145,7 +145,7 @@ class Encoding:
         bounded = self.stretch * np.log(share / (1.0 - share)) / STEEPNESS
         unbounded = (values - self.location) / self.scale
         found: FloatArray = np.where(self.unbounded, unbounded, bounded)
-        return np.clip(found, -FARTHEST, FARTHEST)
+        return np.clip(found, -LARGEST_LATENT, LARGEST_LATENT)
 
     def values(self, latent: FloatArray) -> NDArray[Any]:
         """The values, shape (..., m), of latent ones."""
@@ -209,7 +209,7 @@ class LatentNet:
             called_for = np.where(self._are_high(latent), 1.0, -1.0) * np.abs(drawn)
             obeys = ignored < self.strength[self.by_sign]
             following[..., self.by_sign] = np.where(obeys, called_for, drawn)
-        return np.clip(following, -FARTHEST, FARTHEST)
+        return np.clip(following, -LARGEST_LATENT, LARGEST_LATENT)
 
     def _parents(self, latent: FloatArray, k: int, places: NDArray[np.intp]) -> FloatArray:
         """The ``k``-th parent of some variables, times its weight."""

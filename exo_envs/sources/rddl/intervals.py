@@ -177,7 +177,7 @@ def _hull(values: Any) -> Interval:
 # --- variables ------------------------------------------------------------------------------------
 
 
-def box(rddl: Description) -> dict[GraphNode, Interval]:
+def possible_values(rddl: Description) -> dict[GraphNode, Interval]:
     """The interval of every variable and of every action fluent."""
     found = {rddl.leaf(name): Interval(*rddl.bounds[name]) for name in rddl.kinds}
     for name, leaf in rddl.actions.leaves.items():
@@ -198,7 +198,7 @@ def find_bounds(rddl: Description, stated: Mapping[str, Bounds]) -> None:
     rddl.bounds = {name: (float(rddl.initial[name]),) * 2 for name in names}
     moving: set[str] = set()
     for _ in range(rddl.horizon):
-        known = box(rddl)
+        known = possible_values(rddl)
         found = intervals(roots, known)
         moving = set()
         for name, root, interval in zip(names, roots, found, strict=True):
@@ -273,7 +273,7 @@ def keep_within_bounds(rddl: Description) -> None:
     names = [name for name, kind in rddl.kinds.items() if kind != "bool"]
     roots = rddl.settled_following(names)
     clipped = []
-    known = box(rddl)
+    known = possible_values(rddl)
     for name, root in zip(names, roots, strict=True):
         bounds = rddl.bounds[name]
         if not _is_within(by_values(rddl, root, name, known), bounds):
@@ -305,7 +305,7 @@ def check_bounds(rddl: Description) -> None:
 
 def keep_draws_valid(rddl: Description) -> None:
     """Keep chances between 0 and 1, variances from being negative, and so on, where needed."""
-    graph, known = rddl.graph, box(rddl)
+    graph, known = rddl.graph, possible_values(rddl)
     guarded: dict[GraphNode, GraphNode] = {}
     for draw in rddl.draws([*rddl.following.values(), rddl.reward]).values():
         ranges = DISTRIBUTIONS[draw.value[0]].ranges

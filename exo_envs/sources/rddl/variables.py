@@ -33,7 +33,7 @@ from exo_envs.sources.rddl.expressions import (
     sorted_nodes,
 )
 from exo_envs.sources.rddl.grounding import ground_name
-from exo_envs.sources.rddl.intervals import Interval, box, intervals, values_apart
+from exo_envs.sources.rddl.intervals import Interval, intervals, possible_values, values_apart
 from exo_envs.sources.rddl.loading import RDDLRefusedError
 from exo_envs.sources.rddl.operations import FOLDS
 
@@ -91,7 +91,7 @@ def _at_most_one(rddl: Description, members: tuple[str, ...]) -> str | None:
             cases = _cases(rddl, roots, members, with_none, look_closely)
             if cases is None:
                 return None
-            found = intervals(roots, {**box(rddl), **cases})
+            found = intervals(roots, {**possible_values(rddl), **cases})
             sure, possible = sum(f.low for f in found), sum(f.high for f in found)
             if not with_none and np.all(sure == 1) and np.all(possible == 1):
                 return "exactly"
@@ -121,7 +121,7 @@ def _cases(
     if cells > MOST_NUMBERS:
         return None
     if look_closely:
-        own, known = {rddl.leaf(member) for member in members}, box(rddl)
+        own, known = {rddl.leaf(member) for member in members}, possible_values(rddl)
         others = [n for n in leaves(roots, "state") if n not in own and n.kind != "real"]
         others.sort(key=lambda leaf: known[leaf].high - known[leaf].low)
         split |= values_apart(others, known, MOST_NUMBERS / cells)
@@ -159,7 +159,7 @@ def _merge(rddl: Description, name: str) -> None:
 
 def defer(rddl: Description) -> None:
     """Replace endogenous variables that look at x' by what they are before that."""
-    own, known = rddl.endogenous, box(rddl)
+    own, known = rddl.endogenous, possible_values(rddl)
     settled = rddl.settled([rddl.following[name] for name in own], own)
     rddl.following.update(zip(own, settled, strict=True))
     late = [name for name in own if leaves([rddl.following[name]], "next")]

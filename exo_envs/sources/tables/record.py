@@ -29,7 +29,7 @@ MAX_FRACTIONS = 16
 #: Different strings that a column has at most.
 MAX_STRINGS = 256
 #: The largest whole number below which 64-bit floats leave none out.
-EXACT = 2**53
+LARGEST_EXACT_FLOAT = 2**53
 #: Rows left out between windows that share no transition, as a share of a window. Without that,
 #: windows of 24 hours would all begin at the same hour.
 SLACK_SHARE = 1 / 12
@@ -67,7 +67,11 @@ class Coding:
         levels = np.unique(values)
         is_whole = values.dtype.kind != "f" or bool((levels == np.floor(levels)).all())
         if len(levels) <= (max_levels if is_whole else min(max_levels, MAX_FRACTIONS)):
-            if is_whole and values.dtype.kind == "f" and np.abs(levels).max() <= EXACT:
+            if (
+                is_whole
+                and values.dtype.kind == "f"
+                and np.abs(levels).max() <= LARGEST_EXACT_FLOAT
+            ):
                 levels = levels.astype(np.int64)
             return cls(Variable(name, len(levels)), levels)
         return cls(Variable(name, low=float(levels[0]), high=float(levels[-1])), None)

@@ -10,7 +10,7 @@ import pytest
 
 from wrappers import LearningStoppedWarning
 from wrappers.cli import progress
-from wrappers.cli.console import PLAIN_HANDLER, say, set_up_streams, table, wrap
+from wrappers.cli.console import PLAIN_HANDLER, say, set_up_streams, table_lines, wrap
 from wrappers.cli.progress import ProgressBar, plain_warnings
 from wrappers.fitting.history import Progress, Record
 
@@ -26,14 +26,14 @@ class Terminal(io.StringIO):
 
 
 def test_a_table_is_as_wide_as_it_needs_to_be():
-    lines = table(("name", "", "count"), [("a", "", "1"), ("bcdef", "", "22")], "<<>")
+    lines = table_lines(("name", "", "count"), [("a", "", "1"), ("bcdef", "", "22")], "<<>")
     assert lines == ["  name   count", "  a          1", "  bcdef     22"]
 
 
 def test_text_gives_way_before_names_and_numbers_do():
     name, number = "a_name_of_twenty_fiv", "123456.7 ± 1234.5"
     rows = [(name, "so many words " * 9, number), ("b", "short", "1.0 ± 0.1")]
-    lines = table(("name", "why", "worth"), rows, "<<>")
+    lines = table_lines(("name", "why", "worth"), rows, "<<>")
     assert max(map(len, lines)) <= 80
     assert lines[1].startswith(f"  {name}  so many")
     assert lines[1].endswith(number)
@@ -42,7 +42,7 @@ def test_text_gives_way_before_names_and_numbers_do():
 
 def test_names_without_end_go_on_in_the_next_line():
     rows = [(f"{'very_' * 30}{k}", "1.0") for k in range(3)]
-    lines = table(("name", "worth"), rows, "<>")
+    lines = table_lines(("name", "worth"), rows, "<>")
     assert max(map(len, lines)) <= 80
     told = "".join(line.removesuffix("1.0").strip() for line in lines)
     assert all(name in told for name, _ in rows)
@@ -55,7 +55,7 @@ def test_letters_that_a_terminal_lacks_are_written_out(encoding, monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
     set_up_streams()
     say("λ = 1 ± 0.1 \N{SNOWMAN}")
-    sys.stdout.write("".join(f"{line}\n" for line in table(["λ"], [["±±"]], ">")))
+    sys.stdout.write("".join(f"{line}\n" for line in table_lines(["λ"], [["±±"]], ">")))
     sys.stdout.flush()
     text = raw.getvalue().decode(encoding)
     expected = "λ = 1 ± 0.1 \N{SNOWMAN}".encode(encoding, PLAIN_HANDLER).decode(encoding)
