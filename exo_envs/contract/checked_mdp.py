@@ -1,4 +1,4 @@
-"""A model whose every answer is checked, and one that also counts its questions."""
+"""A model whose every answer is counted and checked, and one that also looks at the time."""
 
 from __future__ import annotations
 

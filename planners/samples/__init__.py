@@ -1,1 +1,1 @@
-"""What a model is asked: counted questions, and rollouts of x that need no policy."""
+"""Rollouts of x, which need no policy."""
