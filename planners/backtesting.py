@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from exo_envs.core.arguments import (
     check_whole,
 )
 from exo_envs.core.batches import as_actions
-from exo_envs.core.errors import ArgumentError, ArgumentTypeError
+from exo_envs.core.errors import ArgumentError, ArgumentTypeError, require
 from exo_envs.core.mdp import FloatArray, State
 from exo_envs.sources.simulators.conversion import as_mdp
 from exo_envs.sources.tables.model import TraceMDP
@@ -156,9 +156,8 @@ class Backtest:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each window: when it begins, and what was earned."""
-        import pandas as pd
-
-        return pd.DataFrame({"time": self.times, "return": self.returns})
+        pandas = require("pandas", "Backtest.to_pandas() needs pandas: pip install pandas")
+        return cast("pd.DataFrame", pandas.DataFrame({"time": self.times, "return": self.returns}))
 
     def __str__(self) -> str:
         low, high = self.interval()

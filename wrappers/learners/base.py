@@ -391,6 +391,6 @@ class MaskLearner(FittedLearner, ABC):
     def save(self, path: str | os.PathLike[str], *, with_policy: bool = False) -> None:
         """Write the mask to a JSON file; :meth:`SavedMask.load` reads it.
 
-        With ``with_policy`` the file is an archive that holds ``policy_``, too.
+        With ``with_policy`` it is a ``safetensors`` file that holds ``policy_``, too.
         """
         self.saved().save(path, policy=self.policy_ if with_policy else None)
