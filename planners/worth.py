@@ -146,6 +146,7 @@ class Objective:
 
     @property
     def mask(self) -> Mask:
+        """The mask, as names."""
         return self.reduced.mask
 
     @cached_property
@@ -185,6 +186,7 @@ class Objective:
         return replace(played, mixture=mixture, caution=str(worst))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A confidence interval of the mean return."""
         return self.estimate.interval(level)
 
     @property

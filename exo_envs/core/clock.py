@@ -84,6 +84,7 @@ class Clock:
         self.ends = self._limit
 
     def seconds(self) -> float:
+        """The time since the start."""
         return self._compiling.working_time() - self._start
 
     def left(self) -> float | None:

@@ -78,6 +78,7 @@ class Variable:
 
     @property
     def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
         if self.low is None or self.high is None:
             return 0, self.size - 1
         return self.low, self.high

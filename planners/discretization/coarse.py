@@ -154,8 +154,8 @@ class CoarseMDP(ExoMDP):
             tuple(Variable(v.name, sizes[v.name]) if v.name in sizes else v for v in variables)
             for variables in (model.endogenous_variables, model.exogenous_variables)
         )
-        self._binning = Binning(self.exogenous_names, self.binned)
         self._columns = model.exogenous_indices([own.name for own in self.binned]).astype(np.int64)
+        self._binning = Binning(self.exogenous_names, self.binned)
         self._endogenous_names = tuple(v.name for v in model.endogenous_variables)
         # In another order for each bin: so what two of them pay together is not that of their
         # smallest values, of their next ones, and so on.

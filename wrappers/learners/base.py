@@ -254,12 +254,15 @@ class MaskLearner(FittedLearner, ABC):
     # --- hyper-parameters ---------------------------------------------------------------------
 
     def clone(self) -> Self:
+        """Another learner with the same hyper-parameters, not fitted."""
         return replace(self)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The hyper-parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters and return this learner."""
         for name, value in params.items():
             if name not in self.get_params():
                 raise unknown_name("hyper-parameter", name, self.get_params())

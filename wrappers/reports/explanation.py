@@ -159,10 +159,12 @@ class Explanation(Tabular):
 
     @property
     def kept(self) -> tuple[ExplainedVariable, ...]:
+        """The rows of the variables in the mask."""
         return tuple(row for row in self.rows if row.kept)
 
     @property
     def dropped(self) -> tuple[ExplainedVariable, ...]:
+        """The rows of the other variables."""
         return tuple(row for row in self.rows if not row.kept)
 
     def __str__(self) -> str:

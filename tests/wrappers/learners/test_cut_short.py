@@ -16,6 +16,7 @@ from scripted import ScriptedStudy, Sites
 from exo_envs.domains.grid import GridMDP
 from exo_envs.domains.synthetic import SyntheticMDP, SyntheticParameters
 from planners import Clock, PlanCutShortWarning, ValueIteration, estimate_objective
+from planners.objective import MaskEvaluator
 from wrappers import (
     BruteForceMaskLearner,
     CalibratedMaskLearner,
@@ -280,15 +281,11 @@ def test_plans_that_take_long_report(monkeypatch):
     assert all(progress.record is None for progress in details)
 
 
-class SlowStudy(Study):
-    def planner(self, thorough=False):
-        return Slow()
-
-
 def test_the_last_plan_reports_too(monkeypatch):
     monkeypatch.setattr(session, "REPORT_EVERY", 0.05)
     told = []
-    study = SlowStudy(TINY, 0, planning_time_limit=0.2, **SMALL)
+    monkeypatch.setattr(MaskEvaluator, "planner", lambda self, thorough=False: Slow())
+    study = Study(TINY, 0, planning_time_limit=0.2, **SMALL)
     with pytest.warns(PlanCutShortWarning):
         fresh("phase one", callback=told.append).fit(study)
     details = [progress for progress in told if progress.detail]
