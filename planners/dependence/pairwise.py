@@ -228,15 +228,20 @@ class SampledColumns:
         """Bits of all variables, and of all samples, (rows, words), once those of some are made."""
         bits, is_made = self._bits
         new = np.unique(variables[~is_made[variables]])
+        is_made[new] = True
+        if self._is_kept:
+            for j in new.tolist():
+                own = slice(self.bit_starts[j], self.bit_starts[j + 1])
+                bits[own] = indicators(self._whole[j], np.arange(1, self.sizes[j]))
+            return bits
         rows, of = _rows(self.bit_starts, new), np.repeat(new, self.num_bits[new])
         wanted = (1 + rows - self.bit_starts[of]).astype(self.values.dtype)
         packed = bits.view(np.uint8).T
         for begin in range(0, len(self.states) if len(new) else 0, COPIED_SAMPLES):
             states = self.states[begin : begin + COPIED_SAMPLES, None]
             block = self.values[states, of]
-            own = np.packbits(block == wanted, axis=0, bitorder="little")
-            packed[begin // 8 : begin // 8 + len(own), rows] = own
-        is_made[new] = True
+            made = np.packbits(block == wanted, axis=0, bitorder="little")
+            packed[begin // 8 : begin // 8 + len(made), rows] = made
         return bits
 
     def _by_bits(self, cases: Cases, candidates: IntArray) -> FloatArray:

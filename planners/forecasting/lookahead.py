@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exo_envs.compiled.functions import INNER, njit
-from exo_envs.compiled.threads import others_at, parts_of
+from exo_envs.compiled.threads import in_parts
 from planners.core.arrays import Floats, Ints
 from planners.forecasting.additive import AdditiveForecasts, write_additive
 from planners.forecasting.compiled_model import Models
@@ -73,10 +73,7 @@ def look_ahead(
             found.append(_action_values(*given, n[lanes]))
         return np.concatenate(found)
 
-    parts = parts_of(blocks)
-    with others_at(part, parts) as others:
-        own = part(*parts[0])
-    return np.concatenate([own, *(other.result() for other in others)])
+    return np.concatenate(in_parts(part, blocks))
 
 
 @njit(cache=True, nogil=True)
