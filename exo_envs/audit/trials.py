@@ -18,6 +18,7 @@ from gymnasium.utils.env_checker import data_equivalence
 from numpy.typing import NDArray
 
 from exo_envs.audit.subject import FreshCopies, Subject
+from exo_envs.core.errors import UNCOPIABLE
 from exo_envs.core.mdp import BoolArray, FloatArray
 from exo_envs.core.statistics import fair_coins_log_tail
 from exo_envs.sources.access.episodes import NUM_SEEDS, sample_action
@@ -175,7 +176,7 @@ class Trials:
             return trials
         try:
             subject.env = FreshCopies(own)
-        except (*REFUSALS, NotImplementedError, RecursionError):
+        except (*REFUSALS, *UNCOPIABLE):
             return trials
         by_copies = cls(subject, rng, pairs)
         if by_copies.repeats:

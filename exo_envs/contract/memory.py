@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from exo_envs.contract.answers import DRAWN, EPISODE, METHODS
 from exo_envs.contract.checked_mdp import ask
 from exo_envs.contract.rules import Probe, differs, fail
+from exo_envs.core.errors import UNCOPIABLE
 from exo_envs.core.mdp import ExoMDP, IntArray, State
 
 #: Calls between two questions, at most.
@@ -140,7 +141,7 @@ def _explain(
 ) -> Iterator[Remembered]:
     """Say of each place that differed how it showed."""
     by_chance = set()  # what differs even between two copies with the same past
-    with suppress(TypeError, ValueError, AttributeError, NotImplementedError, RecursionError):
+    with suppress(*UNCOPIABLE):
         one, two = (query.ask(copy.deepcopy(mdp)) for _ in range(2))  # if it can be copied
         by_chance = {(method, variable) for method, _, variable in _differing(mdp, one, two)}
     for method, lane, variable in found:

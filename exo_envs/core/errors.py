@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
+
+#: What ``copy.deepcopy`` raises of objects that cannot be copied.
+UNCOPIABLE = (
+    copy.Error,
+    TypeError,
+    ValueError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+)
 
 
 class ExoError(Exception):

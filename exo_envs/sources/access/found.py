@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exo_envs.core.errors import ArgumentError
+from exo_envs.core.errors import UNCOPIABLE, ArgumentError
 from exo_envs.core.mdp import FloatArray
 from exo_envs.sources.access.attributes import (
     GENERATORS,
@@ -189,7 +189,7 @@ class Copies:
             met = {name: attributes[name] for name in self.names if name in attributes}
             try:
                 self._met[key] = copy.deepcopy(met)
-            except (TypeError, ValueError, NotImplementedError, RecursionError):
+            except UNCOPIABLE:
                 self._met[key] = {}  # without them, if they matter, this is no way
 
     def at(self, row: FloatArray) -> dict[str, Any] | None:
