@@ -1,7 +1,8 @@
 """The process that measures one row on one tree: `python child.py JOB`, a job as JSON.
 
-The packages and the training scripts are those of the tree. What measures them is that of the
-folder that this file is in, whichever tree is measured. The last line of the output is JSON.
+The packages and the training scripts are those of the tree. The table is that of the folder that
+this file is in. What it measures with (``benchmarks.step`` and the like) is that of a tree that has
+a table, too, because it imports from rooms, which move. The last line of the output is JSON.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     choose_cores(job["cores"])  # before NumPy and Numba count them
     sys.path[0] = str(SCRIPTS)
+    import benchmarks
     from benchmarks.table.contests import CONTESTS
 
     tree = Path(job["tree"]).resolve()
     sys.path[0] = str(tree / "scripts")
+    if (tree / "scripts" / "benchmarks" / "table").is_dir():
+        benchmarks.__path__.insert(0, str(tree / "scripts" / "benchmarks"))
     check_tree(tree)
     with contextlib.redirect_stdout(sys.stderr):
         contest = CONTESTS[job["contest"]](seconds=job["seconds"], **job["options"])
