@@ -1,5 +1,7 @@
 """Ways in which environments are put into a state, and what they say of their episodes."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from gymnasium.envs.toy_text.taxi import TaxiEnv
 from walks import Springs, Walk, Words
 
 from exo_envs import AdaptedMDP, State
-from exo_envs.sources.access.found import find_attributes
+from exo_envs.sources.access.found import Copies, find_attributes
 from exo_envs.sources.simulators.discovery import horizon_of
 
 WAYS = {
@@ -40,6 +42,22 @@ def test_attributes_are_set_apart_by_what_they_follow_from():
         env.reset(seed=0)
         access.write(env, np.array(row, dtype=float))
         assert (*env.place, env.weathers.index(env.weather)) == row
+
+
+@pytest.mark.parametrize("error", [copy.Error, AttributeError, TypeError, RecursionError])
+def test_attributes_that_cannot_be_copied_are_left_out(error):
+    class Stubborn:
+        def __deepcopy__(self, memo):
+            raise error
+
+    class Holder:
+        def __init__(self):
+            self.place, self.handle = 3, Stubborn()
+
+    copies = Copies((0,), ("place", "handle"))
+    copies.learn(np.array([1.0]), Holder())
+    assert copies.at(np.array([1.0])) == {}
+    assert copies.at(np.array([2.0])) is None
 
 
 def test_steps_from_all_states_of_copies_are_the_environments_own():
